@@ -2,6 +2,7 @@
 const ORDER = [
   'common',
   'ledger',
+  'chat',
   'telemetry',
   'session',
   'conversation',
@@ -10,6 +11,7 @@ const ORDER = [
   'maintenance',
   'orchestration',
   'orchestrator',
+  'ai-sdk',
   'transport',
   'records',
   'http',
@@ -51,6 +53,10 @@ const PLATFORMS = {
   message: 'Applications choose it; the code here works with any.',
 };
 const OPEN_TELEMETRY = { regex: packages('@opentelemetry/.+'), message: 'Only telemetry/ imports it.' };
+const AI_SDK = {
+  regex: `${packages('ai|@ai-sdk/.+')}|${folder(['ai-sdk'])}`,
+  message: 'Only ai-sdk/ imports the package ai, and users import ai-sdk/.',
+};
 const EVERYWHERE = [INDEXES, TESTING, PLATFORMS];
 
 /** Forbids these folders; none for an empty list. */
@@ -67,6 +73,7 @@ const domains = ORDER.map((name, index) =>
     ...EVERYWHERE,
     ...(name === 'telemetry' ? [] : [OPEN_TELEMETRY]),
     ...(name === 'module' ? [] : [BACKENDS]),
+    ...(name === 'ai-sdk' ? [] : [AI_SDK]),
     DRIVERS,
     ...above(ORDER.slice(index + 1), 'Imports point down: see the order of folders in eslint.layers.js.'),
   ]),
@@ -75,6 +82,7 @@ const domains = ORDER.map((name, index) =>
 const BACKEND = [
   ...EVERYWHERE,
   OPEN_TELEMETRY,
+  AI_SDK,
   ...above(without(ORDER, FOUNDATION), 'A backend imports ledger/ and common/.'),
 ];
 
@@ -102,7 +110,7 @@ export default [
   ...domains,
   ...stores,
   ...queues,
-  layer('lib/testing/**/*.ts', [INDEXES, PLATFORMS, OPEN_TELEMETRY, DRIVERS]),
+  layer('lib/testing/**/*.ts', [INDEXES, PLATFORMS, OPEN_TELEMETRY, DRIVERS, AI_SDK]),
   // It runs where there is neither Nest nor Node: only the types of the rest.
   layer('lib/client/**/*.ts', [
     { regex: '^(?!\\./)', message: 'Only types, and what is in this folder.', allowTypeImports: true },

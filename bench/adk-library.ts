@@ -1,14 +1,14 @@
 import { createRequire } from 'node:module';
 import { BENCH } from './chart-library.js';
 
-/** As much of the Agent Development Kit as is used here. */
+/** The parts of the Agent Development Kit that the benchmarks use. */
 export interface Adk {
   readonly DatabaseSessionService: new (uri: string) => AdkSessions;
   createEvent(event: Partial<AdkEvent>): AdkEvent;
 }
 
 export interface AdkSessions {
-  /** Its own, which it never closes. */
+  /** Its own data source, which it never closes. */
   readonly orm?: { close(): Promise<void> };
   createSession(session: AdkKey): Promise<AdkSession>;
   getSession(
@@ -36,7 +36,7 @@ export interface AdkEvent {
   readonly actions: { readonly stateDelta: Readonly<Record<string, unknown>> };
 }
 
-/** It is installed in `bench/` alone, so it is looked for there. */
+/** Loads the kit, which is installed in `bench/` only. */
 export function loadAdk(): Adk {
   return createRequire(BENCH)('@google/adk') as Adk;
 }

@@ -5,7 +5,7 @@ import { type RunningService } from '../test/support/services/service.js';
 import { HostProcess } from './host-process.js';
 import { type SystemHost } from './system-host.js';
 
-/** One Redis of its own for all systems, and a few processes for each; nothing of a system is open between its slices. */
+/** One private Redis for all systems, and some processes for each. A system has no open connections between its slices. */
 export class Arena {
   private readonly processes = new Map<string, HostProcess<SystemHost>>();
   private readonly client: Redis;
@@ -22,7 +22,7 @@ export class Arena {
     return this.server.url;
   }
 
-  /** The same one every time, so that it is warm. */
+  /** Returns the same process every time, so that it is warm. */
   process(name: string): HostProcess<SystemHost> {
     const process = this.processes.get(name) ?? new HostProcess<SystemHost>('./system-program.js');
     this.processes.set(name, process);
@@ -33,7 +33,7 @@ export class Arena {
     await this.client.flushall();
   }
 
-  /** How many scripts were called so far. */
+  /** Returns the number of script calls so far. */
   async scriptCalls(): Promise<number> {
     const info = await this.client.info('commandstats');
     return [...info.matchAll(/cmdstat_eval\w*:calls=(\d+)/g)].reduce((sum, [, calls]) => sum + Number(calls), 0);

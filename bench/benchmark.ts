@@ -1,9 +1,9 @@
 import { type Sizes } from './sizes.js';
 import { type StoreName, type Stores } from './stores.js';
 
-/** What is measured for one row of the specification, or for a chart. */
+/** The measurement of a row of the specification, or of a chart. */
 export interface Benchmark {
-  /** The row, as it is asked for on the command line. */
+  /** The row, as on the command line. */
   readonly id: string;
   readonly title: string;
   readonly stores: readonly StoreName[];
@@ -23,31 +23,31 @@ export interface Comparison {
   readonly unit: Unit;
   readonly base: Series;
   readonly measured: Series;
-  /** Left out: nothing is asked of it. */
+  /** The bound of the ratio. Default: none. */
   readonly bound?: Bound;
 }
 
 export interface Series {
   readonly name: string;
-  /** A value for each round. */
+  /** One value per round. */
   readonly rounds: readonly number[];
 }
 
 export type Bound = { readonly atMost: number } | { readonly atLeast: number };
 export type Unit = 'ms' | 'bytes' | 'commands' | 'round trips' | 'transactions' | 'entries' | 'turns' | 'turns/s';
 
-/** What something costs as it grows. */
+/** A cost over a size. */
 export interface Curve {
   readonly what: string;
   readonly unit: Unit;
-  /** What grows. */
+  /** The quantity that grows. */
   readonly by: string;
-  /** The cost should follow the size. Default: it should stay the same, and the chart has a logarithmic scale. */
+  /** Whether the cost should follow the size. Default: it should stay the same, and the chart has a logarithmic scale. */
   readonly proportional?: boolean;
   readonly points: readonly { readonly size: number; readonly rounds: readonly number[] }[];
 }
 
-/** A number that nothing is compared with. */
+/** A number without a comparison. */
 export interface Fact {
   readonly what: string;
   readonly value: string;

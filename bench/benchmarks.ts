@@ -1,3 +1,4 @@
+import { ais01 } from './ais-01.js';
 import { type Benchmark } from './benchmark.js';
 import { growthOfLanes } from './growth-lanes.js';
 import { growthOfReaders } from './growth-readers.js';
@@ -31,6 +32,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   prf11,
   prf12,
   prf13,
+  ais01,
   prf06,
   peerAdk,
   prf07,

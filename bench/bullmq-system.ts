@@ -4,7 +4,7 @@ import { type SystemOptions, type TurnSystem } from './turn-system.js';
 
 const QUEUE = 'turns';
 const MAX_EVENTS = 1000;
-/** Of finished jobs, for those who ask how they finished. */
+/** The number of finished jobs that BullMQ keeps, so that callers can read their result. */
 const KEEP = { count: 1000 };
 
 interface JobData {
@@ -12,7 +12,7 @@ interface JobData {
   readonly turn: number;
 }
 
-/** Plain BullMQ: a job is a turn. It keeps neither order nor anything that was said. */
+/** Plain BullMQ: a job is a turn. It keeps neither the order nor the messages. */
 class BullmqSystem implements TurnSystem {
   private readonly queue: Queue<JobData>;
   private readonly worker: Worker<JobData> | null = null;
@@ -60,7 +60,7 @@ class BullmqSystem implements TurnSystem {
     await this.queue.close();
   }
 
-  /** The worker's own event comes sooner than one of QueueEvents. */
+  /** The worker's own event is earlier than the event of QueueEvents. */
   private async executeHere(session: number, turn: number): Promise<void> {
     const completed = new Promise<void>((resolve) => this.waiting.set(session, resolve));
     await this.submit(session, turn);

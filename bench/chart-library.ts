@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-/** This checkout's `bench/`, from where this file is when it runs, which is `build/bench/`. */
+/** The `bench/` folder of this checkout, relative to the compiled file in `build/bench/`. */
 export const BENCH = fileURLToPath(new URL('../../bench/', import.meta.url));
 
-/** As much of echarts as is used here. */
+/** The parts of echarts that the benchmarks use. */
 interface Echarts {
   init(element: null, theme: null, options: { renderer: 'svg'; ssr: true; width: number; height: number }): Drawing;
 }
@@ -15,7 +15,7 @@ interface Drawing {
   dispose(): void;
 }
 
-/** @returns an SVG. Echarts is installed in `bench/` alone, so it is looked for there. */
+/** @returns an SVG, drawn by echarts, which is installed in `bench/` only */
 export function draw(options: object, width: number, height: number): string {
   const echarts = createRequire(BENCH)('echarts') as Echarts;
   const drawing = echarts.init(null, null, { renderer: 'svg', ssr: true, width, height });
@@ -27,7 +27,7 @@ export function draw(options: object, width: number, height: number): string {
   }
 }
 
-/** Echarts numbers what it draws through the process; the same chart shall be the same file. */
+/** Renumbers the ids, which echarts counts per process, so that the same chart is the same file. */
 function renumbered(svg: string): string {
   const names = new Map<string, string>();
   return svg.replace(/zr\d+-[a-z]+-?\d+/g, (name) => {

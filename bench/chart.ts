@@ -8,7 +8,7 @@ const BAR_HEIGHT = 34;
 const AROUND_BARS = 110;
 const COLOURS = { met: '#4c8a5b', missed: '#b5483f', unbounded: '#8a93a0', bound: '#1f2937', spread: '#1f2937' };
 
-/** The ratios of a row on every store, each with its spread and its bound. */
+/** Draws the ratios of a row on every store, with their spread and bound. */
 export function ratioChart(title: string, results: readonly Result[]): string {
   const bars = results
     .flatMap(({ store, outcome }) => outcome.comparisons.map((comparison) => ({ store, comparison })))
@@ -58,7 +58,7 @@ export function ratioChart(title: string, results: readonly Result[]): string {
   return draw(options, WIDTH, AROUND_BARS + BAR_HEIGHT * bars.length);
 }
 
-/** One curve on every store: medians, over the size. */
+/** Draws one curve on every store: medians over the size. */
 export function curveChart(curves: readonly (Curve & { readonly store: string })[]): string {
   const [{ what, by, unit, proportional = false }] = curves;
   return draw(

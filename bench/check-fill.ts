@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type AtomicSessionStoreAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { WrongAnswerError } from './wrong-answer.error.js';
 import {
   answerOf,
@@ -16,7 +17,7 @@ import {
   userOf,
 } from './population.js';
 
-/** Asks the store for what it was filled with, by every way of finding it. @throws WrongAnswerError */
+/** Reads the filled data through all queries and checks it. @throws WrongAnswerError */
 export async function checkFill(adapter: SessionsAdapter, population: Population): Promise<void> {
   const { count } = population;
   const sessions = adapter.sessions as AtomicSessionStoreAdapter;

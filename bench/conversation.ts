@@ -1,31 +1,32 @@
-import { type ClaimedTurn, type ClaimRequest, type SessionsAdapter, type TurnHold } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, type ClaimRequest, type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { expectSame, WrongAnswerError } from './wrong-answer.error.js';
 import { ORCHESTRATOR, VERSION } from './population.js';
 import { words } from './text.js';
 
-/** As `historyWindow` and `keepCheckpoints` of an orchestrator. */
+/** Equal to `historyWindow` and `keepCheckpoints` of an orchestrator. */
 const WINDOW = 20;
 const KEEP_CHECKPOINTS = 100;
 const LEASE_MS = 600_000;
 
 export interface Payload {
-  /** Of the checkpoint's state. */
+  /** The size of the checkpoint's state. */
   readonly checkpointBytes: number;
-  /** Of each of a turn's two messages. */
+  /** The size of each of a turn's two messages. */
   readonly messageBytes: number;
 }
 
 export const SMALL: Payload = { checkpointBytes: 250, messageBytes: 60 };
 
-/** Plays the turns of one session through the ports, and knows what the store must say to each. */
+/** Runs the turns of one session through the ports, and checks every answer of the store. */
 export class Conversation {
-  /** That were accepted and have not settled. */
+  /** Accepted turns that have not settled. */
   private open = 0;
   private readonly accepted: string[] = [];
 
   /**
-   * @param turns that the session had before
-   * @param messages that its log had before; default: two a turn
+   * @param turns the number of turns in the session so far
+   * @param messages the number of messages in its log so far; default: two per turn
    */
   constructor(
     private readonly adapter: SessionsAdapter,
@@ -50,7 +51,7 @@ export class Conversation {
     return new Conversation(adapter, sessionId, 0, 0, payload);
   }
 
-  /** @param claim too, if the lane is idle. @returns `null` when it was not claimed */
+  /** @param claim whether to claim the turn if the lane is idle. @returns `null` if the turn was not claimed */
   async accept(claim = false): Promise<TurnHold | null> {
     const index = this.turns + this.open;
     const { turn, claimed } = await this.adapter.turns.accept({
@@ -80,7 +81,7 @@ export class Conversation {
     return this.checkClaim(claimed);
   }
 
-  /** @returns that of the lane's next turn, if there is one */
+  /** @returns the claim of the lane's next turn, if it exists */
   async settle(hold: TurnHold): Promise<TurnHold | null> {
     const turnId = this.turnId();
     const { turn, next } = await this.adapter.turns.settle(
@@ -124,12 +125,12 @@ export class Conversation {
     await this.claimAndSettle();
   }
 
-  async play(turns: number): Promise<this> {
+  async runTurns(turns: number): Promise<this> {
     for (let i = 0; i < turns; i += 1) await this.turn();
     return this;
   }
 
-  /** Reads what is stored: the turns since the last time, the latest checkpoint, the end of the log. @throws WrongAnswerError */
+  /** Checks the stored data: the turns since the last check, the latest checkpoint, the end of the log. @throws WrongAnswerError */
   async verify(): Promise<void> {
     const { turns, checkpoints, conversations } = this.adapter;
     for (const id of this.accepted.splice(0)) {
@@ -169,7 +170,7 @@ export class Conversation {
     return claimed.hold;
   }
 
-  /** Default: of the first that has not settled. */
+  /** The turn to settle. Default: the first open one. */
   private turnId(index = this.turns): string {
     return `${this.sessionId}.${index}`;
   }

@@ -3,23 +3,23 @@ import { type Socket } from 'node:net';
 export interface Traffic {
   readonly received: number;
   readonly sent: number;
-  /** From this side to the other one and back. */
+  /** Round trips on the connections. */
   readonly roundTrips: number;
 }
 
 const sockets = new Set<Socket>();
 let roundTrips = 0;
 
-/** From now on, what goes over this connection counts. */
+/** Starts to count the traffic of a connection. */
 export function countSocket<S extends Socket>(socket: S): S {
   sockets.add(socket);
-  // Connecting gives a socket its own `write` back.
+  // A socket gets its own `write` when it connects.
   if (socket.pending) socket.once('connect', () => countRoundTrips(socket));
   else countRoundTrips(socket);
   return socket;
 }
 
-/** What went over those connections so far, also after their end. */
+/** Returns the traffic of these connections so far, including closed ones. */
 export function traffic(): Traffic {
   let [received, sent] = [0, 0];
   for (const socket of sockets) {
@@ -29,7 +29,7 @@ export function traffic(): Traffic {
   return { received, sent, roundTrips };
 }
 
-/** What is sent before there is an answer to what was sent before goes with it. */
+/** Data that is sent before the answer to earlier data belongs to the same round trip. */
 function countRoundTrips(socket: Socket): void {
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
   let answered = -1;

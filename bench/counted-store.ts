@@ -9,19 +9,19 @@ import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { countSocket, traffic } from './counted-sockets.js';
 import { type StoreName } from './stores.js';
 
-/** Of a write-ahead log of SQLite: its own header, and that of a page in it. */
+/** Sizes in a write-ahead log of SQLite: of its header, and of a page's header. */
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const PREFIX = 'bench_counted_';
 
-/** A store whose answers are waited for on connections that are counted. */
+/** A store whose round trips are counted. */
 export interface CountedStore {
   readonly adapter: SessionsAdapter;
-  /** What is counted. */
+  /** The counted quantity. */
   readonly unit: 'round trips' | 'transactions';
-  /** How many an operation may have (PRF-05). */
+  /** The maximum per operation (PRF-05). */
   readonly allowed: number;
-  /** How many there were so far. */
+  /** Returns the count so far. */
   count(): number;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ const OPENERS: Readonly<Partial<Record<StoreName, (address: string) => CountedSt
   sqlite: openSqlite,
 };
 
-/** @param address of the server, or the folder */
+/** @param address the URL of the server, or the folder */
 export async function openCounted(store: StoreName, address: string): Promise<CountedStore> {
   const open = OPENERS[store];
   if (!open) throw new Error(`Nothing of ${store} can be counted.`);
@@ -78,7 +78,7 @@ function overSockets(adapter: SessionsAdapter, allowed = 1): CountedStore {
   };
 }
 
-/** It has no connection that anything could be waited for on; what takes its time are the transactions. */
+/** SQLite has no connection, so its transactions are counted. */
 function openSqlite(folder: string): CountedStore {
   const file = join(folder, 'counted.db');
   const adapter = typeormAdapter({ dataSource: { type: 'better-sqlite3', database: file } });
@@ -91,7 +91,7 @@ function openSqlite(folder: string): CountedStore {
     count: () => {
       beside ??= new Database(file);
       before += transactionsIn(readFileSync(`${file}-wal`));
-      // What was counted goes into the file, so that the log begins anew.
+      // Write the log to the file, so that the log starts empty.
       beside.pragma('wal_checkpoint(TRUNCATE)');
       return before;
     },
@@ -102,7 +102,7 @@ function openSqlite(folder: string): CountedStore {
   };
 }
 
-/** The last page of each has the size of the file in its header, the others have nothing there. */
+/** Counts commits: the last page of each contains the size of the file in its header, other pages contain 0. */
 function transactionsIn(log: Buffer): number {
   if (log.length === 0) return 0;
   const frame = FRAME_HEADER_BYTES + log.readUInt32BE(8);

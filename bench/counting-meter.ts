@@ -2,7 +2,7 @@ import { type Meter } from './store-server.js';
 
 type Counters = Readonly<Record<string, number>>;
 
-/** A meter over counters that only go up. */
+/** A meter over monotonic counters. */
 export class CountingMeter implements Meter {
   constructor(private readonly read: () => Counters | Promise<Counters>) {}
 

@@ -1,12 +1,12 @@
 import { cpus, release, totalmem, type } from 'node:os';
 
-/** What results depend on. */
+/** The environment of the results. */
 export interface Environment {
   readonly machine: string;
   readonly node: string;
-  /** The store and how it was set up. */
+  /** The store and its configuration. */
   readonly store: string;
-  /** ISO-8601, of the day. */
+  /** The day, as ISO-8601. */
   readonly day: string;
 }
 

@@ -2,7 +2,7 @@ import { type DataSource } from 'typeorm';
 import { fillStatements } from './fill-sql.js';
 import { type Population, populationSql } from './population.js';
 
-/** Fills the tables, with the indexes that the migrations have made, and leaves them as autovacuum would. */
+/** Fills the tables with the indexes of the migrations, then vacuums them. */
 export async function fillPostgres(dataSource: DataSource, population: Population): Promise<void> {
   const sql = populationSql(population, {
     hex: (value) => `lpad(to_hex(${value}), 8, '0')`,

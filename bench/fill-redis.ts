@@ -15,10 +15,10 @@ import {
   VERSION,
 } from './population.js';
 
-/** Sessions that are filled at once. */
+/** Sessions to fill concurrently. */
 const AT_ONCE = 500;
 
-/** Fills by the store's own operations: so its keys are as it makes them. */
+/** Fills with the store's operations, so that keys have the store's own format. */
 export async function fillRedis(url: string, population: Population): Promise<void> {
   const client = new Redis(url, { enableAutoPipelining: true, maxRetriesPerRequest: 0 });
   const adapter = redisAdapter({ client, keyPrefix: keyPrefixOf(population.count), operationTimeoutMs: 60_000 });
@@ -38,7 +38,7 @@ export function keyPrefixOf(count: number): string {
   return `bench-${count}`;
 }
 
-/** The session comes last: a turn that settles would touch it. */
+/** The session is written last, because a turn that settles would touch it. */
 async function fillSession(adapter: SessionsAdapter, n: number, population: Population): Promise<void> {
   const { turns, sessions } = adapter;
   const [id, sessionId] = [turnIdOf(n), idOf(n)];

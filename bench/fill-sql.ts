@@ -2,7 +2,7 @@ import { FIRST_HASH, FIRST_KEY, ORCHESTRATOR, type PopulationSql, VERSION } from
 
 const HOUR_MS = 3_600_000;
 
-/** The rows of a population, one statement a table, over numbers `n` that the dialect gives. */
+/** The rows of a population, one statement per table, over numbers `n` from a series of the dialect. */
 export function fillStatements(sql: PopulationSql, filledAt: number, numbers: string): readonly string[] {
   const last = `(${sql.lastActivityAt})`;
   const changed = `(CASE WHEN ${sql.state} = 'active' THEN ${last} ELSE ${last} + ${HOUR_MS} END)`;

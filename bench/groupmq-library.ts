@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { type Redis } from 'ioredis';
 import { BENCH } from './chart-library.js';
 
-/** As much of groupmq as is used here. */
+/** The parts of groupmq that the benchmarks use. */
 export interface Groupmq {
   readonly Queue: new <T>(options: { redis: Redis; namespace: string }) => GroupmqQueue<T>;
   readonly Worker: new <T>(options: {
@@ -31,7 +31,7 @@ interface GroupmqJob<T> {
   readonly data: T;
 }
 
-/** It is installed in `bench/` alone, so it is looked for there. */
+/** Loads groupmq, which is installed in `bench/` only. */
 export function loadGroupmq(): Groupmq {
   return createRequire(BENCH)('groupmq') as Groupmq;
 }

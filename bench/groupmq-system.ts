@@ -9,11 +9,11 @@ const RESULTS = 'bench-groupmq-results';
 interface JobData {
   readonly session: number;
   readonly turn: number;
-  /** The job is waited for in another process. */
+  /** Whether another process waits for the job. */
   readonly tell?: boolean;
 }
 
-/** groupmq: a job is a turn, a group is a session. It keeps nothing that was said. */
+/** groupmq: a job is a turn, a group is a session. It stores no messages. */
 class GroupmqSystem implements TurnSystem {
   private readonly redis: Redis;
   private readonly queue: GroupmqQueue<JobData>;
@@ -37,7 +37,7 @@ class GroupmqSystem implements TurnSystem {
     this.worker.on('completed', ({ data }) => {
       witness.settled(data.session);
       this.waiting.get(data.session)?.();
-      // It has no way of its own to wait for a job of another process: this is the quickest one.
+      // groupmq cannot wait for a job of another process; this is the fastest way.
       if (data.tell) void this.redis.publish(RESULTS, String(data.session));
     });
     this.worker.on('failed', ({ id }) => witness.failed(`job ${id} failed`));

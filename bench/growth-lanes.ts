@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ClaimedTurn, type ClaimRequest } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, type ClaimRequest } from 'nestjs-agent-sessions/adapter';
 import { type Benchmark, type Curve, type Outcome } from './benchmark.js';
 import { idOf, ORCHESTRATOR, VERSION } from './population.js';
 import { type Contestant, interleave, timed } from './rounds.js';
@@ -10,10 +10,10 @@ import { expectSame } from './wrong-answer.error.js';
 const MEASURES = ['due', 'claim', 'settle', 'accept'] as const;
 type Measure = (typeof MEASURES)[number];
 
-/** Together no more lanes than the smallest store has: one that had its turn is not due again at once. */
+/** Fewer lanes than the smallest store has, so that a lane is not due again immediately. */
 const SLICES = 10;
 const PAGE = 10;
-/** So long a lane is left to whoever heard the ring of its turn. */
+/** The time that a lane is reserved for the worker that received its notification. */
 const GRACE_MS = 1000;
 const AT_ONCE = 200;
 const LEASE_MS = 600_000;
@@ -38,7 +38,7 @@ async function run(stores: Stores, { rounds, growth: { lanes } }: Sizes): Promis
   return { comparisons: [], curves: MEASURES.map(curve) };
 }
 
-/** Every session of the store has a turn that waits, always: where one settles, the next one comes. */
+/** Keeps a waiting turn in every session: when one settles, the next is accepted. */
 async function withWork({ adapter: { turns } }: FilledStore, lanes: number): Promise<Contestant<Measure>> {
   let accepted = 0;
   let acceptedAt = 0;

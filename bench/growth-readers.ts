@@ -22,8 +22,9 @@ async function run(_: Stores, { rounds, growth: { readers, tokens } }: Sizes): P
   const arena = await Arena.open();
   const [worker, web] = [new HostProcess<StreamHost>(PROGRAM), new HostProcess<StreamHost>(PROGRAM)];
   try {
-    await worker.call('open', { url: arena.url, role: 'work' });
-    await web.call('open', { url: arena.url, role: 'submit' });
+    const options = { store: arena.url, queue: arena.url, prefix: 'readers' };
+    await worker.call('open', { ...options, role: 'work' });
+    await web.call('open', { ...options, role: 'submit' });
     const contestants: Record<string, Contestant<Measure>> = {};
     for (const count of readers) {
       contestants[count] = {

@@ -1,4 +1,4 @@
-import { type NewMessage } from 'nestjs-agent-sessions';
+import { type NewMessage } from 'nestjs-agent-sessions/adapter';
 import { type Benchmark, type Curve, type Outcome } from './benchmark.js';
 import { expectSame } from './wrong-answer.error.js';
 import { Conversation } from './conversation.js';
@@ -8,7 +8,7 @@ import { type Stores } from './stores.js';
 import { type OpenStore } from './store-server.js';
 import { words } from './text.js';
 
-/** A round is cut so often, so that all points see the same weather. */
+/** The number of slices per round, so that all points run under the same conditions. */
 const SLICES = 5;
 const AT_ONCE = 100;
 const WINDOW = 20;
@@ -70,20 +70,20 @@ function curve<M extends string>(
 
 async function turnsAfter({ adapter }: OpenStore, turns: number, operations: number): Promise<Contestant<'turn'>> {
   const conversation = await Conversation.start(adapter, `turns-${turns}`);
-  await conversation.play(turns);
+  await conversation.runTurns(turns);
   return playing(conversation, operations);
 }
 
 async function turnsWith({ adapter }: OpenStore, bytes: number, operations: number): Promise<Contestant<'turn'>> {
   const payload = { checkpointBytes: bytes, messageBytes: 200 };
   const conversation = await Conversation.start(adapter, `bytes-${bytes}`, payload);
-  await conversation.play(2);
+  await conversation.runTurns(2);
   return playing(conversation, operations);
 }
 
 function playing(conversation: Conversation, operations: number): Contestant<'turn'> {
   return {
-    run: async () => ({ turn: (await timed(() => conversation.play(operations))) / operations }),
+    run: async () => ({ turn: (await timed(() => conversation.runTurns(operations))) / operations }),
     verify: () => conversation.verify(),
   };
 }

@@ -14,18 +14,18 @@ export interface Answer {
   readonly error?: string;
 }
 
-/** After this a load has certainly lost a turn. */
+/** The time limit of a load: after it, a turn is lost. */
 const PATIENCE_MS = 300_000;
 
 type Method = (...args: never[]) => Promise<unknown>;
 
-/** A process of its own with a host in it. */
+/** A separate process with a host. */
 export class HostProcess<Host extends { [M in keyof Host]: Method }> {
   private readonly child: ChildProcess;
   private readonly answers = new EventEmitter();
   private calls = 0;
 
-  /** @param program beside this file; it serves the host, see serve-host.ts */
+  /** @param program a file in this folder that serves the host, see serve-host.ts */
   constructor(program: string) {
     this.child = fork(fileURLToPath(new URL(program, import.meta.url)));
     this.child.on('message', (answer: Answer) => this.answers.emit(String(answer.id), answer));

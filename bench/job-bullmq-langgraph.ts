@@ -22,7 +22,7 @@ interface JobData {
   readonly said: string;
 }
 
-/** BullMQ, with LangGraph's checkpoints and a table of messages in PostgreSQL. Order is the caller's, who waits for each answer. */
+/** BullMQ with LangGraph's checkpoints and a table of messages in PostgreSQL. The caller keeps the order by waiting for each answer. */
 class BullmqAndPostgresSaver implements JobSystem {
   private readonly queue: Queue<JobData, string>;
   private readonly worker: Worker<JobData, string>;
@@ -41,7 +41,7 @@ class BullmqAndPostgresSaver implements JobSystem {
       defaultJobOptions: { removeOnComplete: true },
     });
     this.worker = new Worker(QUEUE, (job) => this.work(job), { ...connection, concurrency });
-    // The worker's own event comes sooner than one of QueueEvents.
+    // The worker's own event is earlier than the event of QueueEvents.
     this.worker.on('completed', ({ data, id }, result) => {
       witness.settled(data.session);
       this.waiting.get(id!)?.(result);

@@ -15,7 +15,7 @@ import {
 } from './job-system.js';
 import { expectSame } from './wrong-answer.error.js';
 
-/** As much of DBOS as is used here. */
+/** The parts of DBOS that the benchmarks use. */
 interface Dbos {
   setConfig(config: object): void;
   launch(): Promise<void>;
@@ -34,10 +34,10 @@ interface Dbos {
 
 const QUEUE = 'jobs';
 const DATABASE = 'bench_dbos';
-/** It asks its database for work and for results; by default once a second. */
+/** The interval at which DBOS polls its database for work and results; its default is one second. */
 const POLL_MS = 10;
 
-/** A queue with a partition for each session, one workflow at a time in each, and tables for the state and the messages. */
+/** A queue with a partition per session and one workflow at a time in each, and tables for state and messages. */
 class DbosJobs implements JobSystem {
   constructor(
     private readonly dbos: Dbos,
@@ -73,7 +73,7 @@ class DbosJobs implements JobSystem {
     await this.pool.end();
   }
 
-  /** What the workflow does: two steps, whose results it keeps. */
+  /** The workflow: two steps with stored results. */
   async work(session: number, said: string): Promise<string> {
     const { witness } = this.options;
     const [id, turn] = [this.idOf(session), turnOf(said)];
@@ -93,7 +93,7 @@ class DbosJobs implements JobSystem {
     return rows.length === 0 ? undefined : (JSON.parse(rows[0].state) as JobState);
   }
 
-  /** In one commit. */
+  /** Stores state and messages in one commit. */
   private async store(id: string, turn: number, said: string, reply: string): Promise<void> {
     await this.pool.query(
       `WITH kept AS (
@@ -109,7 +109,7 @@ class DbosJobs implements JobSystem {
   }
 }
 
-/** Those of the slice that runs; a workflow is registered once in a process. */
+/** The systems of the running slice. A workflow is registered once per process. */
 let jobs: DbosJobs | null = null;
 let workflow: ((session: number, said: string) => Promise<string>) | null = null;
 

@@ -7,11 +7,11 @@ export interface JobHostOptions {
   readonly places: JobPlaces;
   readonly concurrency: number;
   readonly prefix: string;
-  /** Of each session; the first one is not measured. */
+  /** The turns of each session; the first one is not measured. */
   readonly turns: number;
 }
 
-/** Has a system open in this process, with a session and a caller for each turn that may run at once. */
+/** Opens a system in this process, with a session and a caller for each concurrent turn. */
 export class JobHost {
   private system!: JobSystem;
   private witness!: Witness;
@@ -25,7 +25,7 @@ export class JobHost {
     await this.callers(0, 1);
   }
 
-  /** Every caller submits a turn when the one before has given its result. @returns milliseconds */
+  /** Every caller submits a turn when the previous one has returned its result. @returns milliseconds */
   async run(): Promise<number> {
     const startedAt = performance.now();
     await this.callers(1, Infinity);

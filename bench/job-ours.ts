@@ -38,7 +38,7 @@ class OurJobs implements JobSystem {
   constructor(
     private readonly app: INestApplicationContext,
     private readonly options: JobOptions,
-    /** Closes what the adapter does not. */
+    /** Closes the parts that the adapter does not close. */
     private readonly closeRest: () => Promise<void> = async () => {},
   ) {
     this.turns = app.get(TurnService, { strict: false });
@@ -101,7 +101,7 @@ class JobModule {
   static with(adapter: SessionsAdapter, turns: SessionsModuleOptions['turns'], { witness }: JobOptions): DynamicModule {
     const orchestrator = defineOrchestrator<JobState>({
       name: NAME,
-      // The answer does not depend on it, and the peers do not read it either.
+      // The answer does not depend on the history, and the peers do not read it either.
       historyWindow: 0,
       keepCheckpoints: 'all',
       intents: {
@@ -143,7 +143,7 @@ export async function openOurMariadb(options: JobOptions): Promise<JobSystem> {
   return open(mariadbAdapter(options), { concurrency: options.concurrency }, options);
 }
 
-/** Ours but for the ledger's operations, which are written as anybody would write them. */
+/** Our system with ordinary TypeORM transactions as the ledger's operations. */
 export async function openTypeormTransactions(options: JobOptions): Promise<JobSystem> {
   const ours = mariadbAdapter(options);
   const { adapter, close } = await openTypeormLedger(ours, options.places.database);
@@ -169,7 +169,7 @@ async function open(
   return new OurJobs(app, options, closeRest);
 }
 
-/** A turn ends when it is sent to the store, because its caller may know of it before this process's own answer is here. */
+/** A turn ends when its settle is sent, because its caller may receive the result before this process receives the store's answer. */
 function witnessed(adapter: SessionsAdapter, witness: Witness): SessionsAdapter {
   const { turns } = adapter;
   const settle = turns.settle.bind(turns);

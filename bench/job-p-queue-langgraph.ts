@@ -22,7 +22,7 @@ import { expectSame } from './wrong-answer.error.js';
 
 type PQueue = InstanceType<PQueueLibrary['default']>;
 
-/** A queue of p-queue for each session, with LangGraph's checkpoints and a table of messages in a SQLite file. */
+/** A queue of p-queue per session, with LangGraph's checkpoints and a table of messages in a SQLite file. */
 class PQueueAndSqliteSaver implements JobSystem {
   private readonly queues = new Map<number, PQueue>();
   private readonly append: (id: string, turn: number, said: string, reply: string) => void;
@@ -89,7 +89,7 @@ export async function openPQueueAndSqliteSaver(options: JobOptions): Promise<Job
   const { default: Queue } = loadPeer<PQueueLibrary>('p-queue');
   const saver = SqliteSaver.fromConnString(options.places.database);
   saver.db.pragma('journal_mode = WAL');
-  // As ours: what was answered survives a power cut. The driver's default is NORMAL.
+  // Durable commits, like ours. The driver's default is NORMAL.
   saver.db.pragma('synchronous = FULL');
   saver.db.exec(
     `CREATE TABLE IF NOT EXISTS bench_message (

@@ -1,4 +1,4 @@
-/** A process with a system of PRF-02 in it. */
+/** A process with a system of PRF-02. */
 import 'reflect-metadata';
 import { JobHost } from './job-host.js';
 import { serveHost } from './serve-host.js';

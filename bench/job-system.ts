@@ -3,26 +3,26 @@ import { words } from './text.js';
 import { type Witness } from './witness.js';
 import { expectSame } from './wrong-answer.error.js';
 
-/** Where a system has its data; each needs some of them. */
+/** The servers and files of a system, which needs some of them. */
 export interface JobPlaces {
-  /** Of PostgreSQL or MariaDB; of SQLite the path of a file. */
+  /** The URL of PostgreSQL or MariaDB, or the path of a SQLite file. */
   readonly database: string;
-  /** Of a BullMQ queue. */
+  /** The connection of a BullMQ queue. */
   readonly redis: string;
 }
 
 export interface JobOptions {
   readonly places: JobPlaces;
-  /** How many turns run at once. */
+  /** The number of concurrent turns. */
   readonly concurrency: number;
-  /** Before the ids of the sessions: every slice has new ones. */
+  /** The prefix of the session ids, new in every slice. */
   readonly prefix: string;
-  /** Told of everything that runs here. */
+  /** Observes all turns in this process. */
   readonly witness: Witness;
 }
 
 /**
- * What does a whole turn: it reads what the session has stored, answers, stores the next checkpoint and both messages, and gives
+ * A system that runs a whole turn: it reads the session's stored data, answers, stores the next checkpoint and both messages, and returns
  * the answer to the caller.
  */
 export type JobSystem = Omit<TurnSystem, 'submit'>;
@@ -35,7 +35,7 @@ export interface JobState extends Record<string, unknown> {
 const STATE_BYTES = 5000;
 const MESSAGE_BYTES = 200;
 
-/** What the user says. It begins with the number of the turn. */
+/** Returns the user's message, which begins with the number of the turn. */
 export function question(turn: number): string {
   return `${turn} ${words(MESSAGE_BYTES, 2 * turn)}`;
 }
@@ -52,7 +52,7 @@ export function stateAfter(turn: number): JobState {
   return { turn, note: words(STATE_BYTES, turn) };
 }
 
-/** The log of a session that had so many turns. */
+/** Returns the log of a session after this number of turns. */
 export function messagesOf(turns: number): string[] {
   return Array.from({ length: turns }, (_, turn) => [question(turn), answer(turn)]).flat();
 }
@@ -62,7 +62,7 @@ export function expectAnswer(session: number, turn: number, given: string | null
   if (given !== answer(turn)) expectSame(`answer of turn ${turn} of session ${session}`, given, answer(turn));
 }
 
-/** @param stored what a turn finds; the first one finds nothing. @throws WrongAnswerError */
+/** @param stored the state that a turn finds; none for the first one. @throws WrongAnswerError */
 export function expectStateBefore(turn: number, id: string, stored: number | undefined): void {
   if (turn > 0) expectSame(`state before turn ${turn} of ${id}`, stored, turn - 1);
 }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { type Database } from 'better-sqlite3';
 import { BENCH } from './chart-library.js';
 
-/** As much of LangGraph's checkpointers is used here. */
+/** The parts of LangGraph's checkpointers that the benchmarks use. */
 export interface CheckpointSaver {
   getTuple(config: SaverConfig): Promise<SavedTuple | undefined>;
   put(
@@ -35,7 +35,7 @@ export interface SavedCheckpoint {
   readonly versions_seen: object;
 }
 
-/** @param pool of `pg` */
+/** @param pool a pool of `pg` */
 export interface PostgresSaverLibrary {
   readonly PostgresSaver: new (pool: object) => CheckpointSaver & { setup(): Promise<void> };
 }
@@ -49,21 +49,21 @@ export interface PQueueLibrary {
 }
 
 interface CheckpointLibrary {
-  /** An id that sorts by time, then by the number. */
+  /** Returns an id that sorts by time, then by number. */
   uuid6(number: number): string;
 }
 
-/** They are installed in `bench/` alone, so they are looked for there. */
+/** Loads the checkpointers, which are installed in `bench/` only. */
 export function loadPeer<Library>(name: string): Library {
   return createRequire(BENCH)(name) as Library;
 }
 
-/** Of a session, at the default namespace. */
+/** The configuration of a session, in the default namespace. */
 export function threadOf(sessionId: string): SaverConfig {
   return { configurable: { thread_id: sessionId, checkpoint_ns: '' } };
 }
 
-/** Puts the next state of a session, as a graph with one channel does. */
+/** Stores the next state of a session, like a graph with one channel. */
 export async function putState(
   saver: CheckpointSaver,
   sessionId: string,

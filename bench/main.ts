@@ -30,7 +30,7 @@ async function main(args: string[]): Promise<number> {
   const benchmarks = chosen(options);
   installOnce();
   Logger.overrideLogger(['error', 'fatal']);
-  // A quick run draws everything too, and leaves nothing behind.
+  // A quick run also writes all pages, to a temporary folder.
   const scratch = mkdtempSync(join(tmpdir(), 'bench-results-'));
   const folder = options.quick ? scratch : join(BENCH, 'results');
   const page = join(options.quick ? scratch : BENCH, 'RESULTS.md');
@@ -48,7 +48,7 @@ async function main(args: string[]): Promise<number> {
 function chosen({ rows }: BenchOptions): readonly Benchmark[] {
   const unknown = rows.find((row) => !BENCHMARKS.some(({ id }) => id === row));
   if (unknown !== undefined) {
-    throw new UsageError(`There is no ${unknown}; there are ${BENCHMARKS.map(({ id }) => id).join(', ')}.`);
+    throw new UsageError(`Unknown benchmark ${unknown}. Allowed: ${BENCHMARKS.map(({ id }) => id).join(', ')}.`);
   }
   return rows.length === 0 ? BENCHMARKS : BENCHMARKS.filter(({ id }) => rows.includes(id));
 }
@@ -58,7 +58,7 @@ function sizesOf({ quick, many }: BenchOptions): Sizes {
   return many === undefined ? sizes : { ...sizes, many };
 }
 
-/** @returns how many of them failed */
+/** @returns the number of failed benchmarks */
 async function runOn(
   name: StoreName,
   benchmarks: readonly Benchmark[],

@@ -3,7 +3,7 @@ import { mariadb } from '../test/support/services/mariadb.js';
 import { startPrivateService } from '../test/support/services/services.js';
 import { type StoreServer } from './store-server.js';
 
-/** A server of our own. */
+/** A private server. */
 export async function openMariadbServer(): Promise<StoreServer> {
   const { url, stop } = await startPrivateService(mariadb);
   const connection = await mysql.createConnection(url);

@@ -20,27 +20,27 @@ import { adapterAt, type MemoryPlace, queueAt } from './memory-place.js';
 import { words } from './text.js';
 
 const NAME = 'memory';
-/** Callers that have a turn under way at once, each with sessions of its own. */
+/** Callers with a running turn, each with its own sessions. */
 const CALLERS = 64;
 const EVENTS = 4;
 const POLL_MS = 5;
-/** After a collection, until what it freed has gone back to the system. */
+/** The time after a garbage collection until the memory is returned to the system. */
 const REST_MS = 200;
 const PAGE = 1000;
 
 export interface MemoryUse {
-  /** Resident set of the process. */
+  /** The resident set size of the process. */
   readonly rss: number;
-  /** After a garbage collection. */
+  /** The heap after a garbage collection. */
   readonly heap: number;
 }
 
-/** What happens to the turns of a session, by turns. @throws WrongAnswerError */
+/** The kinds of turns, which alternate in a session. @throws WrongAnswerError */
 type Deed = (host: Caller, sessionId: string, text: string) => Promise<void>;
 
 interface Caller {
   readonly turns: TurnService;
-  /** Lives as long as the process. */
+  /** A signal that lives as long as the process. */
   readonly signal: AbortSignal;
 }
 
@@ -93,29 +93,29 @@ const DEEDS: Readonly<Record<string, Deed>> = {
   },
 };
 
-/** How many turns go round what can happen to one. */
+/** The number of turns after which the kinds repeat. */
 export const KINDS = Object.keys(DEEDS);
 
 @Module({})
 class MemoryModule {}
 
-/** A Nest application that takes turns and runs them, all in this process, and says how much memory that has. */
+/** A Nest application that accepts and runs turns in this process, and reports its memory. */
 export class MemoryHost {
   private app!: INestApplicationContext;
   private readonly lasting = new AbortController();
   private ids = 0;
-  /** What ids begin with. */
+  /** The prefix of all ids. */
   private mark = '';
 
   async open(place: MemoryPlace): Promise<void> {
-    // As many as there are callers.
+    // One slot per caller.
     setMaxListeners(0, this.lasting.signal);
     const queue = queueAt(place);
     const imports = [
       SessionsModule.forRoot({
         adapter: adapterAt(place),
         generateId: () => `${this.mark}-turn-${(this.ids += 1)}`,
-        // Its lease is a key that is there from the first sweep on.
+        // The sweep's lease is a key that exists from the first sweep on.
         sweep: false,
         ...(queue ? { turns: { queue } } : {}),
       }),
@@ -143,8 +143,8 @@ export class MemoryHost {
     }
   }
 
-  /** In each session one turn after the other, from this one on. @throws WrongAnswerError */
-  async play(mark: string, sessions: number, from: number, count: number): Promise<void> {
+  /** Runs one turn after the other in each session, starting with this number. @throws WrongAnswerError */
+  async runTurns(mark: string, sessions: number, from: number, count: number): Promise<void> {
     this.mark = mark;
     const caller: Caller = { turns: this.turns, signal: this.lasting.signal };
     const callers = Array.from({ length: CALLERS }, async (_, first) => {
@@ -158,7 +158,7 @@ export class MemoryHost {
     await Promise.all(callers);
   }
 
-  /** While nothing is under way. */
+  /** Reads the memory while no turn is running. */
   async measure(): Promise<MemoryUse> {
     expectSame('lanes that are open', (await this.adapter.turns.lanes({})).lanes, []);
     expectSame('lanes that are due', await this.adapter.turns.due(PAGE), []);
@@ -173,7 +173,7 @@ export class MemoryHost {
     v8.writeHeapSnapshot(file);
   }
 
-  /** Everything is stored, in order. @throws WrongAnswerError */
+  /** Checks that every turn is stored, in order. @throws WrongAnswerError */
   async verify(mark: string, sessions: number, count: number): Promise<void> {
     const wanted = Array.from({ length: count }, (_, turn) => {
       const kind = kindOf(turn);

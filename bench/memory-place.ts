@@ -16,32 +16,32 @@ import { type StoreName } from './stores.js';
 
 const PREFIX = 'bench_memory_';
 const QUEUE = 'bench-memory-queue';
-/** The store's and BullMQ's pools have as many each by default, and the worker so many slots. */
+/** The default size of the pools of the store and BullMQ, and the number of the worker's slots. */
 const CONNECTIONS = 10;
 const SLOTS = 32;
-/** Keys of Redis that a turn has, or the attempts of one: they stay until it is purged. */
+/** Keys of Redis that belong to a turn or its attempts, and stay until it is purged. */
 const OF_TURNS = /^\{bench_memory_\}:(turn|steps|signals|events):/;
 
-/** Where the process of PRF-12 has its store and its queue. */
+/** The store and the queue of the process of PRF-12. */
 export interface MemoryPlace {
   readonly store: StoreName;
-  /** Of a server or a file. */
+  /** The address of a server, or a file. */
   readonly url: string;
 }
 
-/** What idle lanes have outside of that process. */
+/** The data of idle lanes outside of the process. */
 export interface Remains {
-  /** Keys or rows of the queue, without its list of the last thousand events; 0 where it has none. */
+  /** Keys or rows of the queue, without its list of the last thousand events; 0 if there is no queue. */
   readonly queue: number;
-  /** Keys or rows of the store without turns: of sessions, lanes and all that is there once. */
+  /** Keys or rows of the store without turns: sessions, lanes and fixed data. */
   readonly lanes: number;
 }
 
 export interface OpenPlace {
   readonly place: MemoryPlace;
   /**
-   * Clients remember something of each lasting part of theirs, however many lanes there are: `pg` the first answer of a connection,
-   * BullMQ the last job of a slot of its worker.
+   * The number of ids that clients may keep, independent of the number of lanes: `pg` keeps the first answer of a connection, BullMQ the
+   * last job of a worker slot.
    */
   readonly parts: number;
   count(): Promise<Remains>;
@@ -69,11 +69,11 @@ export function adapterAt({ store, url }: MemoryPlace): SessionsAdapter {
   return typeormAdapter({ dataSource, tablePrefix: PREFIX, sqlite: { synchronous: 'NORMAL' } });
 }
 
-/** @returns `undefined` for the one in the process */
+/** @returns `undefined` for the store in the process */
 export function queueAt({ store, url }: MemoryPlace): TurnQueue | undefined {
   if (store === 'redis') return bullmqQueue({ connection: { url }, prefix: QUEUE });
   if (store === 'sqlite') return undefined;
-  const connection = { connectionString: url, schema: 'rings', migrate: true };
+  const connection = { connectionString: url, schema: 'notifications', migrate: true };
   const options: unknown = { connection, name: QUEUE, backendFactory: createPostgresBackend };
   return bullmqQueue(options as BullmqQueueOptions);
 }
@@ -110,7 +110,13 @@ async function openPostgres(): Promise<OpenPlace> {
     place: { store: 'postgres', url },
     parts: 2 * CONNECTIONS + SLOTS,
     count: async () => ({
-      queue: await count(['rings.job', 'rings.job_log', 'rings.job_dependency', 'rings.dedup', 'rings.scheduler']),
+      queue: await count([
+        'notifications.job',
+        'notifications.job_log',
+        'notifications.job_dependency',
+        'notifications.dedup',
+        'notifications.scheduler',
+      ]),
       lanes: await count([`${PREFIX}session`, `${PREFIX}lane`, `${PREFIX}lease`]),
     }),
     close: async () => {

@@ -15,7 +15,7 @@ ROW is a row of the specification, PRF-07 for one, or "growth"; left out: all of
 Exit code: 0 when everything ran and every answer was right, 1 when not, 2 for wrong arguments.`;
 
 export interface BenchOptions {
-  /** In capitals; empty: all. */
+  /** Names in capitals. Empty: all. */
   readonly rows: readonly string[];
   readonly stores: readonly StoreName[];
   readonly quick: boolean;
@@ -24,7 +24,7 @@ export interface BenchOptions {
 
 export class UsageError extends Error {}
 
-/** @returns `null` when help is asked for. @throws UsageError */
+/** @returns `null` if help is requested. @throws UsageError */
 export function parseOptions(args: string[]): BenchOptions | null {
   const { values, positionals } = parse(args);
   if (values.help) return null;

@@ -14,7 +14,7 @@ import { type SystemOptions, type TurnSystem } from './turn-system.js';
 import { type Load, type Witness } from './witness.js';
 
 const NAME = 'no-op';
-/** More than any session has. */
+/** More than the number of turns in any session. */
 const MAX_QUEUED = 10_000;
 const PAGE = 1000;
 
@@ -86,7 +86,7 @@ class NoOpModule {
   static with({ url, role, concurrency, witness }: SystemOptions): DynamicModule {
     const orchestrator = defineOrchestrator({
       name: NAME,
-      // A turn that does nothing has no use for what was said.
+      // A no-op turn does not use the messages.
       historyWindow: 0,
       intents: {
         pass: ({ sessionId, input }) => witness.begin(sessionOf(sessionId), Number(input.text)),
@@ -112,7 +112,7 @@ export async function openOurs(options: SystemOptions): Promise<TurnSystem> {
   return new OurSystem(app, options.witness.load);
 }
 
-/** A turn has settled when the store says so. */
+/** A turn has settled when the store has acknowledged it. */
 function witnessed(adapter: SessionsAdapter, witness: Witness): SessionsAdapter {
   const { turns } = adapter;
   const settle = turns.settle.bind(turns);

@@ -9,9 +9,9 @@ import { words } from './text.js';
 import { expectSame } from './wrong-answer.error.js';
 
 const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
-/** Events that a turn is shown when it does not ask for all; as many messages as ours is. */
+/** The number of recent events that a turn reads, equal to the number of messages that ours reads. */
 const WINDOW = 20;
-/** Of a round. */
+/** The number of turns per round. */
 const SLICES = 5;
 const APP = 'bench';
 const USER = 'somebody';
@@ -26,9 +26,9 @@ export const peerAdk: Benchmark = {
 
 type Measure = 'turn';
 
-/** A session whose turns can be played, and looked at. */
-interface Player {
-  play(turns: number): Promise<unknown>;
+/** A session of the kit. */
+interface KitConversation {
+  runTurns(turns: number): Promise<unknown>;
   fill?(turns: number): Promise<void>;
   verify(): Promise<void>;
 }
@@ -38,7 +38,7 @@ async function run(stores: Stores, sizes: Sizes): Promise<Outcome> {
   try {
     return await compareWith(service, await stores.with(0), sizes);
   } finally {
-    // It has no way to be closed, and what it leaves open would keep the process.
+    // The service cannot be closed, and its open connections would keep the process alive.
     await service.orm?.close();
   }
 }
@@ -55,18 +55,18 @@ async function compareWith(
     ours: (id: string) => Conversation.start(store.adapter, `adk-${id}`, PAYLOAD),
   };
   const contestants: Record<string, Contestant<Measure>> = {};
-  for (const [kind, start] of Object.entries<(id: string) => Promise<Player>>(kinds)) {
+  for (const [kind, start] of Object.entries<(id: string) => Promise<KitConversation>>(kinds)) {
     const long = await start('long');
-    await (long.fill?.(history.long) ?? long.play(history.long));
-    let short: Player;
+    await (long.fill?.(history.long) ?? long.runTurns(history.long));
+    let short: KitConversation;
     let started = 0;
     contestants[`${kind}, long`] = { run: () => turnsOf(long, turns), verify: () => long.verify() };
     contestants[`${kind}, short`] = {
-      // Another one every time: after a round it is not short any more.
+      // Use a new session every time, because a session is longer after a round.
       prepare: async () => {
         started += 1;
         short = await start(`short-${started}`);
-        await short.play(history.short);
+        await short.runTurns(history.short);
         await store.tidy();
       },
       run: () => turnsOf(short, turns),
@@ -89,12 +89,12 @@ async function compareWith(
   };
 }
 
-async function turnsOf(player: Player, turns: number): Promise<{ turn: number }> {
-  return { turn: (await timed(() => player.play(turns))) / turns };
+async function turnsOf(contestant: KitConversation, turns: number): Promise<{ turn: number }> {
+  return { turn: (await timed(() => contestant.runTurns(turns))) / turns };
 }
 
-/** A turn reads the session, appends what the user says, then the answer with the new state: as the kit's runner does. */
-class AdkConversation implements Player {
+/** Runs a turn like the kit's runner: reads the session, appends the user's message, then the answer with the new state. */
+class AdkConversation implements KitConversation {
   private turns = 0;
   private timestamp = Date.now() - 60_000;
 
@@ -109,13 +109,13 @@ class AdkConversation implements Player {
     return new AdkConversation(service, sessionId, window);
   }
 
-  /** Turns that nothing is read for: history to be. */
+  /** Appends turns without reading, to create history. */
   async fill(turns: number): Promise<void> {
     const session = await this.read();
     for (let i = 0; i < turns; i += 1) await this.append(session);
   }
 
-  async play(turns: number): Promise<void> {
+  async runTurns(turns: number): Promise<void> {
     for (let i = 0; i < turns; i += 1) await this.turn();
   }
 
@@ -145,7 +145,7 @@ class AdkConversation implements Player {
   }
 
   private event(role: 'user' | 'model', n: number, stateDelta: Record<string, unknown> = {}): AdkEvent {
-    // Events are in the order of their times, which have whole milliseconds.
+    // Events are ordered by time, in whole milliseconds.
     this.timestamp += 1;
     return loadAdk().createEvent({
       invocationId: `${this.sessionId}.${this.turns}`,

@@ -1,9 +1,9 @@
 import { type JsonObject, type Session } from 'nestjs-agent-sessions';
 
 /**
- * What a filled store holds: session after session the same, so that a store with many differs from one with few in
- * nothing else. A user has four, two of them active, in a workspace of a hundred; each holds a surface, every other one
- * two. Each had one turn, with a checkpoint and two messages. The last activity was two hours to twenty days ago.
+ * The data of a filled store. All sessions are alike, so that a large store differs from a small one by its size only. A user has four
+ * sessions, two of them active, in a workspace of a hundred users. Each session has one surface, every other one two. Each had one turn,
+ * with a checkpoint and two messages. The last activity was two hours to twenty days ago.
  */
 export interface Population {
   readonly count: number;
@@ -17,9 +17,9 @@ export const SESSIONS_OF_USER = 4;
 export const FIRST_KEY = 'first';
 export const FIRST_HASH = 'hash';
 
-/** Users in the same workspace have numbers that are this far apart, or a multiple of it. */
+/** The distance, or a multiple of it, between the numbers of users in the same workspace. */
 const USERS_OF_WORKSPACE = 25;
-/** Spreads neighbours over the whole range, as random ids are. */
+/** Spreads neighbours over the whole range, like random ids. */
 const SCATTER = 2_654_435_761;
 const HOUR_MS = 3_600_000;
 const SECONDS_OF_ACTIVITY = 1_700_000;
@@ -28,7 +28,7 @@ const NOTE = 'The customer has been a subscriber since spring and prefers to be 
   2,
 );
 
-/** The same, as SQL over a number `n`. */
+/** Returns the same as a SQL expression over a number `n`. */
 export interface PopulationSql {
   readonly id: string;
   readonly userId: string;
@@ -81,11 +81,11 @@ export const questionOf = (n: number): string => `Where is order ${n}?`;
 export const answerOf = (n: number): string => `Order ${n} was shipped and will arrive tomorrow.`;
 export const stateOf = (n: number): JsonObject => ({ orderId: n, note: NOTE });
 
-/** What differs between PostgreSQL and SQLite. */
+/** The differences between PostgreSQL and SQLite. */
 export interface SqlForms {
-  /** A number as eight hexadecimal digits. */
+  /** Formats a number as eight hexadecimal digits. */
   readonly hex: (value: string) => string;
-  /** How the store keeps the metadata of a session. */
+  /** The format in which the store keeps a session's metadata. */
   readonly metadata: string;
 }
 

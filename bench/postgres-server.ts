@@ -11,7 +11,7 @@ import { type OpenStore, type StoreServer } from './store-server.js';
 
 const PAGE_BYTES = 8192;
 
-/** A server of our own; a database for each store. */
+/** A private server, with a database per store. */
 export async function openPostgresServer(): Promise<StoreServer> {
   const { url, stop } = await startPrivateService(postgres);
   const admin = await connect(url);
@@ -48,14 +48,14 @@ async function openDatabase(url: string, population: Population): Promise<OpenSt
 }
 
 async function connect(url: string): Promise<DataSource> {
-  // One that listens for hints, and one whose counters are those of all the work.
+  // One connection listens for notifications; the other runs all statements, so its counters cover all work.
   const extra = { stream: () => countSocket(new Socket()) };
   const dataSource = new DataSource({ type: 'postgres', url, poolSize: 2, extra });
   return dataSource.initialize();
 }
 
 async function counters(dataSource: DataSource): Promise<Record<string, number>> {
-  // The connection tells its counters at the end of a statement, when it is asked to.
+  // PostgreSQL reports a connection's counters at the end of a statement, on request.
   await dataSource.query('SELECT pg_stat_force_next_flush()');
   const [{ pages, log }] = await dataSource.query<{ pages: string; log: string }[]>(
     `SELECT pg_current_wal_insert_lsn() - '0/0' AS log, (

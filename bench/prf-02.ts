@@ -12,7 +12,7 @@ import { startPrivateService } from '../test/support/services/services.js';
 const CONCURRENCIES = [1, 8, 32] as const;
 type Concurrency = (typeof CONCURRENCIES)[number];
 
-/** Two or more that do the same, side by side; the bounds are those of each of ours against the peer. */
+/** Two or more systems that do the same. The bounds apply to each of ours against the peer. */
 interface Match {
   readonly peer: JobSystemName;
   readonly ours: Partial<Record<JobSystemName, Readonly<Record<Concurrency, number>>>>;
@@ -79,7 +79,7 @@ async function run(stores: Stores, { rounds, jobs }: Sizes): Promise<Outcome> {
   return { comparisons };
 }
 
-/** A file for each; on a server each has tables of its own. */
+/** Returns a file per system; on a server, each has its own tables. */
 function databaseOf({ name, address }: Stores, system: JobSystemName): string {
   return name === 'sqlite' ? join(address, `${system}.db`) : address;
 }

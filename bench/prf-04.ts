@@ -7,7 +7,7 @@ import { type SystemName } from './turn-system.js';
 import { type Load } from './witness.js';
 
 const CONCURRENCY = 1;
-/** As the module has it: turns of a session in a row before the others get their turn. */
+/** The module's default for consecutive turns of one session before others get their turn. */
 const FAIRNESS_BOUND = 16;
 
 type Measure = 'time' | 'turns of the first';

@@ -1,4 +1,4 @@
-import { type TurnHold } from 'nestjs-agent-sessions';
+import { type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { Arena } from './arena.js';
 import { type Benchmark, type Comparison, type Fact, type Outcome } from './benchmark.js';
 import { Conversation, type Payload } from './conversation.js';
@@ -9,7 +9,7 @@ import { type Load } from './witness.js';
 import { expectSame } from './wrong-answer.error.js';
 
 const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
-/** Of a turn of a caller who waits, so that each turn rings. */
+/** The maximum per turn of a waiting caller, where each turn notifies. */
 const SCRIPT_CALLS = 5;
 const CONCURRENCY = 16;
 const AT_ONCE = 64;
@@ -41,7 +41,7 @@ async function run({ name, address }: Stores, sizes: Sizes): Promise<Outcome> {
       unit: store.unit,
       base: { name: 'allowed', rounds: counts[operation].map(() => store.allowed) },
       measured: { name: 'ours', rounds: counts[operation] },
-      // The row asks for no such thing; it is the whole of accept and claim where a store does both at once.
+      // The row has no bound for this: accept and claim together, where a store combines them.
       ...(operation === BOTH ? {} : { bound: { atMost: 1 } }),
     }));
     const together = await countTogether(store);
@@ -54,18 +54,18 @@ async function run({ name, address }: Stores, sizes: Sizes): Promise<Outcome> {
   }
 }
 
-/** Turns of a session, again and again: one is claimed, the next handed over, the third claimed where it is accepted. */
+/** Repeats turns of a session: one is claimed, one is returned by a settle, one is claimed when it is accepted. */
 async function countOperations(store: CountedStore, rounds: number): Promise<Counts> {
   const conversation = await Conversation.start(store.adapter, 'counted', PAYLOAD);
   const counts = Object.fromEntries(OPERATIONS.map((operation) => [operation, [] as number[]])) as Counts;
-  // The first ones send their scripts, or prepare their statements; and history fills its window.
-  await conversation.play(20);
+  // The first turns send scripts or prepare statements, and fill the history's window.
+  await conversation.runTurns(20);
   for (let round = 0; round < rounds; round += 1) {
     const counting = async <T>(operation: Operation, work: () => Promise<T>): Promise<T> => {
       const before = store.count();
       const result = await work();
       const count = store.count() - before;
-      // Something must have been asked.
+      // The count must not be zero.
       expectSame(`whether ${operation} was seen`, count > 0, true);
       counts[operation].push(count);
       return result;
@@ -82,20 +82,20 @@ async function countOperations(store: CountedStore, rounds: number): Promise<Cou
   return counts;
 }
 
-/** What is asked for at the same moment may go together. */
+/** Calls of the same moment may share a round trip. */
 async function countTogether(store: CountedStore): Promise<Fact> {
   const conversations = await Promise.all(
     Array.from({ length: AT_ONCE }, (_, n) => Conversation.start(store.adapter, `together-${n}`, PAYLOAD)),
   );
   const turns = 5;
   const before = store.count();
-  await Promise.all(conversations.map((conversation) => conversation.play(turns)));
+  await Promise.all(conversations.map((conversation) => conversation.runTurns(turns)));
   const each = (store.count() - before) / AT_ONCE / turns;
   for (const conversation of conversations) await conversation.verify();
   return { what: `${store.unit} a turn, ${AT_ONCE} sessions at once`, value: each.toFixed(2) };
 }
 
-/** Whole turns through BullMQ, each with its ring, and all that the workers and the waiting caller ask. */
+/** Runs whole turns through BullMQ, with their notifications and all calls of the workers and the waiting caller. */
 async function ringing({ rounds, lanes }: Sizes): Promise<Comparison> {
   const load: Load = Array.from({ length: lanes.sessions }, () => lanes.turns);
   const turns = lanes.sessions * lanes.turns;

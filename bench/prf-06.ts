@@ -7,7 +7,7 @@ import { type OpenStore } from './store-server.js';
 
 const PAYLOAD: Payload = { checkpointBytes: 5000, messageBytes: 200 };
 const AT_MOST = 1.1;
-/** What the row asks for; the others are told. */
+/** The bounds of the row; other values are reported only. */
 const BOUNDED: readonly string[] = ['time', 'bytes read', 'bytes written'];
 
 export const prf06: Benchmark = {
@@ -20,18 +20,18 @@ export const prf06: Benchmark = {
 async function run(stores: Stores, { rounds, history }: Sizes): Promise<Outcome> {
   const store = await stores.with(0);
   const long = await startAll(store, 'long', history);
-  for (const conversation of long) await conversation.play(history.long);
+  for (const conversation of long) await conversation.runTurns(history.long);
   const pruning = await startAll(store, 'pruning', history);
-  for (const conversation of pruning) await conversation.play(history.pruning);
+  for (const conversation of pruning) await conversation.runTurns(history.pruning);
   let short: Conversation[] = [];
   let started = 0;
   const contestants = {
     short: {
-      // Others every time: after a round they are not short any more.
+      // Use other sessions every time, because their history is longer after a round.
       prepare: async () => {
         started += 1;
         short = await startAll(store, `short${started}`, history);
-        for (const conversation of short) await conversation.play(history.short);
+        for (const conversation of short) await conversation.runTurns(history.short);
         await store.tidy();
       },
       ...turnsOf(() => short, store),
@@ -50,7 +50,7 @@ async function run(stores: Stores, { rounds, history }: Sizes): Promise<Outcome>
   });
   const comparisons = [
     ...measures.map((what) => compare(what, 'short')),
-    // Turn 10 has no checkpoint to prune yet: how much of the difference is that.
+    // Turn 10 has no checkpoint to prune; measure this part of the difference.
     ...BOUNDED.map((what) => compare(what, 'pruning')),
   ];
   return { comparisons };
@@ -64,7 +64,7 @@ async function startAll(store: OpenStore, name: string, { sessions }: Sizes['his
   return conversations;
 }
 
-/** A turn of each. */
+/** Runs a turn of each session. */
 function turnsOf(conversations: () => readonly Conversation[], { meter }: OpenStore): Contestant<string> {
   return {
     run: async () => {

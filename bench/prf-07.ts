@@ -7,7 +7,7 @@ import { type FilledStore, type Stores } from './stores.js';
 
 const SAME_ACTIVE = 1.15;
 const AT_RANDOM = 1.3;
-/** Turns of a slice: so that what is accepted lies a little while before it is claimed. */
+/** Turns per slice, so that some time passes between accept and claim. */
 const SLICE = 20;
 
 type Measure = 'accept' | 'claim and settle';
@@ -24,7 +24,7 @@ async function run(stores: Stores, { rounds, few, many, operations, growth }: Si
   const plan = { rounds, slices: operations / SLICE };
   const conversations = { small: new Map<number, Conversation>(), large: new Map<number, Conversation>() };
   const base = turnsOf(small, everyOne(few, few), conversations.small);
-  // One after the other: a store that is used at random has other pages at hand than one whose active sessions stay the same.
+  // Measure sequentially: a store that is used at random has other pages in its cache than a store with fixed active sessions.
   const same = await interleave(plan, {
     base,
     measured: turnsOf(large, everyOne(few, many), conversations.large),
@@ -60,7 +60,7 @@ async function run(stores: Stores, { rounds, few, many, operations, growth }: Si
   };
 }
 
-/** Takes the active sessions by turns; they lie as far apart as they can. */
+/** Selects active sessions in turn, as far apart as possible. */
 function everyOne(active: number, stored: number): () => number {
   let next = 0;
   return () => (next++ % active) * Math.floor(stored / active);

@@ -1,4 +1,5 @@
-import { type AtomicSessionStoreAdapter, createSessionStore, type Session } from 'nestjs-agent-sessions';
+import { createSessionStore, type Session } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { type Benchmark, type Outcome } from './benchmark.js';
 import { expectSame } from './wrong-answer.error.js';
 import { idOf, type Population, sessionOf } from './population.js';
@@ -10,7 +11,7 @@ import { type FilledStore, type Stores } from './stores.js';
 const AT_MOST = 1.6;
 const DAY_MS = 86_400_000;
 const TTL_MS = 30 * DAY_MS;
-/** As SessionStore.sweepStale sweeps. */
+/** The options of SessionStore.sweepStale. */
 const BATCH = 500;
 
 type Measure = 'sweep' | 'longest batch';
@@ -56,7 +57,7 @@ async function run(stores: Stores, { rounds, many, sweep }: Sizes): Promise<Outc
   };
 }
 
-/** Everything in one slice: two of them share a store. */
+/** Runs everything in one slice, because two contestants share a store. */
 function sweepOf(store: FilledStore, stale: number, placement: Placement): Contestant<Measure> {
   const chosen = choose(store.population, stale, placement);
   return {
@@ -75,13 +76,13 @@ function sweepOf(store: FilledStore, stale: number, placement: Placement): Conte
   };
 }
 
-/** Numbers of active sessions. */
+/** Returns numbers of active sessions. */
 function choose({ count }: Population, stale: number, placement: Placement): readonly number[] {
   const apart = placement === 'scattered' ? Math.floor(count / 2 / stale) : 1;
   return Array.from({ length: stale }, (_, i) => i * apart);
 }
 
-/** Longest idle first, in a random order, so that no index is in the order of another. */
+/** Longest idle first, in a random order, so that no two indexes have the same order. */
 async function makeStale(store: FilledStore, chosen: readonly number[]): Promise<void> {
   const longAgo = Date.now() - 2 * TTL_MS;
   await updateAll(store, chosen, (n) => ({
@@ -123,7 +124,7 @@ async function checkSwept(
   }
 }
 
-/** The store's sessions, with the time of every batch of a sweep noted down. */
+/** The store's sessions, recording the time of every batch of a sweep. */
 function timedBatches({ adapter }: FilledStore, batches: number[]): AtomicSessionStoreAdapter {
   const sessions = adapter.sessions as AtomicSessionStoreAdapter;
   return new Proxy(sessions, {
@@ -138,7 +139,7 @@ function timedBatches({ adapter }: FilledStore, batches: number[]): AtomicSessio
   });
 }
 
-/** Of a sweep a batch at a time, whose sessions are let go. */
+/** Sweeps one batch at a time and discards the sessions. */
 async function heapGrowth(store: FilledStore, stale: number): Promise<string> {
   const chosen = choose(store.population, stale, 'scattered');
   await makeStale(store, chosen);

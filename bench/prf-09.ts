@@ -7,7 +7,7 @@ import { type Sizes } from './sizes.js';
 import { type FilledStore, type Stores } from './stores.js';
 
 const AT_MOST = 2;
-/** Of each kind in a slice. */
+/** The number of finds of each kind per slice. */
 const SLICE = 20;
 
 const KINDS = ['find by user', 'find by surface', 'affinity by surface', 'affinity by user'] as const;
@@ -60,7 +60,7 @@ function findsOf({ adapter, population }: FilledStore): Contestant<Kind> {
       const session = await resolve(n, surfaceOf(n));
       return () => expectSame('the session that has the surface', session?.id, idOf(n));
     },
-    // Nobody has the surface, so it is the user's latest.
+    // No session has the surface, so the result is the user's latest session.
     'affinity by user': async (n) => {
       const session = await resolve(n, 'a new one');
       return () => expectSame('the session of the user', session?.userId, userOf(n, population));

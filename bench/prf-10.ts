@@ -18,7 +18,7 @@ import { expectSame } from './wrong-answer.error.js';
 const AGENT = 'desk';
 const TOOL = 'search';
 const TOOLS_OF_A_TURN = 10;
-/** One after the other in one session, few enough that its history has them all. */
+/** Turns in sequence in one session, few enough for its history window. */
 const USES = 50;
 
 type Kind = 'tools' | 'steps';
@@ -58,12 +58,12 @@ async function run({ name, address }: Stores, { rounds }: Sizes): Promise<Outcom
           bound: { atMost: 1 },
         },
         {
-          // A step keeps its result, whoever it is for.
+          // A step stores its result in every case.
           what: `a whole turn that uses ${TOOLS_OF_A_TURN} tools, against as many steps that are no tools`,
           unit: store.unit,
           base: { name: 'steps', rounds: steps },
           measured: { name: 'tools', rounds: tools },
-          // On MariaDB a settlement takes one more when it has a plan's progress to keep, of however many uses.
+          // On MariaDB, a settle with progress of a plan takes one more round trip, for any number of uses.
           ...(name === 'mariadb' ? {} : { bound: { atMost: 1 } }),
         },
       ],
@@ -87,7 +87,7 @@ function desk() {
   };
   return defineOrchestrator({
     name: AGENT,
-    // A condition and a sequence, so that each use has something to move.
+    // A condition and a sequence, so that each use changes the plan's state.
     steps: [
       { name: 'look', isDefault: true, sequence: [TOOL, TOOL, TOOL] },
       { name: 'pay', conditions: [{ type: 'tool_used', value: 'check_stock' }] },
@@ -105,7 +105,7 @@ function desk() {
 async function usesOutside(app: INestApplicationContext, store: CountedStore): Promise<number[]> {
   const orchestration = app.get(OrchestrationService, { strict: false });
   const sessionId = await session(app);
-  // The first one takes the plan to the store.
+  // The first use stores the plan.
   await orchestration.processToolUsage(sessionId, TOOL);
   const counts: number[] = [];
   for (let use = 0; use < USES; use += 1) {

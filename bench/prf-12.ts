@@ -10,13 +10,13 @@ import { openPlace, type Remains } from './memory-place.js';
 import { type Sizes } from './sizes.js';
 import { type Stores } from './stores.js';
 
-/** Three hundred bytes that stay of each turn; when the system gets its memory back is a matter of luck. */
+/** A leak of three hundred bytes per turn. When the memory returns to the system is not deterministic. */
 const RSS_AT_MOST = 1.1;
-/** Thirty bytes that stay of each turn. */
+/** A leak of thirty bytes per turn. */
 const HEAP_AT_MOST = 1.05;
-/** Samples that stand for the beginning, and for the end. */
+/** The number of samples at the start, and at the end. */
 const WINDOW = 3;
-/** Clients and the engine remember the first of a kind, and the last: these are of other sessions. */
+/** Clients and the engine keep the first and the last of a kind, so these belong to other sessions. */
 const OTHERS = 10;
 
 export const prf12: Benchmark = {
@@ -27,7 +27,7 @@ export const prf12: Benchmark = {
 };
 
 interface Sample extends MemoryUse, Remains {
-  /** So far. */
+  /** The number of turns so far. */
   readonly turns: number;
 }
 
@@ -41,16 +41,16 @@ async function run({ name }: Stores, { memory }: Sizes): Promise<Outcome> {
     await host.call('open', at.place);
     await host.call('prepare', 'other', OTHERS);
     await host.call('prepare', 'own', sessions);
-    await host.call('play', 'other', OTHERS, 0, KINDS.length);
+    await host.call('runTurns', 'other', OTHERS, 0, KINDS.length);
     for (let from = 0; from < turns; from += KINDS.length) {
-      await host.call('play', 'own', sessions, from, KINDS.length);
+      await host.call('runTurns', 'own', sessions, from, KINDS.length);
       const used = await host.call('measure');
       const { queue, lanes } = await at.count();
-      // What was looked for elsewhere would be flat, too.
+      // A count of the wrong keys would be constant, too.
       if (lanes < sessions) throw new WrongAnswerError(`${lanes} keys or rows of ${sessions} sessions.`);
       samples.push({ turns: sessions * (from + KINDS.length), ...used, queue, lanes });
     }
-    await host.call('play', 'other', OTHERS, KINDS.length, KINDS.length);
+    await host.call('runTurns', 'other', OTHERS, KINDS.length, KINDS.length);
     const left = await idsIn(host);
     await host.call('verify', 'own', sessions, turns);
     await host.call('close');
@@ -61,7 +61,7 @@ async function run({ name }: Stores, { memory }: Sizes): Promise<Outcome> {
   }
 }
 
-/** Of sessions and turns, anywhere in the process. */
+/** Counts ids of sessions and turns anywhere in the process. */
 async function idsIn(host: HostProcess<MemoryHost>): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-heap-'));
   try {

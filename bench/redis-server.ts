@@ -7,7 +7,7 @@ import { fillRedis, keyPrefixOf } from './fill-redis.js';
 import { countSocket, traffic } from './counted-sockets.js';
 import { type StoreServer } from './store-server.js';
 
-/** A server of our own; a key prefix for each store. */
+/** A private server, with a key prefix per store. */
 export async function openRedisServer(): Promise<StoreServer> {
   const { url, stop } = await startPrivateService(redis);
   const client = new Redis(url, { maxRetriesPerRequest: 0 });

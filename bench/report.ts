@@ -5,7 +5,7 @@ import { type Result } from './results.js';
 
 export const COMPARISON_HEAD = ['what', 'against', 'measured', 'ratio', 'spread', 'bound', ''] as const;
 
-/** Medians, what they are compared with, and the ratio with its spread over the rounds. */
+/** Formats medians, their base, and the ratio with its spread over the rounds. */
 export function comparisonCells(comparison: Comparison): string[] {
   const { what, unit, base, measured, bound } = comparison;
   const ratio = ratioOf(comparison);
@@ -24,7 +24,7 @@ export function curveCells({ unit, points }: Curve): string[] {
   return points.map(({ size, rounds }) => `${size.toLocaleString('en')}: ${quantity(spreadOf(rounds).median, unit)}`);
 }
 
-/** For the terminal. */
+/** Formats results for the terminal. */
 export function resultText({ row, store, title, outcome }: Result): string {
   const { comparisons, curves = [], facts = [] } = outcome;
   const parts = [`\n${row} on ${store}: ${title}`];

@@ -7,12 +7,12 @@ import { COMPARISON_HEAD, comparisonCells, quantity } from './report.js';
 import { loadResults, type Result } from './results.js';
 import { spreadOf } from './statistics.js';
 
-const INTRODUCTION = `# What was measured
+const INTRODUCTION = `# Results
 
-Written by \`npm run bench\`, which says how in [README.md](README.md). Medians of the rounds; the ratio is that of the rounds, one by
-one, with the lowest and the highest. Machines are noisy: only ratios count, and differences of a few per cent are noise.`;
+Written by \`npm run bench\`. [README.md](README.md) describes the method. Values are medians of the rounds. A ratio is the median of the
+rounds' ratios, with the lowest and the highest. Only ratios are comparable, and differences of a few per cent are noise.`;
 
-/** Writes the charts and the page about all results that are in the folder. @param page where it goes */
+/** Writes the charts and the page from all results in the folder. @param page the path of the page */
 export async function writePage(folder: string, page: string): Promise<void> {
   const results = loadResults(folder);
   const charts = basenameOf(folder);
@@ -67,7 +67,7 @@ function curveTable(curves: readonly OfStore[]): string {
 
 type OfStore = Curve & { readonly store: string };
 
-/** The same curve of each store. */
+/** Returns the same curve of each store. */
 function curvesOf(results: readonly Result[]): OfStore[][] {
   const count = Math.max(0, ...results.map(({ outcome }) => outcome.curves?.length ?? 0));
   return Array.from({ length: count }, (_, i) =>
@@ -83,7 +83,7 @@ function environments(results: readonly Result[]): string[] {
 
 function rowsOf(results: readonly Result[]): Result[][] {
   const rows = [...new Set(results.map(({ row }) => row))];
-  // Those of the specification first.
+  // Rows of the specification come first.
   const ordered = [...rows.filter((row) => row.startsWith('PRF')), ...rows.filter((row) => !row.startsWith('PRF'))];
   return ordered.map((row) => results.filter((result) => result.row === row));
 }

@@ -6,7 +6,7 @@ import { type Environment } from './environment.js';
 import { type Sizes } from './sizes.js';
 import { type StoreName } from './stores.js';
 
-/** What one benchmark said of one store. */
+/** The result of a benchmark on a store. */
 export interface Result {
   readonly row: string;
   readonly title: string;
@@ -23,7 +23,7 @@ export async function saveResult(folder: string, result: Result): Promise<void> 
   writeFileSync(join(folder, file), await format(text, { parser: 'json', printWidth: 120 }));
 }
 
-/** All that were ever saved: those of a row and a store stand until they are measured again. */
+/** All saved results. A result stays until its row is measured again on its store. */
 export function loadResults(folder: string): Result[] {
   return readdirSync(folder)
     .filter((file) => file.endsWith('.json'))
@@ -31,7 +31,7 @@ export function loadResults(folder: string): Result[] {
     .map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as Result);
 }
 
-/** Six digits say all that a measurement knows. */
+/** Rounds to six digits, which is more than the precision of a measurement. */
 function withoutNoise(_: string, value: unknown): unknown {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
 }

@@ -5,7 +5,7 @@ import { BENCH } from './chart-library.js';
 import { clock, EVERY_MS, expectNumbers, type Token } from './stream-host.js';
 import { WrongAnswerError } from './wrong-answer.error.js';
 
-/** As much of resumable-stream as is used here. */
+/** The parts of resumable-stream that the benchmarks use. */
 interface Library {
   createResumableStreamContext(options: {
     readonly waitUntil: null;
@@ -19,20 +19,20 @@ interface Context {
   resumeExistingStream(id: string): Promise<ReadableStream<string> | null | undefined>;
 }
 
-/** Streams the same tokens through resumable-stream, a line for each: it keeps them in the memory of who makes them. */
+/** Streams the same tokens through resumable-stream, one per line. It keeps them in the producer's memory. */
 export class ResumableHost {
   private clients: Redis[] = [];
   private context!: Context;
   private made: Promise<number> | null = null;
 
   async open(url: string): Promise<void> {
-    // It is installed in `bench/` alone, so it is looked for there.
+    // It is installed in `bench/` only.
     const library = createRequire(BENCH)('resumable-stream/ioredis') as Library;
     const [publisher, subscriber] = (this.clients = [new Redis(url), new Redis(url)]);
     this.context = library.createResumableStreamContext({ waitUntil: null, publisher, subscriber });
   }
 
-  /** Begins a stream. */
+  /** Starts a stream. */
   async make(streamId: string, count: number): Promise<void> {
     let madeMs: (ms: number) => void;
     this.made = new Promise((resolve) => (madeMs = resolve));
@@ -48,16 +48,16 @@ export class ResumableHost {
       },
     });
     const own = await this.context.createNewResumableStream(streamId, () => tokens);
-    // The one who asked for it reads it as well.
+    // The process that requested it reads it, too.
     if (own) void consume(own, () => {});
   }
 
-  /** @returns milliseconds that it took to make the tokens */
+  /** @returns the milliseconds until all tokens were emitted */
   async finished(): Promise<number> {
     return (await this.made) ?? 0;
   }
 
-  /** Every reader gets every token. @returns milliseconds from emit to reader, of each token and reader */
+  /** Reads every token with every reader. @returns the milliseconds from emit to reader, per token and reader */
   async read(streamId: string, readers: number, count: number): Promise<number[]> {
     const lags: number[] = [];
     const read = async (): Promise<void> => {

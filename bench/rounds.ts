@@ -1,20 +1,20 @@
-/** Something that is measured beside others. */
+/** A contestant of a measurement. */
 export interface Contestant<Measure extends string> {
-  /** Before each round; not measured. */
+  /** Runs before each round, without being measured. */
   readonly prepare?: () => Promise<void>;
-  /** Does a slice of a round. @returns what each quantity of it was */
+  /** Runs a slice of a round. @returns its quantities */
   readonly run: () => Promise<Readonly<Record<Measure, number>>>;
-  /** After each round: whether what was done is right; not measured. @throws WrongAnswerError */
+  /** Checks the results after each round, without being measured. @throws WrongAnswerError */
   readonly verify?: () => Promise<void>;
 }
 
 export interface Plan {
   readonly rounds: number;
-  /** In every round each contestant runs so many slices, by turns, so that all of them see the same weather. */
+  /** The number of slices per round. Contestants alternate, so that all run under the same conditions. */
   readonly slices: number;
 }
 
-/** For each contestant and quantity: the mean of the slices of each round. A round before the first one is not counted. */
+/** Returns the mean of the slices of each round, per contestant and quantity. A warm-up round does not count. */
 export async function interleave<Name extends string, Measure extends string>(
   { rounds, slices }: Plan,
   contestants: Readonly<Record<Name, Contestant<Measure>>>,
@@ -44,7 +44,7 @@ async function runSlices<Name extends string, Measure extends string>(
   const sums = Object.fromEntries(names.map((name) => [name, {}])) as Record<Name, Record<Measure, number>>;
   for (let slice = 0; slice < slices; slice += 1) {
     for (let place = 0; place < names.length; place += 1) {
-      // Nobody is always the first one.
+      // A different contestant starts each time.
       const name = names[(place + slice + round) % names.length];
       for (const [measure, value] of Object.entries<number>(await run(name))) {
         const sum = sums[name];

@@ -1,6 +1,6 @@
 import { type Answer, type Call } from './host-process.js';
 
-/** Does what the parent of this process says, see host-process.ts, and ends with it. */
+/** Executes the calls of the parent process, see host-process.ts, and ends with it. */
 export function serveHost(host: object): void {
   const methods = host as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
   const answer = async ({ id, method, args }: Call): Promise<void> => {

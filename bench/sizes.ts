@@ -1,65 +1,67 @@
-/** How much is measured. */
+/** The amounts of a measurement. */
 export interface Sizes {
   readonly rounds: number;
-  /** Sessions of the store that others are compared with. */
+  /** The sizes of the store that others are compared with. */
   readonly few: number;
   readonly many: number;
   /** Turns in a round of PRF-07, and finds of PRF-09. */
   readonly operations: number;
   readonly sweep: {
     readonly stale: number;
-    /** Sessions of the smaller store, the stale ones among them. */
+    /** Sessions of the smaller store, including stale ones. */
     readonly among: number;
   };
   readonly history: {
     readonly sessions: number;
-    /** How many turns the sessions have that are compared. */
+    /** The history lengths to compare. */
     readonly short: number;
     readonly long: number;
-    /** Enough turns that each of the following ones prunes a checkpoint. */
+    /** Enough turns that every following one prunes a checkpoint. */
     readonly pruning: number;
-    /** Turns of each in a round. */
+    /** Turns per session and round. */
     readonly turns: number;
   };
-  /** Turns that do nothing, through the queues. */
+  /** No-op turns through the queues. */
   readonly lanes: {
     readonly sessions: number;
-    /** Of each session. */
+    /** Turns per session. */
     readonly turns: number;
-    /** One after the other in a round. */
+    /** Sequential turns per round. */
     readonly idle: { readonly sessions: number; readonly turns: number };
     /** Turns of one session, and sessions with one turn each. */
     readonly unfair: { readonly hot: number; readonly others: number };
   };
-  /** Whole turns of a caller in a round, by how many callers there are. */
+  /** Whole turns per caller and round, by the number of callers. */
   readonly jobs: Readonly<Record<1 | 8 | 32, number>>;
-  /** Of each session in a round, where peers are only told of. */
+  /** Turns per session and round, for peers without a bound. */
   readonly peers: { readonly sessions: number; readonly turns: number };
-  /** New processes of each kind in a round. */
+  /** New processes of each kind per round. */
   readonly starts: number;
+  /** Answers per round. */
+  readonly answers: number;
   readonly streams: { readonly readers: number; readonly tokens: number };
-  /** Turns of every kind in every session, again and again. */
+  /** The turns of every kind in every session. */
   readonly memory: {
     readonly sessions: number;
-    /** Each after another turn of each kind in each session. */
+    /** Sequential turns of each kind per session. */
     readonly samples: number;
     /** Samples that do not count. */
     readonly warmUp: number;
   };
   readonly growth: {
-    /** Of each point in a round. */
+    /** Slices of each point per round. */
     readonly operations: number;
     readonly turns: readonly number[];
     readonly messages: readonly number[];
     readonly bytes: readonly number[];
-    /** Sessions that are stored, beside `few` and `many`. */
+    /** Stored sessions, besides `few` and `many`. */
     readonly stored: readonly number[];
-    /** Lanes that have a turn waiting. */
+    /** Lanes with a waiting turn. */
     readonly lanes: readonly number[];
-    /** Of one stream, which makes so many tokens. */
+    /** Readers of one stream, and its tokens. */
     readonly readers: readonly number[];
     readonly tokens: number;
-    /** That run the turns of so many callers, who ask for so many turns each. */
+    /** Processes that run turns, callers, and turns per caller. */
     readonly workers: readonly number[];
     readonly callers: { readonly count: number; readonly turns: number };
   };
@@ -76,6 +78,7 @@ export const FULL: Sizes = {
   jobs: { 1: 300, 8: 100, 32: 50 },
   peers: { sessions: 32, turns: 20 },
   starts: 5,
+  answers: 50,
   streams: { readers: 100, tokens: 2000 },
   memory: { sessions: 1000, samples: 10, warmUp: 1 },
   growth: {
@@ -92,7 +95,7 @@ export const FULL: Sizes = {
   },
 };
 
-/** For a look at whether everything works. */
+/** Amounts for a check that everything works. */
 export const QUICK: Sizes = {
   rounds: 2,
   few: 100,
@@ -104,6 +107,7 @@ export const QUICK: Sizes = {
   jobs: { 1: 20, 8: 10, 32: 5 },
   peers: { sessions: 4, turns: 3 },
   starts: 1,
+  answers: 5,
   streams: { readers: 5, tokens: 100 },
   memory: { sessions: 20, samples: 4, warmUp: 1 },
   growth: {

@@ -7,7 +7,7 @@ import { fillSqlite } from './fill-sqlite.js';
 import { type Population } from './population.js';
 import { type Meter, type OpenStore, type StoreServer } from './store-server.js';
 
-/** Files that are removed at the end. */
+/** Files that are deleted at the end. */
 export async function openSqliteFolder(): Promise<StoreServer> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
   return {
@@ -21,7 +21,7 @@ export async function openSqliteFolder(): Promise<StoreServer> {
 async function openFile(file: string, population: Population): Promise<OpenStore> {
   const open = async () => {
     const dataSource = { type: 'better-sqlite3', database: file } as const;
-    // The disk's own speed, and its moods, are nobody's growth.
+    // The varying speed of the disk would hide growth.
     const adapter = typeormAdapter({ dataSource, sqlite: { synchronous: 'NORMAL' } });
     await adapter.init?.();
     return adapter;
@@ -44,7 +44,7 @@ async function openFile(file: string, population: Population): Promise<OpenStore
   };
 }
 
-/** Bytes that the process reads from files, which is what was not in the page cache, and those that go to the log. */
+/** Counts the bytes that the process reads from files, which were not in the page cache, and those that it writes to the log. */
 class SqliteMeter implements Meter {
   constructor(
     private readonly file: string,
@@ -52,7 +52,7 @@ class SqliteMeter implements Meter {
   ) {}
 
   async measure(work: () => Promise<void>): Promise<Readonly<Record<string, number>>> {
-    // An empty log only grows.
+    // The log grows from here on.
     this.beside.pragma('wal_checkpoint(TRUNCATE)');
     const before = bytesRead();
     await work();
@@ -60,7 +60,7 @@ class SqliteMeter implements Meter {
   }
 }
 
-/** Where the system does not say: none. */
+/** Returns 0 where the system does not report it. */
 function bytesRead(): number {
   try {
     return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);

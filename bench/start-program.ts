@@ -1,13 +1,13 @@
-/** Starts a Nest application once, and tells its parent how long each part of that took. */
+/** Starts a Nest application once, and reports the time of each phase to its parent process. */
 import 'reflect-metadata';
 
-/** Milliseconds. */
+/** The times of the phases, in milliseconds. */
 export interface StartTimes {
   /** Until Nest is loaded. */
   readonly nest: number;
-  /** Until this package is loaded, with what it needs. */
+  /** Until this package is loaded, with its dependencies. */
   readonly sessions: number;
-  /** From there until the application is there. */
+  /** From there until the application has started. */
   readonly create: number;
 }
 

@@ -13,20 +13,20 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median, lowest: sorted[0], highest: sorted[sorted.length - 1] };
 }
 
-/** @param share of the values that are not above it: 0.5 for the median */
+/** @param share the share of values below the result: 0.5 for the median */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 }
 
-/** Round by round, because what disturbs a round disturbs both. */
+/** Returns the ratio of each round, because a disturbance of a round affects both contestants. */
 export function ratioOf({ base, measured }: Comparison): Spread {
   return spreadOf(
     measured.rounds.map((value, round) => (value === base.rounds[round] ? 1 : value / base.rounds[round])),
   );
 }
 
-/** Whether the median is within the bound; `undefined` where there is none. */
+/** Whether the median is within the bound; `undefined` without a bound. */
 export function isMet(comparison: Comparison): boolean | undefined {
   const { bound } = comparison;
   if (!bound) return undefined;

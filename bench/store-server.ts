@@ -1,28 +1,28 @@
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type Population } from './population.js';
 
-/** Where stores of one kind are made: a server, or a folder of files. */
+/** A server, or a folder of files, that stores of one kind are created on. */
 export interface StoreServer {
-  /** What it runs on, for the report. */
+  /** The version, for the report. */
   readonly version: string;
-  /** The URL of a server, the path of a folder. */
+  /** The URL of a server, or the path of a folder. */
   readonly address: string;
-  /** Makes a store of that many sessions, and opens it. Left out: nothing is measured there that needs one. */
+  /** Creates a store with this number of sessions and opens it. Absent if no benchmark needs it. */
   open?(population: Population): Promise<OpenStore>;
   close(): Promise<void>;
 }
 
 export interface OpenStore {
   readonly adapter: SessionsAdapter;
-  /** What a slice of work cost the store in bytes and the like. */
+  /** Measures the bytes and other costs of a slice in the store. */
   readonly meter: Meter;
-  /** Lets the store do now what it would do in the background: so that it does not do it while something is measured. */
+  /** Runs the store's background work now, so that it does not run during a measurement. */
   tidy(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Counts what the store reads and writes. */
+/** Counts reads and writes of the store. */
 export interface Meter {
-  /** Runs work and says what it cost, without what it takes to ask. */
+  /** Runs work and returns its cost, without the cost of counting. */
   measure(work: () => Promise<void>): Promise<Readonly<Record<string, number>>>;
 }

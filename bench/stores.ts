@@ -10,7 +10,7 @@ import { type OpenStore, type StoreServer } from './store-server.js';
 export const STORE_NAMES = ['sqlite', 'postgres', 'mariadb', 'redis', 'memory'] as const;
 export type StoreName = (typeof STORE_NAMES)[number];
 
-/** A store with its sessions in it. */
+/** A store with its sessions. */
 export interface FilledStore extends OpenStore {
   readonly population: Population;
 }
@@ -23,7 +23,7 @@ const OPENERS: Readonly<Record<StoreName, () => Promise<StoreServer>>> = {
   memory: openProcessMemory,
 };
 
-/** The stores of one kind, each filled once and then used by all benchmarks. */
+/** The stores of one kind. Each is filled once and used by all benchmarks. */
 export class Stores {
   private readonly opened = new Map<number, Promise<FilledStore>>();
 
@@ -44,7 +44,7 @@ export class Stores {
     return this.server.address;
   }
 
-  /** The store of that many sessions, checked. @throws WrongAnswerError */
+  /** Returns the store with this number of sessions, after checking it. @throws WrongAnswerError */
   with(sessions: number): Promise<FilledStore> {
     const store = this.opened.get(sessions) ?? this.fill(sessions);
     this.opened.set(sessions, store);

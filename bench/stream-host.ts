@@ -13,28 +13,36 @@ import {
 } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { expectSame } from './wrong-answer.error.js';
 
 const NAME = 'stream';
-/** 200 tokens a second. */
+/** 200 tokens per second. */
 export const EVERY_MS = 5;
 const PAGE = 1000;
 
 export interface StreamOptions {
-  readonly url: string;
+  /** The URL of the store: Redis or PostgreSQL. */
+  readonly store: string;
+  /** The URL of the Redis of the queue. */
+  readonly queue: string;
   readonly role: ProcessRole;
+  /** Separates applications that share the servers. */
+  readonly prefix: string;
+  /** Default: the module's. */
+  readonly batchMs?: number;
 }
 
-/** What a turn is to do. */
+/** The tasks of a turn. */
 export interface Tokens {
   readonly count: number;
-  /** Otherwise they are made and kept. */
+  /** Whether to stream the tokens; otherwise they are created and stored. */
   readonly emit: boolean;
 }
 
 export interface Token {
   readonly n: number;
-  /** When it was made, by `clock`. */
+  /** When the token was emitted, by `clock`. */
   readonly at: number;
   readonly text: string;
 }
@@ -42,21 +50,25 @@ export interface Token {
 @Module({})
 class StreamModule {}
 
-/** A Nest application whose turns make tokens. */
+/** A Nest application whose turns emit tokens. */
 export class StreamHost {
   private app!: INestApplicationContext;
   private batches = 0;
 
-  async open({ url, role }: StreamOptions): Promise<void> {
-    const adapter = redisAdapter({ url, keyPrefix: 'bench-streams' });
+  async open({ store, queue: url, role, prefix, batchMs }: StreamOptions): Promise<void> {
+    const adapter = adapterFor(store, prefix);
     const append = adapter.events.append.bind(adapter.events);
     adapter.events.append = (...args) => {
       this.batches += 1;
       return append(...args);
     };
-    const queue = bullmqQueue({ connection: { url }, prefix: 'bench-streams-queue' });
+    const queue = bullmqQueue({ connection: { url }, prefix: `${prefix}-queue` });
     const imports = [
-      SessionsModule.forRoot({ role, adapter, turns: { queue } }),
+      SessionsModule.forRoot({
+        role,
+        adapter,
+        turns: { queue, ...(batchMs === undefined ? {} : { events: { batchMs } }) },
+      }),
       SessionsModule.forFeature([makingTokens()]),
     ];
     this.app = await NestFactory.createApplicationContext(
@@ -65,14 +77,14 @@ export class StreamHost {
     );
   }
 
-  /** @returns the id of a turn in a session of its own */
+  /** @returns the id of a turn in a new session */
   async submit(tokens: Tokens): Promise<string> {
     const { id: sessionId } = await this.app.get(SessionStore, { strict: false }).create({ userId: 'somebody' });
     const { id } = await this.turns.submit(NAME, JSON.stringify(tokens), { sessionId });
     return id;
   }
 
-  /** Every reader gets every token. @returns milliseconds from emit to reader, of each token and reader */
+  /** Reads every token with every reader. @returns the milliseconds from emit to reader, per token and reader */
   async read(turnId: string, readers: number, count: number): Promise<number[]> {
     const lags: number[] = [];
     const read = async (): Promise<void> => {
@@ -90,12 +102,12 @@ export class StreamHost {
     return lags;
   }
 
-  /** @returns milliseconds that the turn took to make its tokens */
+  /** @returns the milliseconds until the turn had emitted its tokens */
   async made(turnId: string): Promise<number> {
     return (await this.turns.result(turnId)).data as number;
   }
 
-  /** Each token is stored once. @returns how many batches were written since the last time. @throws WrongAnswerError */
+  /** Checks that each token is stored once. @returns the number of batches since the last check. @throws WrongAnswerError */
   async verify(turnId: string, count: number): Promise<number> {
     const { events } = this.app.get<SessionsAdapter>(SESSIONS_ADAPTER, { strict: false });
     const stored: number[] = [];
@@ -117,6 +129,11 @@ export class StreamHost {
   }
 }
 
+function adapterFor(url: string, prefix: string): SessionsAdapter {
+  if (url.startsWith('redis:')) return redisAdapter({ url, keyPrefix: prefix });
+  return typeormAdapter({ dataSource: { type: 'postgres', url }, tablePrefix: `${prefix}_`, migrationsRun: true });
+}
+
 function makingTokens() {
   return defineOrchestrator({
     name: NAME,
@@ -134,12 +151,12 @@ function makingTokens() {
   });
 }
 
-/** The same in every process of this machine, in milliseconds. */
+/** Returns milliseconds that are comparable between the processes of this machine. */
 export function clock(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** All of them, once, in order. @throws WrongAnswerError */
+/** Checks that all tokens exist once, in order. @throws WrongAnswerError */
 export function expectNumbers(what: string, found: readonly number[], count: number): void {
   expectSame(
     what,

@@ -1,4 +1,4 @@
-/** A process that streams, or reads streams. */
+/** A process that emits or reads streams. */
 import 'reflect-metadata';
 import { serveHost } from './serve-host.js';
 import { StreamHost } from './stream-host.js';

@@ -12,12 +12,12 @@ export interface HostOptions {
   readonly load: Load;
 }
 
-/** Callers that submit at once, each waiting until its turn is stored. */
+/** Concurrent callers, each of which waits until its turn is stored. */
 const PRODUCERS = 16;
-/** Between the turns on an idle system, so that everybody waits again. */
+/** The pause between turns on an idle system, so that all parts wait again. */
 const IDLE_MS = { least: 2, more: 4 };
 
-/** Has a system open in this process, and runs loads on it. */
+/** Opens a system in this process, and runs loads on it. */
 export class SystemHost {
   private system!: TurnSystem;
   private witness!: Witness;
@@ -35,7 +35,7 @@ export class SystemHost {
     return this.system.prepare(this.load.length);
   }
 
-  /** Submits the turns of some sessions: each producer goes round its own sessions, with a turn for each. */
+  /** Submits the turns of some sessions: each producer alternates between its own sessions. */
   async submit(from = 0, to = this.load.length): Promise<void> {
     const producers = Array.from({ length: PRODUCERS }, async (_, producer) => {
       const most = Math.max(...this.load.slice(from, to));
@@ -48,13 +48,13 @@ export class SystemHost {
     await Promise.all(producers);
   }
 
-  /** Of turns that were submitted before. @returns milliseconds from the first one's beginning to the last one's end */
+  /** Runs turns that were submitted before. @returns the milliseconds from the start of the first to the end of the last */
   async drain(): Promise<number> {
     await this.witness.everything;
     return this.witness.endOf() - this.witness.startedAt;
   }
 
-  /** @returns milliseconds from the first submit to the last turn's end */
+  /** @returns the milliseconds from the first submit to the end of the last turn */
   async submitAndDrain(): Promise<number> {
     const startedAt = performance.now();
     await this.submit();
@@ -62,7 +62,7 @@ export class SystemHost {
     return this.witness.endOf() - startedAt;
   }
 
-  /** Every session has a caller, who submits a turn when the one before has given its result. @returns milliseconds */
+  /** Every session has a caller that submits a turn when the previous one has returned its result. @returns milliseconds */
   async closedLoop(): Promise<number> {
     const startedAt = performance.now();
     const callers = this.load.map(async (turns, session) => {
@@ -72,7 +72,7 @@ export class SystemHost {
     return performance.now() - startedAt;
   }
 
-  /** One turn after the other, with pauses. @returns milliseconds from submit to result, of each */
+  /** Runs one turn after the other, with pauses. @returns the milliseconds from submit to result, per turn */
   async latencies(): Promise<number[]> {
     const latencies: number[] = [];
     for (let turn = 0; turn < Math.max(...this.load); turn += 1) {
@@ -86,7 +86,7 @@ export class SystemHost {
     return latencies;
   }
 
-  /** How the turns of all sessions but the first one fared beside those of the first one. */
+  /** Returns the times of the turns of all sessions but the first, relative to the first session. */
   async besideTheFirst(): Promise<{ readonly ms: number; readonly turnsOfTheFirst: number }> {
     await this.witness.everything;
     const { begun, startedAt } = this.witness;
@@ -100,7 +100,7 @@ export class SystemHost {
     };
   }
 
-  /** Of the process that worked. @throws WrongAnswerError */
+  /** Checks the turns of the working process. @throws WrongAnswerError */
   async verify(): Promise<void> {
     await this.witness.everything;
     this.witness.verify();

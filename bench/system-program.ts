@@ -1,4 +1,4 @@
-/** A process with a system in it. */
+/** A process with a system. */
 import 'reflect-metadata';
 import { serveHost } from './serve-host.js';
 import { SystemHost } from './system-host.js';

@@ -5,7 +5,7 @@ const WORDS =
 
 let all = '';
 
-/** Words in an order that does not repeat soon: what compresses like chat, and is the same in every run. */
+/** Returns words in an order that does not repeat soon: text that compresses like chat, and is the same in every run. */
 export function words(bytes: number, seed: number): string {
   all ||= compose();
   const from = (seed * 7919) % (LENGTH - bytes);
@@ -16,7 +16,7 @@ function compose(): string {
   const list = WORDS.split(' ');
   let text = '';
   for (let n = 1; text.length < LENGTH;) {
-    // A step of xorshift: enough of a dice.
+    // A step of xorshift, which is random enough.
     n ^= n << 13;
     n ^= n >>> 17;
     n ^= n << 5;

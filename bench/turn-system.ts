@@ -5,24 +5,24 @@ export const SYSTEM_NAMES = ['bullmq', 'groupmq', 'ours'] as const;
 export type SystemName = (typeof SYSTEM_NAMES)[number];
 
 export interface SystemOptions {
-  /** Of Redis. */
+  /** The address of Redis. */
   readonly url: string;
-  /** What this process does with turns. */
+  /** Whether this process submits or runs turns. */
   readonly role: ProcessRole;
   readonly concurrency: number;
-  /** Told of everything that runs here. */
+  /** Observes all turns in this process. */
   readonly witness: Witness;
 }
 
-/** What runs the turns of sessions, turns that do nothing: ours, or a peer as its documentation says to use it. */
+/** A system that runs no-op turns of sessions: ours, or a peer, used as documented. */
 export interface TurnSystem {
-  /** Makes the sessions, once for all processes. */
+  /** Creates the sessions, once for all processes. */
   prepare(sessions: number): Promise<void>;
   /** Resolves when the turn is stored. */
   submit(session: number, turn: number): Promise<void>;
-  /** Resolves when its result is here. */
+  /** Resolves with the result of the turn. */
   execute(session: number, turn: number): Promise<void>;
-  /** Looks at what is stored after everything has run. @throws WrongAnswerError */
+  /** Checks the stored data after a load. @throws WrongAnswerError */
   verify(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,18 +1,20 @@
 import {
-  type AcceptedTurn,
-  type AcceptTurn,
   type Checkpoint,
-  type ClaimedTurn,
-  type ClaimRequest,
   type JsonObject,
   type SessionsAdapter,
-  type SettledTurn,
   type Turn,
-  type TurnHold,
   type TurnReply,
-  type TurnRequest,
-  type TurnSettlement,
 } from 'nestjs-agent-sessions';
+import {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type ClaimedTurn,
+  type ClaimRequest,
+  type SettledTurn,
+  type TurnHold,
+  type TurnSettlement,
+} from 'nestjs-agent-sessions/adapter';
+import { type TurnRequest } from 'nestjs-agent-sessions/types';
 import { sessionsEntities } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type EntityManager, IsNull } from 'typeorm';
 import { WrongAnswerError } from './wrong-answer.error.js';
@@ -75,8 +77,8 @@ const CHECKPOINT = 'agent_checkpoint';
 const MESSAGE = 'agent_message';
 
 /**
- * The operations of a turn as ordinary TypeORM transactions over the same tables: rows are found, locked, inserted and updated
- * one after the other. It does what the turns of PRF-02 need, and refuses nothing.
+ * The operations of a turn as ordinary TypeORM transactions over the same tables: rows are found, locked, inserted and updated one by one.
+ * It implements only what the turns of PRF-02 need, and rejects nothing.
  */
 class TypeormLedger {
   constructor(
@@ -89,7 +91,7 @@ class TypeormLedger {
       const { id, sessionId, orchestrator, version } = request;
       const lane = await lockedLane(manager, sessionId);
       const known = await manager.findOneBy<TurnRow>(TURN, { id });
-      if (known) return { turn: toTurn(known), duplicate: true, ring: known.status === 'queued' };
+      if (known) return { turn: toTurn(known), duplicate: true, notify: known.status === 'queued' };
       await manager.findOneByOrFail<SessionRow>(SESSION, { id: sessionId });
       const turn: TurnRow = {
         id,
@@ -116,8 +118,8 @@ class TypeormLedger {
       );
       const accepted = { turn: toTurn(turn), duplicate: false } as const;
       const claimed = request.claim && (await claimHead(manager, sessionId, request.claim));
-      // Of an idle lane the head is the new turn.
-      return claimed ? { ...accepted, ring: false, claimed } : { ...accepted, ring: lane.depth === 0 };
+      // In an idle lane, the new turn is the head.
+      return claimed ? { ...accepted, notify: false, claimed } : { ...accepted, notify: lane.depth === 0 };
     });
   }
 
@@ -216,7 +218,7 @@ async function settleTurn(
       changed: true,
     },
     next: next && depth > 0 ? await claimHead(manager, sessionId, next) : null,
-    ring: false,
+    notify: false,
   };
 }
 
@@ -235,7 +237,7 @@ function latestCheckpoint(
   });
 }
 
-/** No turn here writes any. */
+/** The turns of this benchmark write none. */
 async function expectNothing(manager: EntityManager, address: object): Promise<void> {
   if (await manager.findOneBy('agent_document', address)) throw new WrongAnswerError('There is a document.');
 }
@@ -281,7 +283,7 @@ function iso(time: number): string {
   return new Date(time).toISOString();
 }
 
-/** The adapter with this ledger's operations instead of its own. */
+/** The adapter with the operations of this ledger. */
 export async function openTypeormLedger(
   ours: SessionsAdapter,
   url: string,
@@ -298,7 +300,7 @@ export async function openTypeormLedger(
       claim: ledger.claim.bind(ledger),
       settle: ledger.settle.bind(ledger),
     }),
-    hints: {
+    changes: {
       subscribe: (listener) => {
         listeners.add(listener);
         return () => listeners.delete(listener);

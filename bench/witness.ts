@@ -1,15 +1,15 @@
 import { WrongAnswerError } from './wrong-answer.error.js';
 
-/** How many turns each session has. */
+/** The number of turns per session. */
 export type Load = readonly number[];
 
-/** Sees the turns of a load run, and knows what must not happen. */
+/** Observes the turns of a load, and checks the rules. */
 export class Witness {
-  /** When the first turn began, by `performance.now()`. */
+  /** When the first turn started, by `performance.now()`. */
   startedAt = 0;
   /** When the last turn of each session settled. */
   readonly settledAt: Float64Array;
-  /** The sessions of the turns in the order in which they began. */
+  /** The sessions of the turns, in the order in which the turns started. */
   readonly begun: number[] = [];
   readonly everything: Promise<void>;
   private readonly seen: readonly Uint8Array[];
@@ -20,7 +20,7 @@ export class Witness {
   private settledCount = 0;
   private finish: () => void = () => {};
 
-  /** @param ordered the turns of a session must run one after the other, in their order */
+  /** @param ordered whether the turns of a session must run one after the other, in order */
   constructor(
     readonly load: Load,
     private readonly ordered: boolean,
@@ -60,7 +60,7 @@ export class Witness {
     this.finish();
   }
 
-  /** When the last turn of these sessions settled. */
+  /** Returns when the last turn of these sessions settled. */
   endOf(from = 0, to = this.settledAt.length): number {
     return Math.max(...this.settledAt.subarray(from, to));
   }

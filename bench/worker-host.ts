@@ -19,16 +19,16 @@ import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { expectSame } from './wrong-answer.error.js';
 
 const NAME = 'model';
-/** As a model takes its time, though less of it. */
+/** A short version of a model's response time. */
 const TURN_MS = 50;
-/** Turns that a process runs at once. */
+/** Concurrent turns per process. */
 const CONCURRENCY = 16;
 const PAGE = 1000;
 
 export interface WorkerOptions {
   readonly store: 'redis' | 'postgres';
   readonly url: string;
-  /** Of keys and tables. */
+  /** The prefix of keys and tables. */
   readonly prefix: string;
   readonly role: ProcessRole;
 }
@@ -36,7 +36,7 @@ export interface WorkerOptions {
 @Module({})
 class WorkerModule {}
 
-/** A Nest application that asks for turns, or one of those that run them. The queue is BullMQ, where the store is. */
+/** A Nest application that submits turns, or one that runs them. BullMQ uses the server of the store. */
 export class WorkerHost {
   private app!: INestApplicationContext;
   private sessions: string[] = [];
@@ -63,7 +63,7 @@ export class WorkerHost {
     this.sessions = (await Promise.all(created)).map(({ id }) => id);
   }
 
-  /** Every session has a caller, who asks for a turn when the one before has given its result. @returns milliseconds */
+  /** Every session has a caller that submits a turn when the previous one has returned its result. @returns milliseconds */
   async closedLoop(turns: number): Promise<number> {
     const service = this.app.get(TurnService, { strict: false });
     const startedAt = performance.now();
@@ -77,7 +77,7 @@ export class WorkerHost {
     return performance.now() - startedAt;
   }
 
-  /** All turns of the last loop, in order, one after the other. @throws WrongAnswerError */
+  /** Checks that all turns of the last loop ran in order, one after the other. @throws WrongAnswerError */
   async verify(turns: number): Promise<void> {
     const adapter = this.app.get<SessionsAdapter>(SESSIONS_ADAPTER, { strict: false });
     for (const sessionId of this.sessions) {

@@ -1,4 +1,4 @@
-/** A process that asks for turns, or runs them. */
+/** A process that submits or runs turns. */
 import 'reflect-metadata';
 import { serveHost } from './serve-host.js';
 import { WorkerHost } from './worker-host.js';

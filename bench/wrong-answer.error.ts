@@ -1,4 +1,4 @@
-/** A store that answered fast and wrong has failed. */
+/** Thrown for a wrong answer, which is a failure however fast it is. */
 export class WrongAnswerError extends Error {}
 
 /** @throws WrongAnswerError */

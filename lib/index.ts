@@ -1,12 +1,12 @@
 /**
- * The module and all that needs no other package.
+ * The API for applications. Less common types are in `nestjs-agent-sessions/types`, those of the controllers and the control plane
+ * in `/http`, and the API for authors of stores and queues in `/adapter`.
  * @module nestjs-agent-sessions
  */
 
-// Each folder's index lists what it shows; nothing inside the package imports them.
-
 // The module
-export { type FeatureOptions, type FeatureRef } from './module/sessions.feature.js';
+export { SESSIONS_ADAPTER, TURN_QUEUE } from './common/sessions.tokens.js';
+export { type FeatureOptions } from './module/sessions.feature.js';
 export { SessionsModule } from './module/sessions.module.js';
 export {
   type ProcessRole,
@@ -15,34 +15,221 @@ export {
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
 } from './module/sessions.options.js';
-export { SESSIONS_ADAPTER, TURN_QUEUE } from './common/sessions.tokens.js';
 
-// Sessions, and all that is stored of one
-export * from './session/index.js';
-export * from './records/index.js';
+// Sessions
+export { SessionQuery } from './ledger/session-query.js';
+export {
+  SessionConflictError,
+  SessionNotFoundError,
+  SessionStateError,
+  SurfaceConflictError,
+  SurfaceLimitError,
+} from './ledger/session.errors.js';
+export { type Session, type SessionState, type SurfacePolicy } from './ledger/session.js';
+export { type RecordsOf } from './records/records-of.js';
+export { type SessionRecord } from './records/session-record.js';
+export { SessionRecords } from './records/session-records.service.js';
+export {
+  AffinityResolver,
+  defaultAffinityResolver,
+  type InboundMessage,
+  resolveSession,
+} from './session/affinity-resolver.js';
+export { createSessionStore } from './session/create-session-store.js';
+export { type SessionEvent, SessionEvents } from './session/session-events.js';
+export { type SessionPage, SessionStore } from './session/session-store.service.js';
+export { CreateSessionInput } from './session/session.inputs.js';
 
-// Turns, and the orchestrators that answer them
-export * from './turn/index.js';
-export * from './orchestrator/index.js';
+// Turns
+export { CheckpointNotFoundError, CheckpointPrunedError } from './ledger/checkpoint.errors.js';
+export { CheckpointStore } from './ledger/checkpoint.store.js';
+export { type Checkpoint } from './ledger/checkpoint.js';
+export { type Lane, type LaneMode } from './ledger/lane.js';
+export { type TurnEvent, type TurnEventMessage } from './ledger/turn-event.js';
+export { type SpentTokens } from './ledger/turn-usage.js';
+export {
+  IdempotencyConflictError,
+  LaneDrainingError,
+  LaneFullError,
+  PermanentTurnError,
+  SessionBusyError,
+  ShuttingDownError,
+  TooManyWaitingParentsError,
+  TurnCancelledError,
+  TurnEventsEndedError,
+  TurnFailedError,
+  TurnNotFoundError,
+  TurnReentryError,
+  TurnSettledError,
+  TurnSignalTimeoutError,
+  TurnSupersededError,
+  TurnTimeoutError,
+  TurnWaitTimeoutError,
+  UnknownOrchestratorError,
+} from './ledger/turn.errors.js';
+export {
+  type CancelMode,
+  isTerminal,
+  type Turn,
+  type TurnErrorRecord,
+  type TurnInput,
+  type TurnReply,
+  type TurnStatus,
+  type WhenBusy,
+} from './ledger/turn.js';
+export { LaneService } from './turn/lane.service.js';
+export { type TurnResult } from './turn/turn-result.js';
+export { TurnStoppedError } from './turn/turn-stopped.error.js';
+export { TurnStream } from './turn/turn-stream.js';
+export { ExecuteOptions, SubmitOptions } from './turn/turn.inputs.js';
+export { BackoffOptions, RetryOptions, TurnEventsOptions, TurnsOptions } from './turn/turn.options.js';
+export { TurnService } from './turn/turn.service.js';
+
+// Orchestrators
+export { defineOrchestrator } from './orchestrator/define-orchestrator.js';
+export { type Evaluation, type IntentReply } from './orchestrator/evaluation.js';
+export { type MemorableTurn, MemoryPort, type MemoryQuery } from './orchestrator/memory-port.js';
+export { type OrchestratorEvent, OrchestratorEvents } from './orchestrator/orchestrator-events.js';
+export { OrchestratorHandle } from './orchestrator/orchestrator-handle.js';
+export { type OrchestratorTool, OrchestratorToolOptions } from './orchestrator/orchestrator-tool.js';
+export {
+  Evaluate,
+  getOrchestratorToken,
+  InjectOrchestrator,
+  Intent,
+  Orchestrator,
+  Route,
+  Summarize,
+} from './orchestrator/orchestrator.decorators.js';
+export {
+  NoIntentError,
+  OrchestratorDriftError,
+  OrchestratorResultError,
+  StateSchemaError,
+  StepKeyRequiredError,
+  UnknownIntentError,
+} from './orchestrator/orchestrator.errors.js';
+export {
+  type IntentResult,
+  IntentRouter,
+  type OrchestratorConfig,
+  type OrchestratorDefinition,
+  type RouteDecision,
+} from './orchestrator/orchestrator.js';
+export { type StateMigration } from './orchestrator/state-migrations.js';
+export { type StateSchema } from './orchestrator/state-schema.js';
+export { NothingToUndoError, SessionNotEmptyError } from './orchestrator/time-travel.errors.js';
+export { type StepInfo, type TurnContext, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
+export { END, turnOutcome, reply, TurnOutcome } from './orchestrator/turn-outcome.js';
+export { type TurnReport } from './orchestrator/turn-report.js';
 
 // Steps and tools
-export * from './module/create-orchestration.js';
-export * from './orchestration/index.js';
+export {
+  createOrchestrationService,
+  createOrchestrationStateManager,
+  createStepSequencer,
+} from './module/create-orchestration.js';
+export { type AIOrchestrationState } from './orchestration/ai-orchestration-state.js';
+export { defineStepPlan, type StepPlanConfig } from './orchestration/define-step-plan.js';
+export {
+  type ConditionType,
+  type OrchestrationCondition,
+  type OrchestrationConfig,
+  type OrchestrationStep,
+  type SequenceItem,
+} from './orchestration/orchestration-config.js';
+export { type OrchestrationEvent, OrchestrationEvents } from './orchestration/orchestration-events.js';
+export { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
+export { type ToolUse } from './orchestration/orchestration-state.js';
+export {
+  NewerStateError,
+  readOrchestrationFailure,
+  TokenBudgetExceededError,
+  ToolCallConflictError,
+  ToolFailedError,
+  ToolNotAllowedError,
+  UnknownStepError,
+} from './orchestration/orchestration.errors.js';
+export { OrchestrationOptions } from './orchestration/orchestration.options.js';
+export { OrchestrationService } from './orchestration/orchestration.service.js';
+export { type OrchestratorRef } from './orchestration/orchestrator-ref.js';
+export { type StepPlan } from './orchestration/step-plan.js';
+export {
+  StepPredicate,
+  type StepPredicateContext,
+  type StepPredicateHandler,
+} from './orchestration/step-predicates.js';
+export { StepSequencer } from './orchestration/step-sequencer.service.js';
+export { type KeyValueClient, type StorageProvider } from './orchestration/storage-provider.js';
 
-// State of sessions, and its control plane
-export * from './state/index.js';
+// State of sessions
+export { ConversationState } from './state/conversation-state.js';
+export { FlowState } from './state/flow-state.js';
+export { defineSessionManager, getSessionManagerToken, InjectSessionManager } from './state/session-manager-feature.js';
+export { SessionManager } from './state/session-manager.js';
+export { SessionStateService, type StateRedactor } from './state/session-state.service.js';
+export { SessionStateModule, type StateHookCall, type StateModule } from './state/state-module.js';
+export {
+  ConversationNotResetError,
+  StateConflictError,
+  StateModuleDisabledError,
+  StateModuleTimeoutError,
+} from './state/state.errors.js';
+export { StateOptions } from './state/state.options.js';
+export { TaskStates } from './state/task-states.js';
+export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './state/task.errors.js';
+export { ToolState } from './state/tool-state.js';
 
 // The conversation
-export * from './conversation/index.js';
+export { type CompactionEvent } from './conversation/compaction-events.js';
+export {
+  type CompactionInfo,
+  type CompactionOptions,
+  type CompactionPolicy,
+  type Summarizer,
+} from './conversation/compaction-policy.js';
+export {
+  CompactionBusyError,
+  CompactionFailedError,
+  CompactionNotConfiguredError,
+} from './conversation/compaction.errors.js';
+export { type TokenCounter } from './conversation/token-counter.js';
+export {
+  type ConversationMessage,
+  type MessageDraft,
+  type MessagePart,
+  type MessageRole,
+  type MessageToolCall,
+} from './ledger/message.js';
 
-// Guards, decorators and errors of every transport; controllers of HTTP
-export * from './transport/index.js';
-export * from './http/index.js';
+// Guards and decorators
+export { CurrentTurn } from './transport/current-turn.decorator.js';
+export { OrchestrationState } from './transport/orchestration-state.decorator.js';
+export { type Principal, type PrincipalResolver, signedInUser } from './transport/principal.js';
+export { AllowAnonymousSession, CurrentSession, SessionId, UseSession } from './transport/session.decorators.js';
+export { SessionGuard } from './transport/session.guard.js';
+export { type SessionsErrorBody } from './transport/sessions-error-body.js';
+export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
+export { ToolUseInterceptor } from './transport/tool-use.interceptor.js';
+export { RequireTool } from './transport/tool.decorators.js';
+export { ToolGuard } from './transport/tool.guard.js';
+export { SessionIdMissingError, UnauthenticatedError } from './transport/transport.errors.js';
 
-// What is stored, and stores
-export * from './ledger/index.js';
-export * from './store/memory/index.js';
-export * from './maintenance/index.js';
+// Stores and queues
+export { type SessionStoreAdapter } from './ledger/session.store.js';
+export { type SessionsAdapter } from './ledger/sessions.adapter.js';
+export { type TurnQueue } from './ledger/turn-queue.js';
+export { SweepOptions } from './maintenance/sweep.options.js';
+export { InMemorySessionStoreAdapter, memoryAdapter } from './store/memory/memory-adapter.js';
 
 // Everywhere
-export * from './common/index.js';
+export { type JsonObject, type JsonValue } from './common/json.js';
+export {
+  InvalidInputError,
+  SessionsConfigurationError,
+  SessionsError,
+  StateSerializationError,
+  StoreUnavailableError,
+  TooLargeError,
+} from './common/sessions.error.js';
+export { type TokenUsage, type TokenUsageInput } from './common/token-usage.js';

@@ -1,4 +1,4 @@
-/** Lua and SQL files, which the build makes modules of; see text-modules.js. */
+/** Lua and SQL files, which the build converts to modules; see text-modules.js. */
 declare module '*.lua.js' {
   const text: string;
   export default text;

@@ -1,21 +1,23 @@
 import { type StateOperationResult } from '../state/state-report.js';
 
-/** The control plane refused, or failed. What `fetch` itself rejects with is not one of these. */
+/** The control plane rejected the request or failed. Errors of `fetch` itself are not converted to this class. */
 export class StateClientError extends Error {
   override readonly name = 'StateClientError';
-  /** Of the HTTP answer. */
+  /** The HTTP status of the response. */
   readonly status: number;
-  /** Stable, for example `FORBIDDEN`; `UNEXPECTED_ANSWER` when it was not the control plane that answered. */
+  /**
+   * A stable code, for example `FORBIDDEN`. `UNEXPECTED_ANSWER` if the response did not come from the control plane.
+   */
   readonly code: string;
-  /** Seconds after which it may be sent again. */
+  /** Seconds to wait before a retry. */
   readonly retryAfter?: number;
-  /** What was done all the same, where only some of the modules failed. */
+  /** The partial result if only some modules failed. */
   readonly result?: StateOperationResult;
 
-  /** @param body as it came */
+  /** @param body the parsed response body */
   constructor(status: number, body: { readonly [key: string]: unknown }) {
     const { code, message, retryAfter, result } = body;
-    super(typeof message === 'string' ? message : `The control plane's address answered ${status}.`);
+    super(typeof message === 'string' ? message : `The control plane responded with status ${status}.`);
     this.status = status;
     this.code = typeof code === 'string' ? code : 'UNEXPECTED_ANSWER';
     if (typeof retryAfter === 'number') this.retryAfter = retryAfter;

@@ -7,61 +7,61 @@ import {
 } from '../state/state-request.js';
 import { StateClientError } from './state-client.error.js';
 
-/** As much of `fetch` as is needed. */
+/** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, request: FetchRequest) => Promise<FetchAnswer>;
 
-/** What the client asks of `fetch`. */
+/** The request that the client passes to `fetch`. */
 export interface FetchRequest {
-  /** Always POST. */
+  /** The method, always POST. */
   readonly method: string;
-  /** Those of the options, the content type, and the idempotency key where there is one. */
+  /** The headers of the options, the content type, and the idempotency key if set. */
   readonly headers: Record<string, string>;
-  /** JSON. */
+  /** The body as JSON. */
   readonly body: string;
-  /** Gives the request up. Left out: nobody does. */
+  /** Aborts the request. Default: none. */
   readonly signal?: AbortSignal;
 }
 
-/** What the client reads of the answer. */
+/** The part of the response that the client reads. */
 export interface FetchAnswer {
   readonly status: number;
-  /** The body: JSON, of a result or of an error. */
+  /** Returns the JSON body, a result or an error. */
   text(): Promise<string>;
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What `stateClient` takes. */
+/** The options of `stateClient`. */
 export interface StateClientOptions {
-  /** Where the application is, with its prefix: `https://desk.example.com/api`. */
+  /** The base URL of the application with its prefix, for example `https://desk.example.com/api`. */
   readonly baseUrl: string;
   /** The controller's path. Default `state`. */
   readonly path?: string;
-  /** Who asks, for example `{ authorization: 'Bearer ...' }`; a function is asked for each request. Default: none. */
+  /** Headers, for example `{ authorization: 'Bearer ...' }`. A function is called for each request. Default: none. */
   readonly headers?: Headers | (() => Headers | Promise<Headers>);
-  /** What sends the requests. Default: the global one. */
+  /** The function that sends requests. Default: the global `fetch`. */
   readonly fetch?: Fetch;
 }
 
-/** One call's own. */
+/** The options of one call. */
 export interface StateCallOptions {
-  /** 1 to 255 visible ASCII characters. When the same request is sent again with it, nothing is done again. Default: no key. */
+  /** A key of 1 to 255 visible ASCII characters. A retry with the same key is not executed again. Default: no key. */
   readonly idempotencyKey?: string;
-  /** Gives the request up; what it has begun on the server goes on. Default: nobody does. */
+  /** Aborts the request. Work that has started on the server continues. Default: none. */
   readonly signal?: AbortSignal;
 }
 
-/** All methods reject with StateClientError for every answer but a result, and with what `fetch` rejects with. */
+/** A client of the control plane. Methods reject with StateClientError unless they get a result, or with the error of `fetch`. */
 export interface StateClient {
-  /** Which modules have something of a session, how much, and with `includeData` a page of it. */
+  /** Reports which modules have data of a session, how much, and with `includeData` a page of it. */
   describe(request: DescribeStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
-  /** Clears modules of a session, or with `all` of every session. */
+  /** Clears modules of a session, or of every session with `all`. */
   reset(request: ResetStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
-  /** Makes a session's conversation shorter. */
+  /** Compacts the conversation of a session. */
   compact(request: CompactStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
 }
 
-/** A client of the control plane over HTTP. It needs `fetch`, and nothing of Nest or Node. */
+/** Creates an HTTP client of the control plane. It requires `fetch`, but neither Nest nor Node. */
 export function stateClient(options: StateClientOptions): StateClient {
   const { baseUrl, path = 'state', headers = {}, fetch = globalThis.fetch } = options;
   const base = `${baseUrl.replace(/\/+$/, '')}/${path}`;
@@ -80,7 +80,7 @@ export function stateClient(options: StateClientOptions): StateClient {
       ...(signal ? { signal } : {}),
     });
     const body = parsed(await answer.text());
-    // Whoever answers in between may do so with 200.
+    // A proxy may respond with 200 and another body.
     if (answer.status !== 200 || body.operation !== operation) throw new StateClientError(answer.status, body);
     return body as unknown as StateOperationResult;
   }

@@ -1,21 +1,22 @@
-/** The pauses between attempts. */
+/** The delays between attempts. */
 export interface Backoff {
   readonly type: 'fixed' | 'exponential';
-  /** The pause after the first failure. */
+  /** The delay after the first failure, in milliseconds. */
   readonly delayMs: number;
-  /** The longest pause of `exponential`. */
+  /** The maximum delay of `exponential`, in milliseconds. */
   readonly maxDelayMs: number;
 }
 
-/** Milliseconds: no pause between two attempts is longer. */
+/** Returns the longest possible delay in milliseconds. */
 export function longestBackoffMs({ type, delayMs, maxDelayMs }: Backoff): number {
   return type === 'fixed' ? delayMs : maxDelayMs;
 }
 
 /**
- * Milliseconds before the next attempt. Exponential delays double with each failure up to `maxDelayMs` and are spread
- * over their upper half, so that what failed together does not come back together.
- * @param failures so far, at least 1
+ * Returns the delay before the next attempt in milliseconds. Exponential delays double with each failure up to
+ * `maxDelayMs`. They are random within their upper half, so that attempts that failed together are not retried
+ * together.
+ * @param failures the number of failures so far, at least 1
  */
 export function backoffMs({ type, delayMs, maxDelayMs }: Backoff, failures: number): number {
   if (type === 'fixed') return delayMs;

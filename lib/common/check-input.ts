@@ -1,13 +1,11 @@
 import { type ValidationError, ValidateBy, ValidateIf, isISO8601, validateSync } from 'class-validator';
-import { isName, NAME_RULE } from './ids.js';
-import { problemOf } from './input-problem.js';
+import { isName, NAME_RULE, problemOf } from './ids.js';
 import { isFields } from './json.js';
+import { UNKNOWN_KEY, unknownKeyRule } from './known-keys.js';
 import { InvalidInputError } from './sessions.error.js';
-import { addValueRule, isCertainlyValid, isKnownKey, unknownKeyOf } from './value-rules.js';
+import { addValueRule, isCertainlyValid, isKnownKey, knownKeysOf, unknownKeyOf } from './value-rules.js';
 
-const UNKNOWN_KEY = 'is not a known key.';
-
-/** The first thing that is wrong with an input: where it stands, its value, and what is allowed. */
+/** The first problem of an input: the path, the value and the rule. */
 export interface InputProblem {
   readonly path: string;
   readonly value: unknown;
@@ -15,7 +13,7 @@ export interface InputProblem {
 }
 
 /**
- * Checks a caller's object against the class-validator rules of `type`; unknown keys are refused.
+ * Validates a caller's object with the class-validator rules of `type`. Unknown keys are rejected.
  * @returns a shallow copy that is an instance of `type`
  * @throws InvalidInputError naming the first wrong value
  */
@@ -23,24 +21,28 @@ export function checkInput<T extends object>(type: new () => T, input: unknown, 
   const checked = validateInput(type, input, path);
   if ('value' in checked) return checked.value;
   const { path: at, rule, value } = checked.problem;
-  throw new InvalidInputError(at, rule === UNKNOWN_KEY ? rule : problemOf(rule, value));
+  throw new InvalidInputError(at, rule.startsWith(UNKNOWN_KEY) ? rule : problemOf(rule, value));
 }
 
-/** As {@link checkInput}, but hands the problem back. */
+/** Validates like {@link checkInput}, but returns the problem instead of throwing. */
 export function validateInput<T extends object>(
   type: new () => T,
   input: unknown,
   path: string,
+  others: readonly string[] = [],
 ): { value: T } | { problem: InputProblem } {
   if (!isFields(input)) {
     return { problem: { path, value: input, rule: 'must be an object.' } };
   }
-  // First, so that many unknown keys cost little. Assigning __proto__ would also change the copy.
+  // Check unknown keys first, so that many of them cost little. Assigning __proto__ would also change the copy.
   const unknown = unknownKeyOf(type, input);
   if (unknown !== undefined) {
-    return { problem: { path: inside(path, unknown), value: input[unknown], rule: UNKNOWN_KEY } };
+    const allowed = [...knownKeysOf(type), ...(others.includes(unknown) ? [] : others)];
+    return {
+      problem: { path: inside(path, unknown), value: input[unknown], rule: unknownKeyRule(unknown, allowed) },
+    };
   }
-  // Shallow on purpose: stores, functions and the application's JSON must arrive as they are.
+  // Copy shallowly: stores, functions and the application's JSON must be passed unchanged.
   const value = Object.assign(new type(), input);
   if (isCertainlyValid(type, value)) return { value };
   const errors = validateSync(value, { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false });
@@ -50,16 +52,18 @@ export function validateInput<T extends object>(
 
 /** @throws InvalidInputError if `type` has no rule for the key */
 export function assertKnownKey(type: new () => object, key: string, path: string): void {
-  if (!isKnownKey(type, key)) throw new InvalidInputError(inside(path, key), UNKNOWN_KEY);
+  if (!isKnownKey(type, key)) {
+    throw new InvalidInputError(inside(path, key), unknownKeyRule(key, knownKeysOf(type)));
+  }
 }
 
-/** The property may be left out; `null` is not "left out". */
+/** Makes the property optional. `null` does not count as undefined. */
 export const Optional = (): PropertyDecorator => (prototype, key) => {
   ValidateIf((_, value: unknown) => value !== undefined)(prototype, key);
   addValueRule(prototype, { key: String(key), allows: null });
 };
 
-/** A rule with the sentence that says what is allowed. */
+/** Adds a rule, and the sentence that describes the allowed values. */
 export const Must =
   (allows: (value: unknown) => boolean, rule: string): PropertyDecorator =>
   (prototype, key) => {
@@ -67,27 +71,27 @@ export const Must =
     addValueRule(prototype, { key: String(key), allows });
   };
 
-/** An opaque name, see `isName`. */
+/** Requires an opaque name, see `isName`. */
 export const MustBeName = (): PropertyDecorator => Must(isName, NAME_RULE);
 
-/** An ISO-8601 time with a zone, so that it means the same moment everywhere. */
+/** Requires an ISO-8601 time with a time zone, so that it is unambiguous. */
 export const MustBeTime = (): PropertyDecorator =>
   Must(
     (value) =>
       isISO8601(value, { strict: true, strictSeparator: true }) &&
       /(Z|[+-]\d\d:?\d\d)$/.test(value as string) &&
-      // The standard has week dates and more, which JavaScript does not read.
+      // The standard includes week dates and other forms that JavaScript cannot parse.
       !Number.isNaN(Date.parse(value as string)),
     'must be an ISO-8601 time with a zone, for example 2026-11-21T08:00:00.000Z.',
   );
 
-/** An integer within bounds, both included. */
+/** Requires an integer within inclusive bounds. */
 export const MustBeInteger = (min: number, max: number): PropertyDecorator =>
   Must((value) => isIntegerWithin(value, min, max), `must be an integer from ${min} to ${max}.`);
 
 export const MustBeBoolean = (): PropertyDecorator => Must((value) => typeof value === 'boolean', 'must be a boolean.');
 
-/** Both bounds are included. */
+/** Returns whether the value is an integer within inclusive bounds. */
 export function isIntegerWithin(value: unknown, min: number, max: number): value is number {
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }

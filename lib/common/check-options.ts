@@ -1,28 +1,60 @@
 import { inspect } from 'node:util';
 import { validateInput } from './check-input.js';
 import { isPlainObject } from './json.js';
+import { unknownKeyRule } from './known-keys.js';
 import { SessionsConfigurationError } from './sessions.error.js';
 
 /**
- * Checks a part of the module's options; left out is fine, `null` is not.
- * @param path of the part, empty for the whole
+ * Validates a part of the module's options. It may be undefined but not `null`.
+ * @param path the path of the part; empty for the root
+ * @param others keys that are allowed as well but checked elsewhere, for the message about an unknown key
  * @throws SessionsConfigurationError naming the option, its value and what is allowed (NST-03)
  */
-export function checkOptions<T extends object>(type: new () => T, path: string, options: unknown = {}): T {
-  const checked = validateInput(type, options, path);
+export function checkOptions<T extends object>(
+  type: new () => T,
+  path: string,
+  options: unknown = {},
+  others: readonly string[] = [],
+): T {
+  const checked = validateInput(type, options, path, others);
   if ('value' in checked) return checked.value;
   const { path: option, value, rule } = checked.problem;
   const name = option === '' ? 'The options' : `The option ${option}`;
-  throw new SessionsConfigurationError(`SessionsModule: ${name} ${rule} It is ${shown(value)}.`);
+  throw new SessionsConfigurationError(`SessionsModule: ${name} ${rule} Received: ${shown(value)}.`);
 }
 
-/** A value as an error may tell it. */
+/** Formats a value for an error message. */
 export function shown(value: unknown): string {
   if (typeof value === 'function') return 'a function';
-  // Instances may hold what must not be logged, a connection's password for one.
+  // Instances may contain secrets, for example the password of a connection.
   if (typeof value === 'object' && value !== null && !isPlainObject(value) && !Array.isArray(value)) {
     return `an instance of ${value.constructor.name}`;
   }
-  // Not JSON, which makes null of NaN and fails on bigints and cycles.
+  // JSON would turn NaN into null and fail on bigints and cycles.
   return inspect(value, { depth: 1, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
+}
+
+/** Returns whether an external value is an object with these methods. */
+export function hasMethods(value: unknown, methods: readonly string[]): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function')
+  );
+}
+
+/**
+ * Rejects unknown options. Otherwise a typing error would silently select the default.
+ * @param known every key of the options
+ * @param path the prefix of the keys in error messages, for example `redisAdapter: `
+ * @throws SessionsConfigurationError
+ */
+export function assertKnownKeys<Options extends object>(
+  options: Options,
+  known: Readonly<Record<keyof Required<Options>, true>>,
+  path: string,
+): void {
+  const unknown = Object.keys(options).find((key) => !Object.hasOwn(known, key));
+  if (unknown === undefined) return;
+  throw new SessionsConfigurationError(`${path}${unknown} ${unknownKeyRule(unknown, Object.keys(known))}`);
 }

@@ -1,4 +1,4 @@
-/** By when an operation must have its answer: one for its wait for a connection and for everything that it sends. */
+/** The deadline of an operation, including its wait for a connection and all its requests. */
 export class Deadline {
   private readonly end: number;
 
@@ -14,27 +14,33 @@ export class Deadline {
     return Math.max(0, this.end - performance.now());
   }
 
-  /** What a wait in vain ends with. */
+  /** The error to throw after the deadline. */
   get error(): DeadlineError {
     return new DeadlineError(this.ms);
   }
 
-  /** @throws DeadlineError when it is over */
+  /** @throws DeadlineError after the deadline */
   check(): void {
     if (this.isOver) throw this.error;
   }
 
-  /** By how much of its time it comes after the other one: 1 when it begins as the other one ends. */
+  /**
+   * Returns the fraction of its duration by which it is later than the other one: 1 if it starts when the other one
+   * ends.
+   */
   shareAfter(other: Deadline): number {
     return (this.end - other.end) / this.ms;
   }
 
-  /** The later one of the two. */
+  /** Returns the later one of the two. */
   orLater(other: Deadline): Deadline {
     return other.end > this.end ? other : this;
   }
 
-  /** What the promise gives. @throws DeadlineError when it has not settled by then; whatever it gives later is dropped */
+  /**
+   * Returns the result of the promise.
+   * @throws DeadlineError if it does not settle in time; a later result is discarded
+   */
   wait<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       // Timers count from when the event loop began its round: one that is set after a standstill comes too early.
@@ -50,6 +56,6 @@ export class Deadline {
 
 export class DeadlineError extends Error {
   constructor(ms: number) {
-    super(`There was no answer within ${ms} ms.`);
+    super(`No response within ${ms} ms.`);
   }
 }

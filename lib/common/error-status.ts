@@ -2,6 +2,7 @@ import { HttpStatus } from '@nestjs/common';
 
 const STATUS_BY_CODE: Readonly<Record<string, HttpStatus>> = {
   TURN_EVENTS_ENDED: HttpStatus.NO_CONTENT,
+  NOTHING_TO_RESUME: HttpStatus.NO_CONTENT,
   INVALID_INPUT: HttpStatus.BAD_REQUEST,
   STATE_NOT_SERIALIZABLE: HttpStatus.BAD_REQUEST,
   TOO_LARGE: HttpStatus.PAYLOAD_TOO_LARGE,
@@ -53,12 +54,12 @@ const STATUS_BY_CODE: Readonly<Record<string, HttpStatus>> = {
   TURN_WAIT_TIMEOUT: HttpStatus.GATEWAY_TIMEOUT,
 };
 
-/** The HTTP status of an error with this code; 500 for those that are mistakes of the application. */
+/** Returns the HTTP status for an error code; 500 for faults of the application. */
 export function statusOfCode(code: string): HttpStatus {
   return STATUS_BY_CODE[code] ?? HttpStatus.INTERNAL_SERVER_ERROR;
 }
 
-/** Whether it is that of a mistake of the application. A failed turn is none: its worker logs it. */
+/** Returns whether the code means a fault of the application. A failed turn does not count: its worker logs it. */
 export function isFaultCode(code: string): boolean {
   return statusOfCode(code) === HttpStatus.INTERNAL_SERVER_ERROR && code !== 'TURN_FAILED';
 }

@@ -1,6 +1,6 @@
 import { SessionsError } from './sessions.error.js';
 
-/** A cause of a cause is as deep as drivers go. */
+/** The maximum depth of causes in a log. */
 const MAX_CAUSES = 5;
 const WORD = /^[\w.$:-]{1,64}$/;
 const FRAME = /^ {4}at (?:.+ \(.+\)|.+:\d+:\d+)$/;
@@ -8,8 +8,8 @@ const FRAME = /^ {4}at (?:.+ \(.+\)|.+:\d+:\d+)$/;
 type Fields = Readonly<Record<'name' | 'message' | 'code' | 'stack' | 'cause', unknown>>;
 
 /**
- * An error as it may stand in a log: its class, code and frames, and the same of its causes (NST-22). Without its message, which
- * may hold an id, what a user said, or the password of a connection. A typed error may have a sentence for logs: `forLog`.
+ * Returns an error for a log: its class, code and stack frames, and those of its causes (NST-22). Omits messages, which
+ * may contain ids, user input or passwords of connections. A typed error may provide a sentence for logs: `forLog`.
  */
 export function traceOf(error: unknown): string {
   const parts: string[] = [];
@@ -22,7 +22,7 @@ export function traceOf(error: unknown): string {
   return parts.join('\ncaused by ');
 }
 
-/** Its code, else its class: what errors are counted by. What is no word may be anything, and is left out. */
+/** Returns the error's code, or else its class, for metrics. Values that are not words are omitted. */
 export function errorType(error: unknown): string {
   const { code } = fieldsOf(error);
   return isWord(code) ? code : classOf(error);
@@ -38,12 +38,12 @@ function titleOf(error: unknown): string {
 
 function classOf(error: unknown): string {
   const { name } = fieldsOf(error);
-  // Most classes leave the name of Error as it is.
+  // Most classes do not override the name of Error.
   const own = name === 'Error' && error instanceof Error ? error.constructor.name : name;
   return isWord(own) ? own : 'Error';
 }
 
-/** A message may look like a frame, so it is cut off first. */
+/** Returns the stack frames. A message may look like a frame, so it is cut off first. */
 function framesOf(error: unknown): string[] {
   const { stack, message } = fieldsOf(error);
   if (typeof stack !== 'string' || typeof message !== 'string') return [];
@@ -55,7 +55,7 @@ function framesOf(error: unknown): string[] {
     .filter((line) => FRAME.test(line));
 }
 
-/** Not instanceof Error: errors of another realm and of some clients are none. */
+/** Not instanceof Error: it fails for errors of another realm and of some clients. */
 function fieldsOf(error: unknown): Fields {
   return (typeof error === 'object' && error !== null ? error : {}) as Fields;
 }

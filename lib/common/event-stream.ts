@@ -2,25 +2,25 @@ import { Logger } from '@nestjs/common';
 import { type Observable, Subject } from 'rxjs';
 import { traceOf } from './error-trace.js';
 
-/** Tells listeners of this process what happened. No listener delays or fails what it is told of. */
+/** Emits events to listeners in this process. Listeners cannot delay or fail the reported operation. */
 export class EventStream<Event extends { readonly type: string }> {
   private readonly logger = new Logger(this.constructor.name);
   private readonly subject = new Subject<Event>();
 
   /**
-   * All events, in the order in which they happened in this process. As with every Observable, what a subscriber throws
-   * is reported as an uncaught exception; `on` logs it.
+   * All events, in the order in which they happened in this process. An error thrown by a subscriber is reported as an
+   * uncaught exception, as with every Observable; `on` logs it instead.
    */
   readonly stream: Observable<Event> = this.subject.asObservable();
 
-  /** Calls the listener for every event of a type. @returns ends it */
+  /** Calls the listener for every event of a type. @returns a function that unsubscribes */
   on<Type extends Event['type']>(
     type: Type,
     listener: (event: Extract<Event, { readonly type: Type }>) => unknown,
   ): () => void {
     const subscription = this.subject.subscribe((event) => {
       if (event.type !== type) return;
-      // Inside a promise, so that an async listener's rejection is caught as well.
+      // The promise also catches rejections of async listeners.
       new Promise((resolve) => resolve(listener(event as Extract<Event, { readonly type: Type }>))).catch(
         (error: unknown) => {
           this.logger.error(`A listener of ${type} events threw.`, traceOf(error));
@@ -30,12 +30,12 @@ export class EventStream<Event extends { readonly type: string }> {
     return () => subscription.unsubscribe();
   }
 
-  /** Whether anybody listens. */
-  get isHeard(): boolean {
+  /** True if there are listeners. */
+  get isAnswered(): boolean {
     return this.subject.observed;
   }
 
-  /** For the services of this package. */
+  /** Emits an event. Used by the services of this package. */
   emit(event: Event): void {
     this.subject.next(event);
   }

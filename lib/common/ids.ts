@@ -1,16 +1,15 @@
 import { randomFillSync } from 'node:crypto';
-import { problemOf } from './input-problem.js';
 import { InvalidInputError } from './sessions.error.js';
 
-/** Makes ids of sessions, turns and messages. At least 128 bits of them must be unpredictable (NST-17). */
+/** Generates ids of sessions, turns and messages. At least 128 bits must be unpredictable (NST-17). */
 export type IdGenerator = () => string;
 
 const BYTES = 16;
-/** Asking for few bytes costs as much as asking for many. */
+/** Random bytes are read in bulk, because a small read costs as much as a large one. */
 const pool = Buffer.alloc(256 * BYTES);
 let used = pool.length;
 
-/** 128 bits from the operating system's CSPRNG, as 32 hexadecimal digits. */
+/** Returns 128 bits from the operating system's CSPRNG as 32 hexadecimal digits. */
 export const mintId: IdGenerator = () => {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -20,14 +19,14 @@ export const mintId: IdGenerator = () => {
   return pool.toString('hex', used - BYTES, used);
 };
 
-/** What a session or turn id may look like: it ends up in keys, queries and URLs of every backend. */
+/** The format of session and turn ids, which is safe in keys, queries and URLs of every backend. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._:@/+=~-]{0,199}$/;
 
 export const ID_RULE =
-  'must be a text of 1 to 200 letters, digits or . _ : @ / + = ~ - that begins with a letter or digit.';
+  'must be a string of 1 to 200 letters, digits or . _ : @ / + = ~ - that begins with a letter or digit.';
 
 /**
- * Checks an id that came from outside before it reaches a key or a query (NST-17).
+ * Validates an external id before it is used in a key or query (NST-17).
  * @throws InvalidInputError
  */
 export function assertId(value: unknown, path: string): asserts value is string {
@@ -41,18 +40,23 @@ export function isId(value: unknown): value is string {
 }
 
 /**
- * Checks an opaque name that the application chose: a user, a workspace, a surface, an idempotency key.
- * @throws InvalidInputError for an empty or overlong one, and for text that stores would not give back unchanged
+ * Validates an opaque name from the application: a user, a workspace, a surface or an idempotency key.
+ * @throws InvalidInputError if it is empty, too long, or contains characters that stores may change
  */
 export function assertName(value: unknown, path: string): asserts value is string {
   if (!isName(value)) throw new InvalidInputError(path, problemOf(NAME_RULE, value));
 }
 
-export const NAME_RULE = 'must be a text of 1 to 256 characters without control characters or lone surrogates.';
+export const NAME_RULE = 'must be a string of 1 to 256 characters without control characters or lone surrogates.';
 
-/** Control characters, and halves of surrogate pairs: stores and their drivers do not all give them back unchanged. */
+/** Control characters and lone surrogates, which some stores and drivers change. */
 const UNSAFE = /[\p{Cc}\p{Cs}]/u;
 
 export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= 256 && !UNSAFE.test(value);
+}
+
+/** Returns the rule, with the received value if it is `undefined` or `null`. */
+export function problemOf(rule: string, value: unknown): string {
+  return value === undefined || value === null ? `${rule} Received: ${value}.` : rule;
 }

@@ -1,45 +1,48 @@
 import { StateSerializationError, TooLargeError } from './sessions.error.js';
 
-/** What JSON has besides lists and objects. */
+/** A JSON value that is neither a list nor an object. */
 export type JsonPrimitive = string | number | boolean | null;
-/** What JSON carries unchanged: no dates, no `undefined`, no class instances. */
+/** A value that JSON preserves: no dates, no `undefined`, no class instances. */
 export type JsonValue = JsonPrimitive | readonly JsonValue[] | JsonObject;
-/** An object of JSON. */
+/** A JSON object. */
 export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** Keys that could reach a prototype when a value is merged; they are dropped wherever they appear (BOT-07). */
+/** Keys that could reach a prototype when values are merged. They are removed at every level (BOT-07). */
 const PROTOTYPE_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
 const MAX_DEPTH = 200;
 
 /**
- * A deep copy of `value` that JSON carries unchanged.
+ * Returns a deep copy of a value that JSON preserves.
  *
- * Properties that are `undefined` count as absent, as they do in JSON; prototype keys are dropped.
+ * Properties with the value `undefined` count as absent, as in JSON; prototype keys are removed.
  * @param path names the value in errors, for example `state` or `metadata`
- * @throws StateSerializationError for anything that JSON would change or refuse, with the path to it
+ * @throws StateSerializationError with the path, for anything that JSON would change or reject
  */
 export function toJson(value: unknown, path: string): JsonValue {
   return copy(value, path, []);
 }
 
-/** As {@link toJson}, for a value that must be a plain object. */
+/** Works like {@link toJson}, for a value that must be a plain object. */
 export function toJsonObject(value: unknown, path: string): JsonObject {
   if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
   return toJson(value, path) as JsonObject;
 }
 
 /**
- * As {@link toJsonObject}, for what a caller hands in: the object itself may be an instance of a class, such as a DTO, and
- * is read as its own fields. Values inside it may not.
+ * Works like {@link toJsonObject}, for a caller's object. The object itself may be a class instance, such as a DTO, and
+ * its own fields are read. Values inside it may not.
  */
 export function toJsonFields(value: unknown, path: string): JsonObject {
   if (!isFields(value)) throw new StateSerializationError(path, kindOf(value));
   return toJson(isPlainObject(value) ? value : { ...(value as object) }, path) as JsonObject;
 }
 
-/** The JSON text of a value that {@link toJson} made. @throws TooLargeError when it is longer than `maxBytes` in UTF-8 */
+/**
+ * Serializes a value returned by {@link toJson}.
+ * @throws TooLargeError if the JSON is longer than `maxBytes` in UTF-8
+ */
 export function stringifyWithin(value: JsonValue, maxBytes: number, subject: string): string {
   const text = JSON.stringify(value);
   const bytes = Buffer.byteLength(text);
@@ -47,12 +50,12 @@ export function stringifyWithin(value: JsonValue, maxBytes: number, subject: str
   return text;
 }
 
-/** Checks the size of a value as {@link stringifyWithin} does, but builds the text only if the value may be too large. */
+/** Checks the size of a value like {@link stringifyWithin}, but serializes it only if it may be too large. */
 export function assertWithin(value: JsonValue, maxBytes: number, subject: string): void {
   if (mostBytesOf(value) > maxBytes) stringifyWithin(value, maxBytes, subject);
 }
 
-/** An upper bound: a UTF-16 unit takes at most 6 bytes (an escape), and a number at most 25. */
+/** Returns an upper bound: a UTF-16 unit takes at most 6 bytes (an escape), and a number at most 25. */
 function mostBytesOf(value: JsonValue | undefined): number {
   if (typeof value === 'string') return 6 * value.length + 2;
   if (typeof value !== 'object' || value === null) return 25;
@@ -65,14 +68,14 @@ function mostBytesOf(value: JsonValue | undefined): number {
   return bytes;
 }
 
-/** Freezes a JSON value, or an object that holds some, all the way down. @returns the same one */
+/** Freezes a JSON value, or an object that contains some, recursively. @returns the same value */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
   Object.values(value).forEach(deepFreeze);
   return Object.freeze(value);
 }
 
-/** True for objects written as literals, parsed from JSON, or made with a null prototype. */
+/** Returns true for object literals, parsed JSON objects and objects with a null prototype. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -80,19 +83,20 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 }
 
 /**
- * True for what callers may hand in where an object with fields is expected: plain objects and instances of classes, such as
- * the DTOs of `ValidationPipe({ transform: true })`. False for arrays, dates, maps, errors, promises and other built-ins.
+ * Returns true for objects that callers may pass where fields are expected: plain objects and class instances, such as
+ * the DTOs of `ValidationPipe({ transform: true })`. Returns false for arrays, dates, maps, errors, promises and other
+ * built-ins.
  */
 export function isFields(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && Object.prototype.toString.call(value) === '[object Object]';
 }
 
-/** An object with fields as a plain object, of which the values are the same; anything else as it is. */
+/** Converts an object with fields to a plain object with the same values; returns other values unchanged. */
 export function fieldsOf(value: unknown): unknown {
   return isFields(value) ? { ...value } : value;
 }
 
-/** Objects of another realm (a vm context, a worker's message) have an Object.prototype of their own. */
+/** Objects of another realm (a vm context, a worker's message) have a different Object.prototype. */
 function isForeignObjectPrototype(prototype: unknown): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'hasOwnProperty');
 }
@@ -110,7 +114,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
 
   const inside = [...ancestors, value];
   if (Array.isArray(value)) {
-    // Array.from visits holes too: JSON would turn them into null.
+    // Array.from includes holes, which JSON would turn into null.
     return Array.from(value, (item: unknown, index) => copy(item, `${path}[${index}]`, inside));
   }
   if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
@@ -122,7 +126,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
   return result;
 }
 
-/** What it is, without what it says: an article and a name. */
+/** Describes the kind of a value without its content: an article and a name. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return 'undefined';
   if (value === null) return 'null';

@@ -1,19 +1,21 @@
-import { SessionsConfigurationError } from './sessions.error.js';
+import { closestMatch } from 'leven';
+
+/** The start of every rule for an unknown key. */
+export const UNKNOWN_KEY = 'is not a known key.';
 
 /**
- * Refuses what the options do not have: a slip of the pen would otherwise mean the default.
- * @param known every key of the options
- * @param path of the options before their keys, as errors name it: `redisAdapter: `
- * @throws SessionsConfigurationError
+ * Returns the rule that an unknown key breaks. It lists the allowed keys and suggests the closest one if it differs by at most two characters.
+ * @param known the allowed keys
  */
-export function assertKnownKeys<Options extends object>(
-  options: Options,
-  known: Readonly<Record<keyof Required<Options>, true>>,
-  path: string,
-): void {
-  const unknown = Object.keys(options).find((key) => !Object.hasOwn(known, key));
-  if (unknown === undefined) return;
-  throw new SessionsConfigurationError(
-    `${path}${unknown} is not a known key. There are: ${Object.keys(known).join(', ')}.`,
-  );
+export function unknownKeyRule(key: string, known: readonly string[]): string {
+  const close = closestOf(key, known);
+  const suggestion = close === undefined ? '' : ` Did you mean ${close}?`;
+  return `${UNKNOWN_KEY}${suggestion} Allowed: ${known.join(', ')}.`;
+}
+
+function closestOf(key: string, known: readonly string[]): string | undefined {
+  const maxDistance = Math.min(2, Math.floor(key.length / 2));
+  const lowercase = known.map((name) => name.toLowerCase());
+  const match = closestMatch(key.toLowerCase(), lowercase, { maxDistance });
+  return match === undefined ? undefined : known[lowercase.indexOf(match)];
 }

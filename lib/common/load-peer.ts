@@ -4,8 +4,8 @@ import { SessionsConfigurationError } from './sessions.error.js';
 const require = createRequire(import.meta.url);
 
 /**
- * Loads a package that only some users need.
- * @throws SessionsConfigurationError with the command that installs it, when it is missing (NST-04)
+ * Loads an optional package.
+ * @throws SessionsConfigurationError with the command to install it, if it is missing (NST-04)
  */
 export async function loadPeer<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
@@ -15,7 +15,7 @@ export async function loadPeer<T>(name: string, load: () => Promise<T>): Promise
   }
 }
 
-/** As {@link loadPeer}, for functions that cannot wait. */
+/** Works like {@link loadPeer}, synchronously. */
 export function requirePeer(name: string): unknown {
   try {
     return require(name) as unknown;
@@ -24,7 +24,7 @@ export function requirePeer(name: string): unknown {
   }
 }
 
-/** For what only adds something where the package can be loaded: `null` where it cannot. */
+/** Returns a package if it can be loaded, or `null`. For optional features. */
 export function optionalPeer(name: string): unknown {
   try {
     return require(name) as unknown;
@@ -36,10 +36,10 @@ export function optionalPeer(name: string): unknown {
 function explained(name: string, error: unknown): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
-  // The package may be there and lack something itself.
+  // The package may exist but miss a dependency.
   if (!missing || !message.includes(`'${name}'`)) return error;
   return new SessionsConfigurationError(
-    `The package ${name} is needed here and is not installed. Run: npm install ${name}`,
+    `The package ${name} is required but not installed. Run: npm install ${name}.`,
     { cause: error },
   );
 }

@@ -1,2 +1,2 @@
-/** For an object that is made field by field: V8 adds a field in no time, and spreads an object into another one slowly. */
+/** The type of an object that is built field by field, which is faster in V8 than spreading objects. */
 export type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };

@@ -1,12 +1,12 @@
 import { type InjectionToken, type Provider } from '@nestjs/common';
 import { type ModuleRef } from '@nestjs/core';
 
-/** Tokens in the order of a function's parameters. A symbol may stand for anything; a class must be that of its parameter. */
+/** Tokens in the order of a function's parameters. A symbol matches any type; a class must match its parameter. */
 type TokensOf<Args extends unknown[]> = {
   readonly [Index in keyof Args]: (abstract new (...args: never[]) => Args[Index]) | symbol;
 };
 
-/** A provider made by a function of other providers: the domain's classes know nothing of injection. */
+/** Creates a provider from a function of other providers, so that domain classes do not depend on Nest's injection. */
 export function provide<Args extends unknown[]>(
   token: InjectionToken,
   inject: TokensOf<Args>,
@@ -15,7 +15,7 @@ export function provide<Args extends unknown[]>(
   return { provide: token, inject: [...inject], useFactory: (...args: unknown[]) => useFactory(...(args as Args)) };
 }
 
-/** A provider made by its constructor, as {@link provide}. */
+/** Creates a provider from a constructor, like {@link provide}. */
 export function provideClass<Args extends unknown[]>(
   type: new (...args: Args) => unknown,
   inject: TokensOf<Args>,
@@ -23,7 +23,7 @@ export function provideClass<Args extends unknown[]>(
   return provide(type, inject, (...args: Args) => new type(...args));
 }
 
-/** A provider in any module of the application, or null. */
+/** Finds a provider in any module of the application, or returns null. */
 export function findProvider<T>(
   moduleRef: ModuleRef,
   token: (abstract new (...args: never[]) => T) | InjectionToken,
@@ -35,7 +35,7 @@ export function findProvider<T>(
   }
 }
 
-/** Asks once, at the first use. */
+/** Calls the function once, at the first use. */
 export function lazily<T>(ask: () => T): () => T {
   let answer: { readonly value: T } | undefined;
   return () => (answer ??= { value: ask() }).value;

@@ -1,4 +1,4 @@
-/** What we need of `pg`, whoever has loaded it. */
+/** The part of `pg` that this package uses. */
 export interface PgClient {
   on(event: 'error', listener: () => void): void;
 }
@@ -10,12 +10,12 @@ export interface PgPool {
 const guarded = new WeakSet<PgPool>();
 
 /**
- * A client of `pg` whose connection breaks while nobody listens for its errors ends the process. Libraries begin to listen a
- * moment after they were given one, or never: a server that restarts may be quicker. What was asked of the client is
- * rejected in any case, so nothing is lost by not hearing of it twice.
+ * Adds error listeners to the clients of a pool. A `pg` client without a listener ends the process if its connection
+ * breaks, and libraries add theirs late or never. Pending queries of the client are rejected anyway, so ignoring the
+ * event loses nothing.
  */
 export function guardPool(pool: PgPool): void {
-  // An application's pool comes more than once.
+  // An application may pass the same pool several times.
   if (guarded.has(pool)) return;
   guarded.add(pool);
   pool.on('connect', guardClient);

@@ -2,12 +2,12 @@ import { isPlainObject } from './json.js';
 import { SessionsConfigurationError } from './sessions.error.js';
 
 const URLS = ['url', 'connectionString'];
-/** What else says where a server is. */
+/** Options besides `url` that identify a server. */
 const PLACES = ['host', 'path', 'socketPath', 'sentinels', 'nodes'];
 
 /**
- * Without this, an environment variable that is not set would mean the server of this machine.
- * @param path of the connection before its fields, as errors name it: `bullmqQueue: connection.`
+ * Rejects an undefined URL. Otherwise an unset environment variable would select the server on this machine.
+ * @param path the prefix in errors, for example `bullmqQueue: connection.`
  */
 export function assertUrlIsSet(connection: unknown, path: string): void {
   if (!isPlainObject(connection)) return;
@@ -15,13 +15,13 @@ export function assertUrlIsSet(connection: unknown, path: string): void {
   const field = URLS.find((name) => Object.hasOwn(connection, name));
   if (field === undefined) return;
   throw new SessionsConfigurationError(
-    `${path}${field} is ${connection[field] === '' ? 'empty' : 'undefined'}; give it a URL, or leave it out. Is its environment variable set?`,
+    `${path}${field} is ${connection[field] === '' ? 'empty' : 'undefined'}. Use a URL, or omit the option. Check that its environment variable is set.`,
   );
 }
 
 /**
- * `host:port`, with `/database` where the options name one, as a log may say it: never a user or a password. `undefined` where
- * the options name no server.
+ * Returns `host:port` for logs, with `/database` if the options name one, and never a user or a password. Returns
+ * `undefined` if the options name no server.
  */
 export function serverPlace(connection: unknown, defaultPort: number): string | undefined {
   if (!isPlainObject(connection)) return undefined;
@@ -34,11 +34,11 @@ export function serverPlace(connection: unknown, defaultPort: number): string | 
   return `${name || 'localhost'}:${number || defaultPort}${path}`;
 }
 
-/** A text that is no URL may be a password. */
+/** Parses a URL. A string that is not a URL may be a password. */
 function partsOf(url: string): { readonly host?: unknown; readonly port?: unknown; readonly database?: unknown } {
   if (!URL.canParse(url)) return {};
   const { hostname: host, port, pathname, search, hash } = new URL(url);
-  // A password with a slash in it looks like the end of the server.
+  // A password that contains a slash looks like the end of the host.
   if ([pathname, search, hash].some((part) => part.includes('@'))) return {};
   return { host, port, database: pathname.slice(1) };
 }

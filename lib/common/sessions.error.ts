@@ -1,7 +1,7 @@
 /**
- * The base of every error that this package throws on purpose.
+ * The base class of all errors that this package throws intentionally.
  *
- * `code` is stable across releases and safe to branch on; messages are for people and may be reworded.
+ * `code` is stable across releases and safe to branch on. Messages are for people and may change.
  */
 export abstract class SessionsError extends Error {
   abstract readonly code: string;
@@ -12,8 +12,7 @@ export abstract class SessionsError extends Error {
   }
 
   /**
-   * What a log may say of it besides class and code (NST-22): nothing, unless its class gives a sentence in which no id, nothing
-   * that a user said and no value can stand.
+   * A sentence for logs besides class and code (NST-22). It must contain no ids, user input or values. Default: none.
    * @internal
    */
   get forLog(): string | undefined {
@@ -21,14 +20,14 @@ export abstract class SessionsError extends Error {
   }
 }
 
-/** A value that a caller passed is missing, malformed or unknown. HTTP 400. Nothing was changed. */
+/** A value that a caller passed is missing, malformed or unknown. HTTP 400, without any change. */
 export class InvalidInputError extends SessionsError {
   readonly code = 'INVALID_INPUT';
-  /** Trying again cannot help. */
+  /** A retry cannot succeed. */
   readonly permanent = true;
 
   /**
-   * @param path where the value stands, for example `query.limit`
+   * @param path the path of the value, for example `query.limit`
    * @param problem what is wrong and what is allowed, as the rest of a sentence
    */
   constructor(
@@ -39,7 +38,7 @@ export class InvalidInputError extends SessionsError {
   }
 }
 
-/** The module was set up wrongly; the application does not start. */
+/** The configuration is invalid. Errors found at startup prevent the start of the application. */
 export class SessionsConfigurationError extends SessionsError {
   readonly code = 'CONFIGURATION';
 
@@ -50,21 +49,22 @@ export class SessionsConfigurationError extends SessionsError {
 }
 
 /**
- * A value would not survive being stored as JSON: a Date, Map, class instance, BigInt, function, NaN or cycle (BOT-07).
+ * A value cannot be stored as JSON without a change: a Date, Map, class instance, BigInt, function, NaN or cycle
+ * (BOT-07).
  * HTTP 400. Nothing was stored.
  */
 export class StateSerializationError extends SessionsError {
   readonly code = 'STATE_NOT_SERIALIZABLE';
-  /** Trying again cannot help. */
+  /** A retry cannot succeed. */
   readonly permanent = true;
 
-  /** @param path where the value stands, for example `state.order.createdAt` */
+  /** @param path the path of the value, for example `state.order.createdAt` */
   constructor(
     readonly path: string,
     readonly found: string,
   ) {
     super(
-      `${path} is ${found}, which JSON cannot carry unchanged. Store plain objects, arrays, strings, finite numbers, booleans and null.`,
+      `${path} is ${found}, which cannot be stored as JSON. Use plain objects, arrays, strings, finite numbers, booleans and null.`,
     );
   }
 }
@@ -79,20 +79,20 @@ export class TooLargeError extends SessionsError {
     readonly bytes: number,
     readonly maxBytes: number,
   ) {
-    super(`${subject} takes ${bytes} bytes as JSON; at most ${maxBytes} are allowed.`);
+    super(`${subject} has ${bytes} bytes as JSON. Allowed: ${maxBytes}.`);
   }
 }
 
 /**
- * The store could not be reached, did not answer in time, or refused the operation. HTTP 503.
- * Never a "not found": what the store holds is unknown. Sending the same call again is safe, whatever `maybeApplied` says:
- * what was done is not done twice. (But `ConversationLog.append` outside a turn appends again.)
+ * The store was unreachable, did not respond in time, or rejected the operation. HTTP 503.
+ * It never means "not found": the stored data is unknown. Retrying the call is safe, whatever `maybeApplied` is, because it is not
+ * applied twice. (Exception: `ConversationLog.append` outside a turn appends again.)
  */
 export class StoreUnavailableError extends SessionsError {
   readonly code = 'STORE_UNAVAILABLE';
   /**
-   * `false`: certainly nothing was written: there was no connection, or the store refused and rolled back.
-   * `true`: the answer was lost, so the write may have happened, or may happen still.
+   * `false`: nothing was written, because there was no connection or the store rolled back.
+   * `true`: the response was lost, so the write may have been applied or may still be applied.
    */
   readonly maybeApplied: boolean;
 

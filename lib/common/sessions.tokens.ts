@@ -1,18 +1,18 @@
-/** The options as the application gave them. */
+/** The options passed by the application. */
 export const SESSIONS_OPTIONS = Symbol('agent-sessions:options');
-/** What makes the options, with `forRootAsync({ useClass })`. */
+/** Creates the options, with `forRootAsync({ useClass })`. */
 export const SESSIONS_OPTIONS_FACTORY = Symbol('agent-sessions:options-factory');
 /** The validated options with their defaults. */
 export const SESSIONS_SETTINGS = Symbol('agent-sessions:settings');
-/** The application's store, connected. */
+/** The application's connected store. */
 export const SESSIONS_ADAPTER = Symbol('agent-sessions:adapter');
-/** The same store as the module's own parts use it: what they ask of it is told to telemetry. */
+/** The same store with telemetry, for the module's own services. */
 export const OBSERVED_ADAPTER = Symbol('agent-sessions:observed-adapter');
-/** What this process does with turns. */
+/** Whether this process accepts turns, runs them, or both. */
 export const SESSIONS_ROLE = Symbol('agent-sessions:role');
-/** The package's state modules that are enabled. */
+/** The enabled built-in state modules. */
 export const BUILT_IN_STATE = Symbol('agent-sessions:built-in-state');
-/** The TurnQueue that rings for turns. */
+/** The TurnQueue, which notifies workers of turns. */
 export const TURN_QUEUE = Symbol('agent-sessions:queue');
-/** Finds out whom a request speaks for. */
+/** Returns the principal of a request. */
 export const PRINCIPAL_RESOLVER = Symbol('agent-sessions:principal');

@@ -1,7 +1,7 @@
 import { InvalidInputError } from './sessions.error.js';
 import { isFields } from './json.js';
 
-/** Tokens that models took and gave. */
+/** Tokens used by models. */
 export interface TokenUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
@@ -12,9 +12,10 @@ export interface TokenUsage {
 type Count = number | null | undefined;
 
 /**
- * Tokens as a provider reports them (FIX-25): the usage of the AI SDK (`inputTokens`, in versions before 5 `promptTokens`, in
- * providers `inputTokens.total`), of OpenAI (`prompt_tokens`, in responses `input_tokens`) or of Anthropic (`input_tokens`, to
- * which the tokens of its cache are added). A count that is missing or not finite is 0. The total is by default the sum.
+ * Token usage in the form of a provider (FIX-25): of the AI SDK (`inputTokens`, before version 5 `promptTokens`, in
+ * providers `inputTokens.total`), of OpenAI (`prompt_tokens`, in responses `input_tokens`) or of Anthropic
+ * (`input_tokens`, to which cached tokens are added). A count that is missing or not finite is 0. The total defaults to
+ * the sum.
  */
 export interface TokenUsageInput {
   /** Tokens of the prompt, as this package and older versions of the AI SDK name them. Default 0. */
@@ -48,14 +49,17 @@ const PROMPT = ['promptTokens', 'inputTokens', 'prompt_tokens', 'input_tokens'];
 const CACHE = ['cache_creation_input_tokens', 'cache_read_input_tokens'];
 const COMPLETION = ['completionTokens', 'outputTokens', 'completion_tokens', 'output_tokens'];
 const TOTAL = ['totalTokens', 'total_tokens'];
-/** What JSON leaves of the AI SDK's usage when the provider reports no tokens. */
+/** Fields that remain in the JSON of the AI SDK's usage if the provider reports no tokens. */
 const DETAILS = ['inputTokenDetails', 'outputTokenDetails'];
 const COUNTS = [...PROMPT, ...CACHE, ...COMPLETION, ...TOTAL];
 const KNOWN = [...COUNTS, ...DETAILS];
 
-/** @throws InvalidInputError for a value that is not an object, has none of the known fields, or has a negative number */
+/**
+ * Converts the usage of a provider.
+ * @throws InvalidInputError if the value is not an object, has no known field, or has a negative number
+ */
 export function toTokenUsage(usage: unknown): TokenUsage {
-  if (!isFields(usage)) throw new InvalidInputError('usage', 'must be an object with numbers of tokens.');
+  if (!isFields(usage)) throw new InvalidInputError('usage', 'must be an object with token counts.');
   if (!KNOWN.some((field) => Object.hasOwn(usage, field))) {
     const fields = Object.keys(usage).slice(0, 10).join(', ') || 'none';
     throw new InvalidInputError('usage', `must have one of the fields ${COUNTS.join(', ')}. Received: ${fields}.`);
@@ -74,7 +78,7 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   };
 }
 
-/** The counts alone. */
+/** Returns only the counts. */
 export function tokensOf({ promptTokens, completionTokens, totalTokens }: TokenUsage): TokenUsage {
   return { promptTokens, completionTokens, totalTokens };
 }
@@ -100,6 +104,6 @@ function count(usage: Record<string, unknown>, field: string): number | null {
   const value = isFields(given) ? given.total : given;
   if (value === undefined || value === null) return null;
   if (typeof value !== 'number' || !Number.isFinite(value)) return 0;
-  if (value < 0) throw new InvalidInputError(`usage.${field}`, 'must not be negative.');
+  if (value < 0) throw new InvalidInputError(`usage.${field}`, 'must be 0 or more.');
   return value;
 }

@@ -1,45 +1,50 @@
 import { getMetadataStorage } from 'class-validator';
 
-/** A rule of one property, for which its value is all that counts. */
+/** A rule of one property that depends only on its value. */
 interface ValueRule {
   readonly key: string;
-  /** `null`: the property may be left out. */
+  /** `null`: the property is optional. */
   readonly allows: ((value: unknown) => boolean) | null;
 }
 
 /** The rules of a class. */
 interface ClassRules {
-  /** Names of the properties that have a rule. */
+  /** Names of the properties with a rule. */
   readonly keys: ReadonlySet<string>;
-  /** Whether an instance keeps all rules; `null` if some are rules of another kind. */
+  /** Checks all rules of an instance; `null` if the class has other kinds of rules. */
   readonly keeps: ((instance: object) => boolean) | null;
 }
 
 const ALLOW = 'whitelistValidation';
 
-/** By the prototypes that they were written on. */
+/** Rules by the prototype that declares them. */
 const rulesOf = new WeakMap<object, ValueRule[]>();
 const classes = new WeakMap<object, ClassRules>();
 
-/** Tells of a rule that class-validator is told of as well. */
+/** Records a rule that is also registered with class-validator. */
 export function addValueRule(prototype: object, rule: ValueRule): void {
   rulesOf.set(prototype, [...(rulesOf.get(prototype) ?? []), rule]);
 }
 
-/** The first key of an object for which `type` has no rule. Reads no value, and ends at that key. */
+/** Returns the first key for which `type` has no rule. Reads no values and stops at that key. */
 export function unknownKeyOf(type: new () => object, input: object): string | undefined {
   const { keys } = classRulesOf(type);
   return Object.keys(input).find((key) => !keys.has(key));
 }
 
-/** Whether `type` has a rule for this key. */
+/** Returns the keys for which `type` has a rule. */
+export function knownKeysOf(type: new () => object): string[] {
+  return [...classRulesOf(type).keys];
+}
+
+/** Returns whether `type` has a rule for this key. */
 export function isKnownKey(type: new () => object, key: string): boolean {
   return classRulesOf(type).keys.has(key);
 }
 
 /**
- * Whether an instance is certainly right, found out in a hundredth of the time that class-validator takes: it looks up and sorts
- * all rules of a class for every object. False may also mean that its class has rules of another kind.
+ * Returns whether an instance is known to be valid. It takes a hundredth of the time of class-validator, which looks up and
+ * sorts all rules of a class for every object. False may also mean that the class has other kinds of rules.
  */
 export function isCertainlyValid(type: new () => object, instance: object): boolean {
   const { keys, keeps } = classRulesOf(type);
@@ -61,7 +66,7 @@ function readRules(type: new () => object): ClassRules {
   const prototypes = ancestorsOf(type.prototype as object);
   const written = ({ constructor }: object): number =>
     known.filter((rule) => rule.target === constructor && rule.type !== ALLOW).length;
-  // Some were written with class-validator itself, or again in a class that inherits them.
+  // Some rules were declared with class-validator directly, or redeclared in a subclass.
   if (prototypes.some((prototype) => written(prototype) !== (rulesOf.get(prototype) ?? []).length))
     return { keys, keeps: null };
   const rules = prototypes.flatMap((prototype) => rulesOf.get(prototype) ?? []);

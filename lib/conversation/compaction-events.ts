@@ -2,28 +2,28 @@ import { type TokenUsage } from '../common/token-usage.js';
 import { type CompactionPhase } from './compaction.errors.js';
 import { type MessageSpan } from '../ledger/message.js';
 
-/** What happened to a conversation beside its turns (BOT-43, BOT-44). */
+/** An event of a conversation's compaction (BOT-43, BOT-44). */
 export type CompactionEvent = { readonly orchestrator: string; readonly sessionId: string } & (
   | {
-      /** It has grown beyond the policy's threshold, and this process compacts it. */
+      /** The conversation exceeds the policy's threshold, and this process starts to compact it. */
       readonly type: 'compaction-suggested';
     }
   | {
       readonly type: 'compaction-applied';
       readonly number: number;
-      /** The positions that the summary stands for, those of the summary before included. */
+      /** The positions that the summary covers, including the positions of the previous summary. */
       readonly replaces: MessageSpan;
-      /** How many messages it adds to those that were behind the summary before. */
+      /** The number of messages that the summary newly covers. */
       readonly messages: number;
       readonly usage?: TokenUsage;
       readonly durationMs: number;
     }
   | {
-      /** The turn stays settled, and the conversation as it was. */
+      /** The turn stays settled, and the conversation is unchanged. */
       readonly type: 'compaction-failed';
       readonly phase: CompactionPhase;
       readonly error: unknown;
-      /** How often in a row; 0 when another process has taken the session over. */
+      /** The number of consecutive failures; 0 if another process took over the session. */
       readonly failures: number;
     }
 );

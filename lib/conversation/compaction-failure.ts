@@ -4,10 +4,10 @@ import { type CompactionPhase } from './compaction.errors.js';
 import { type CompactionInfo } from './compaction-policy.js';
 import { type CompactionFailure } from './conversation-head.js';
 
-/** After a failure: ten seconds, twice as long after each further one, at most an hour. */
+/** The delay after a failure: ten seconds, doubled after each further failure, at most an hour. */
 const BACKOFF: Backoff = { type: 'exponential', delayMs: 10_000, maxDelayMs: 3_600_000 };
 
-/** Says where something failed. */
+/** An error with the phase in which it occurred. */
 export class PhaseError extends Error {
   constructor(
     readonly phase: CompactionPhase,
@@ -26,8 +26,8 @@ export async function during<T>(phase: CompactionPhase, work: () => Promise<T> |
 }
 
 /**
- * Calls a function of the application's own. One that does not listen to the signal is not waited for, and none longer than
- * the limit: a call that hangs would hold the session for ever.
+ * Calls a function of the application, and stops waiting when the signal is aborted or the limit is reached. Otherwise
+ * a call that hangs would hold the session forever.
  */
 export function limited<T>(
   what: string,
@@ -37,7 +37,7 @@ export function limited<T>(
 ): Promise<T> {
   const late = new AbortController();
   const signal = AbortSignal.any([info.signal, late.signal]);
-  const timer = setTimeout(() => late.abort(new Error(`${what} has taken longer than ${timeoutMs} ms.`)), timeoutMs);
+  const timer = setTimeout(() => late.abort(new Error(`${what} took longer than ${timeoutMs} ms.`)), timeoutMs);
   const result = new Promise<T>((resolve, reject) => {
     const stop = (): void => reject(signal.reason as Error);
     if (signal.aborted) return stop();
@@ -47,7 +47,10 @@ export function limited<T>(
   return result.finally(() => clearTimeout(timer));
 }
 
-/** @param count how often in a row. @param now by the store's clock */
+/**
+ * @param count the number of consecutive failures
+ * @param now by the store's clock
+ */
 export function toFailure(
   phase: CompactionPhase,
   error: unknown,
@@ -59,7 +62,7 @@ export function toFailure(
   return { phase, message: readable(toErrorRecord(error).message), count, retryAt };
 }
 
-/** What every store gives back unchanged. */
+/** Returns the text in a form that every store preserves. */
 function readable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ');
 }

@@ -6,54 +6,60 @@ import { type ConversationHead, isPinned } from './conversation-head.js';
 import { countWindow, speakersAt } from './conversation-counts.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type KeepRule, readKept } from './kept-messages.js';
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
-/** Of what windows are cut from: the leading system message, the summary, and the messages since that were not taken back. */
+/**
+ * Sizes of the input of windows: the leading system message, the summary and the messages after it, without those that
+ * were undone.
+ */
 export interface CompactionCounts {
   readonly messagesBefore: number;
   readonly messagesAfter: number;
-  /** Of `tokens`, where all of it was read: no more is read than what stays, and a page. */
+  /**
+   * The size in tokens, with strategy `tokens` and if all messages were read. Only the kept messages and one page are
+   * read.
+   */
   readonly tokensBefore?: number;
-  /** Of `tokens`. */
+  /** The size in tokens, with strategy `tokens`. */
   readonly tokensAfter?: number;
 }
 
-/** What would become of a conversation. */
+/** The expected result of a compaction. */
 export interface CompactionPlan {
-  /** The head that it goes on from. */
+  /** The head to start from. */
   readonly base: ConversationHead;
-  /** Messages up to this position are in no window then; `null`: there is nothing to do. */
+  /** Windows will start after this position; `null` if there is nothing to do. */
   readonly through: number | null;
-  /** What stays. */
-  readonly kept: readonly Message[];
+  /** The messages to keep. */
+  readonly kept: readonly ConversationMessage[];
   readonly counts: CompactionCounts;
-  /** The latest ones of those that speak in it. */
+  /** The latest checkpoints of the orchestrators that wrote messages. */
   readonly checkpoints: SpeakersCheckpoints;
 }
 
 export interface PlanParts extends Pick<RunParts, 'adapter' | 'tokens'> {
-  /** Who may have spoken. What was taken back of others is known where they speak in what was read. */
+  /** The orchestrators that may have written messages. Others are found through the messages that were read. */
   readonly orchestrators: () => readonly string[];
 }
 
-/** How many of the last messages stay in any case. */
+/** Returns how many of the last messages are always kept. */
 export function preservedBy({ strategy, preserveRecent }: CompactionRequest): number {
   const isRecent = strategy === undefined || strategy === 'recent';
-  // Where one message is to stay, one does, though its call stays with it.
+  // `recent` keeps at least one message; the tool call that it answers is kept too.
   return isRecent ? Math.max(1, preserveRecent ?? 0) : (preserveRecent ?? 6);
 }
 
-/** That nothing counts tokens is no failure, but for whoever asks for it. */
+/** A missing token counter is only an error if the request needs one. */
 function toNotConfigured(error: unknown): never {
   throw error instanceof SessionsConfigurationError
     ? new CompactionNotConfiguredError(error.message, { cause: error })
     : error;
 }
 
-/** Changes nothing. Reads what stays, from the end on. */
+/** Plans a compaction without changing anything. Reads the messages to keep, from the end. */
 export async function planCompaction(
   { adapter, tokens, orchestrators }: PlanParts,
   heads: ConversationHeads,
@@ -94,12 +100,12 @@ export async function planCompaction(
   };
 }
 
-function ruleOf(request: CompactionRequest, lead: readonly Message[], tokens: MessageTokens): KeepRule {
+function ruleOf(request: CompactionRequest, lead: readonly ConversationMessage[], tokens: MessageTokens): KeepRule {
   const { strategy, maxMessages = 20, maxTokens = 8000 } = request;
   const preserve = preservedBy(request);
   if (strategy === 'tokens') {
     return { budget: maxTokens - tokens.ofAll(lead), cost: (message) => tokens.of(message), preserve };
   }
-  // The summary stands for all but those that are preserved.
+  // The summary replaces all messages except the preserved ones.
   return { budget: strategy === 'summary' ? 0 : maxMessages, cost: () => 1, preserve };
 }

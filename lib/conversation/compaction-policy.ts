@@ -2,85 +2,91 @@ import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type TokenUsage, type TokenUsageInput } from '../common/token-usage.js';
 import { type HistoryWindow, toHistoryWindow } from './history-window.js';
-import { type Message, type MessageSpan } from '../ledger/message.js';
+import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
 
 const MAX_THRESHOLD = 1_000_000_000;
 const MAX_KEEP = 1000;
 
-/** Whose conversation is summarized, and for whom. */
+/** The context of a summary. */
 export interface CompactionInfo {
   readonly sessionId: string;
-  /** Whose policy it is; `null`: nobody's, see the option `state.summarize`. */
+  /** The orchestrator of the policy; `null`: none, see the option `state.summarize`. */
   readonly orchestrator: string | null;
-  /** How long the summary may be, where the control plane was asked for that. */
+  /** The maximum length of the summary, if the request to the control plane set one. */
   readonly summaryMaxTokens?: number;
-  /** Aborted when the application stops, another process has taken the session over, or it took longer than a turn may. */
+  /** Aborted when the application stops, another process takes over the session, or the call exceeds the time limit of a turn. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Writes the summary that stands for the messages from then on.
- * @param messages the summary before, when there is one, then the messages that are replaced: at most 200
- * @returns a text, with the tokens that it took if you like; an empty one is a failure
+ * Writes the summary that replaces the messages.
+ * @param messages the previous summary, if any, then the messages to replace: at most 200
+ * @returns a string, optionally with the tokens used; an empty string is a failure
  */
 export type Summarizer = (
-  messages: readonly Message[],
+  messages: readonly ConversationMessage[],
   info: CompactionInfo,
 ) => Summary | string | Promise<Summary | string>;
 
-/** What a summarizer returns when it counts its tokens; a text alone is fine too. */
+/** The result of a summarizer that reports its tokens. A string is also allowed. */
 export interface Summary {
   readonly text: string;
   readonly usage?: TokenUsageInput;
 }
 
-/** What was compacted, for a store of the application's own. */
+/** A compaction, for a custom store of the application. */
 export interface Compaction {
-  /** Grows with each of the session. After a crash one may come again, with another summary. */
+  /** Increases with each compaction of the session. After a crash a number may be repeated with another summary. */
   readonly number: number;
   readonly summary: string;
-  /** The positions of the log that it stands for, those of the summary before included. */
+  /** The positions of the log that the summary covers, including the positions of the previous summary. */
   readonly replaces: MessageSpan;
   readonly usage?: TokenUsage;
 }
 
-/** When a conversation is compacted, and how (BOT-41 to BOT-43). */
+/** When and how a conversation is compacted (BOT-41 to BOT-43). */
 export interface CompactionOptions {
   /**
-   * Compacts once more turns than this are not behind a summary, or they do not fit the agents' window any more. Default: no
-   * such threshold; without any it is done by command only.
+   * Compacts when more turns than this are not covered by a summary, or no longer fit the agents' window. Default: no threshold.
+   * Without any threshold, conversations are compacted by command only.
    */
   readonly afterTurns?: number;
-  /** Compacts once the messages that are not behind a summary take more tokens than this, or are more than are loaded. Default: no such threshold. */
+  /** Compacts when the messages without a summary have more tokens than this, or more are stored than loaded. Default: no threshold. */
   readonly afterTokens?: number;
   /**
-   * The last messages, which stay as they are; some more where a tool call would be cut from its results, and no more than half
-   * of the agents' window. Default 6.
+   * Number of last messages to keep, at most half of the agents' window. More are kept if a tool call would be separated from its
+   * results. Default 6.
    */
   readonly keep?: number;
-  /** Writes the summary. Left out: the method with `@Summarize()` does. */
+  /** Writes the summary. Default: the method with `@Summarize()`. */
   readonly summarize?: Summarizer;
   /**
-   * Applies it to a store of the application's own. Windows are then read from the whole log as before. What it throws is a
-   * failure, and it is tried again. Default: nothing else is done.
+   * Applies the compaction to a custom store. Windows are then still read from the whole log. An error counts as a failure and is
+   * retried. Default: none.
    */
   readonly onCompact?: (compaction: Compaction, info: CompactionInfo) => unknown;
 }
 
-/** Checked, with every default filled in. */
+/** The validated policy with all defaults. */
 export interface CompactionPolicy extends CompactionOptions {
   readonly keep: number;
   readonly summarize: Summarizer;
-  /** What the orchestrator's parts are given: between it and the summary there must be nothing. */
+  /** The windows of the orchestrator. No messages may be missing between a window and the summary. */
   readonly window: Required<HistoryWindow>;
 }
 
-/** Of a summary that the control plane was asked for: whatever the windows are. @param keep the last messages, which stay */
+/**
+ * Returns the policy of a summary requested through the control plane, which does not depend on windows.
+ * @param keep the number of last messages to keep
+ */
 export function requestedPolicy(summarize: Summarizer, keep: number): CompactionPolicy {
   return { summarize, keep, window: toHistoryWindow('', ({ messages }) => messages) };
 }
 
-/** @throws SessionsConfigurationError naming the orchestrator and the field that is wrong, above all a missing summarizer (BOT-42) */
+/**
+ * @throws SessionsConfigurationError with the orchestrator and the invalid field, for example a missing summarizer
+ * (BOT-42)
+ */
 export function toCompactionPolicy(
   orchestrator: string,
   options: CompactionOptions,
@@ -92,14 +98,18 @@ export function toCompactionPolicy(
   check(isPlainObject(options), '', 'must be an object, for example { afterTurns: 20, keep: 6, summarize }.');
   const { afterTurns, afterTokens, keep = 6, summarize, onCompact, ...unknown } = options;
   const [stranger] = Object.keys(unknown);
-  check(stranger === undefined, `.${stranger}`, 'is not a known option.');
+  check(
+    stranger === undefined,
+    `.${stranger}`,
+    'is not a known option. Allowed: afterTurns, afterTokens, keep, summarize, onCompact.',
+  );
   check(isThreshold(afterTurns), '.afterTurns', 'must be an integer of 1 or more.');
   check(isThreshold(afterTokens), '.afterTokens', 'must be an integer of 1 or more.');
   check(Number.isInteger(keep) && keep >= 0 && keep <= MAX_KEEP, '.keep', `must be an integer from 0 to ${MAX_KEEP}.`);
   check(
     typeof summarize === 'function',
     '.summarize',
-    'must be a function that returns the summary, or a method with @Summarize(): without one there is nothing to put in the place of the messages.',
+    'must be a function that returns the summary. Alternatively, add a method with @Summarize().',
   );
   check(onCompact === undefined || typeof onCompact === 'function', '.onCompact', 'must be a function.');
   return Object.freeze({ ...options, keep, summarize: summarize!, window });

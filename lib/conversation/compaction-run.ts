@@ -12,7 +12,7 @@ import { type ConversationLog } from '../ledger/conversation.store.js';
 import { type ConversationHead } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type HeldHead } from './held-head.js';
-import { type Message, type MessageSpan } from '../ledger/message.js';
+import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { withSpent } from './spent-usage.js';
 import { readUncompacted, type SpeakersCheckpoints, type Uncompacted } from './uncompacted.js';
@@ -24,12 +24,12 @@ export interface RunParts {
     readonly checkpoints: CheckpointStore;
   };
   readonly tokens: MessageTokens;
-  /** Milliseconds that a call of `summarize` or `onCompact` may take. */
+  /** The timeout of a call of `summarize` or `onCompact`, in milliseconds. */
   readonly timeoutMs: number;
   readonly emit: (event: CompactionEvent) => void;
 }
 
-/** Whose conversation is compacted, and by whose rules. */
+/** The conversation to compact, and the policy. */
 export interface CompactionTask {
   readonly sessionId: string;
   readonly orchestrator: string;
@@ -37,16 +37,18 @@ export interface CompactionTask {
   readonly request?: undefined;
 }
 
-/** What the control plane was asked for: who asked is told what came of it, and nobody else. A failure is not remembered. */
+/**
+ * A compaction requested through the control plane. Only the caller receives its result, and a failure is not recorded.
+ */
 export interface RequestedTask extends Omit<CompactionTask, 'orchestrator' | 'request'> {
-  /** Whose summarizer; `null`: nobody's. */
+  /** The orchestrator of the summarizer; `null`: none. */
   readonly orchestrator: string | null;
   readonly request: Pick<CompactionInfo, 'summaryMaxTokens'>;
 }
 
-/** What a command made of a conversation. */
+/** The result of a compaction command. */
 export interface CompactionResult {
-  /** How many messages went behind the summary; 0 when there was nothing to compact. */
+  /** The number of messages that the summary replaced; 0 if there was nothing to compact. */
   readonly messages: number;
   readonly summary: string | null;
   readonly replaces: MessageSpan | null;
@@ -55,11 +57,11 @@ export interface CompactionResult {
 
 export const NOTHING: CompactionResult = { messages: 0, summary: null, replaces: null, usage: null };
 
-/** One compaction of one session, by the process that holds its head. */
+/** One compaction of one session, in the process that holds its head. */
 export class CompactionRun {
   private readonly checkpoints: SpeakersCheckpoints = new Map();
   private readonly info: CompactionInfo;
-  /** What summaries took, and the head does not say yet. */
+  /** The usage of summaries that is not yet recorded in the head. */
   private spent: TokenUsage | null = null;
 
   constructor(
@@ -74,8 +76,8 @@ export class CompactionRun {
   }
 
   /**
-   * One summary after another, until what is left is to be kept.
-   * @param onBegin called once there is something to summarize
+   * Writes one summary after another until only the messages to keep are left.
+   * @param onBegin called once if there is something to summarize
    */
   async compact(onBegin: () => void): Promise<CompactionResult> {
     let result = NOTHING;
@@ -92,26 +94,26 @@ export class CompactionRun {
       this.tellApplied(pass, startedAt);
       result = joined(result, pass);
       more = part.more;
-      // Whoever is next at it does it otherwise.
+      // The next holder archives it otherwise.
       await this.held.archive().catch(() => undefined);
     }
     return result;
   }
 
-  /** A head that also says what summaries took of which nothing came. */
+  /** Returns the head with the usage of failed summaries added. */
   readonly charged = (head: ConversationHead): ConversationHead => {
     const { orchestrator } = this.task;
     return this.spent && orchestrator !== null ? withSpent(head, orchestrator, this.spent) : head;
   };
 
-  /** What the next summary is made of: the head that it goes on from, and what follows. */
+  /** Loads the input of the next summary: the head to start from, and the messages after it. */
   private async load(): Promise<[ConversationHead, Uncompacted]> {
     const { held, parts, checkpoints } = this;
     const { sessionId, policy } = this.task;
     const { conversations, checkpoints: store } = parts.adapter;
-    // What the present one stood for may have been taken back.
+    // Messages that the current summary covers may have been taken back.
     const base = held.head.takenBack === null ? held.head : await this.heads.earlier(sessionId, held.head);
-    const kept = (last: readonly Message[]): number => keptOf(last, policy, base, parts.tokens);
+    const kept = (last: readonly ConversationMessage[]): number => keptOf(last, policy, base, parts.tokens);
     const most = mostKept(policy);
     const from = { log: held.head.log, after: base.through };
     const part = await readUncompacted(conversations, store, sessionId, from, most, kept, checkpoints);
@@ -121,22 +123,27 @@ export class CompactionRun {
 
   private async summarize(
     { summary }: ConversationHead,
-    replaced: readonly Message[],
+    replaced: readonly ConversationMessage[],
   ): Promise<{ text: string; usage: TokenUsage | null }> {
     const { policy } = this.task;
     const messages = summary ? [summary, ...replaced] : replaced;
     const returned: unknown = await this.call('summarize', (info) => policy.summarize(messages, info));
     const { text, usage } = isPlainObject(returned) ? returned : { text: returned };
     const used = usage === undefined ? null : toTokenUsage(usage);
-    // It is spent, whatever comes of it.
+    // The tokens are spent, even if the summary is rejected.
     if (used) this.spent = this.spent ? addUsage(this.spent, used) : used;
     if (typeof text !== 'string' || text.trim() === '') {
-      throw new InvalidInputError('summarize', 'must return a text that is not empty, or { text, usage }.');
+      throw new InvalidInputError('summarize', 'must return a non-empty string, or { text, usage }.');
     }
     return { text, usage: used };
   }
 
-  private async apply(summary: Message, text: string, usage: TokenUsage | null, part: Uncompacted): Promise<void> {
+  private async apply(
+    summary: ConversationMessage,
+    text: string,
+    usage: TokenUsage | null,
+    part: Uncompacted,
+  ): Promise<void> {
     const { held, parts } = this;
     const { orchestrator, policy } = this.task;
     const { replaced, rest, more } = part;
@@ -147,7 +154,7 @@ export class CompactionRun {
       ...(policy.onCompact ? {} : { shown: summary, hiddenThrough: through }),
       failure: null,
       takenBack: null,
-      // The pass after this one has the rest.
+      // The next pass counts the rest.
       since: more ? through : countedFrom(policy, replaced.at(-1)!.position, rest, parts.tokens),
       ...(more
         ? {}
@@ -184,7 +191,12 @@ export class CompactionRun {
   }
 }
 
-function summaryMessage(text: string, base: ConversationHead, replaced: readonly Message[], now: number): Message {
+function summaryMessage(
+  text: string,
+  base: ConversationHead,
+  replaced: readonly ConversationMessage[],
+  now: number,
+): ConversationMessage {
   const through = replaced.at(-1)!.position;
   const from = base.summary?.replaces?.from ?? replaced[0].position;
   const createdAt = new Date(now).toISOString();

@@ -1,24 +1,24 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { type CompactionPolicy } from './compaction-policy.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
-import { type Message, type MessageDraft } from '../ledger/message.js';
+import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 
-/** What a turn that has settled saw of its conversation. */
+/** The part of the conversation that a settled turn read and wrote. */
 export interface SeenConversation {
-  /** The index of its checkpoint. */
+  /** The index of the turn's checkpoint. */
   readonly turnIndex: number;
-  /** The end of the log as the turn began, without messages of turns that were taken back. */
-  readonly history: readonly Message[];
-  /** The position that the history begins with; what stands before was not read. */
+  /** The end of the log at the start of the turn, without messages that were undone. */
+  readonly history: readonly ConversationMessage[];
+  /** The first position of `history`; earlier messages were not read. */
   readonly from: number;
-  /** What the turn added. */
+  /** The messages that the turn added. */
   readonly added: readonly MessageDraft[];
 }
 
 /**
- * Whether the conversation has grown beyond what the policy allows (BOT-41): by turns, by tokens, or because what is not behind
- * the summary does not fit the agents' window any more. Reads nothing. Never without a threshold.
+ * Returns whether the conversation exceeds the policy (BOT-41): by turns, by tokens, or because messages after the
+ * summary no longer fit the agents' window. Reads nothing. Always false without a threshold.
  */
 export function isDue(
   policy: CompactionPolicy,
@@ -34,7 +34,7 @@ export function isDue(
     ...history.filter((message) => message.position > position && !isPinned(message)),
     ...added,
   ];
-  // There are more than could be counted.
+  // There are more messages than were read.
   const isLong = (position: number): boolean => from > position + 1;
   const uncompacted = after(head.through);
   const counted = after(head.since);
@@ -44,28 +44,28 @@ export function isDue(
     if (afterTokens !== undefined && (isLong(head.since) || tokens.ofAll(counted) > afterTokens)) return true;
   }
   const { agents } = window;
-  // What counts anew must fill half a window by itself: so it is done once, and not on every turn.
+  // New messages alone must fill half a window, so that compaction does not run after every turn.
   if (typeof agents === 'number') return agents > 0 && uncompacted.length > agents && counted.length > agents / 2;
   if (typeof agents === 'function') return false;
   const room = roomIn(agents.maxTokens, head, history, tokens);
   return isLong(head.since) || (tokens.ofAll(uncompacted) > room && tokens.ofAll(counted) > room / 2);
 }
 
-/** What cannot be compacted is counted from where the turn has left it. */
+/** Restarts the counts after a turn whose conversation could not be compacted. */
 export function countedAnew(head: ConversationHead, orchestrator: string, seen: SeenConversation): ConversationHead {
   const turns = { ...head.turns, ...Object.fromEntries([[orchestrator, seen.turnIndex + 1]]) };
   return { ...head, turns, since: lastPosition(seen) };
 }
 
-/** How many of the last messages stay as they are: never more than half of the agents' window. */
+/** The maximum number of recent messages to keep: at most half of the agents' window. */
 export function mostKept({ keep, window: { agents, loadLimit } }: CompactionPolicy): number {
   if (typeof agents === 'function' || agents === 0) return keep;
   return Math.min(keep, Math.floor((typeof agents === 'number' ? agents : loadLimit) / 2));
 }
 
-/** How many of these last messages stay, where the agents' window is measured in tokens. */
+/** Returns how many of the last messages to keep if the agents' window is measured in tokens. */
 export function keptOf(
-  last: readonly Message[],
+  last: readonly ConversationMessage[],
   { window: { agents } }: CompactionPolicy,
   head: ConversationHead,
   tokens: MessageTokens,
@@ -76,28 +76,29 @@ export function keptOf(
 }
 
 /**
- * Where tokens are counted from: after what is behind the summary. What is kept counts for half a threshold at most, and for
- * half of what is loaded, so that it does not lead to the next compaction by itself.
+ * Returns the position after which tokens are counted: the end of the summarized messages. Kept messages count for at
+ * most half of a threshold and half of the load limit, so that they alone do not trigger the next compaction.
  */
 export function countedFrom(
   { afterTokens, window: { loadLimit } }: CompactionPolicy,
   through: number,
-  kept: readonly Message[],
+  kept: readonly ConversationMessage[],
   tokens: MessageTokens,
 ): number {
   let messages = loadLimit / 2;
   let left = (afterTokens ?? 0) / 2;
-  const tooMuch = (message: Message): boolean => afterTokens !== undefined && (left -= tokens.of(message)) < 0;
+  const tooMuch = (message: ConversationMessage): boolean =>
+    afterTokens !== undefined && (left -= tokens.of(message)) < 0;
   const first = kept.findLastIndex((message) => (messages -= 1) < 0 || tooMuch(message));
   return first === -1 ? through : kept[first].position;
 }
 
-/** Where turns are counted from, by orchestrator: as {@link countedFrom}. */
+/** Returns the number of turns by orchestrator that are not counted, by the same rule as {@link countedFrom}. */
 export function countedTurnsOf(
   { afterTurns }: Pick<CompactionPolicy, 'afterTurns'>,
   orchestrator: string | null,
   checkpoints: ReadonlyMap<string, Checkpoint | null>,
-  kept: readonly Message[],
+  kept: readonly ConversationMessage[],
 ): Record<string, number> {
   const turnsOf = (name: string): number =>
     new Set(kept.filter((message) => message.orchestrator === name).map(({ turnId }) => turnId)).size;
@@ -109,21 +110,21 @@ export function countedTurnsOf(
   );
 }
 
-/** Where the log ended once the turn had settled, at least. */
+/** The minimum end of the log after the turn was settled. */
 function lastPosition({ history, added }: SeenConversation): number {
   return (history.at(-1)?.position ?? 0) + added.length;
 }
 
 function countedTurns({ turns }: ConversationHead, orchestrator: string): number {
-  // Object.hasOwn: the orchestrator's name is data.
+  // Object.hasOwn: the orchestrator's name is user data.
   return Object.hasOwn(turns, orchestrator) ? turns[orchestrator] : 0;
 }
 
-/** The tokens that a window has besides what always stands in it; half of them at least. */
+/** Returns the tokens that a window has left besides its fixed messages; at least half of its tokens. */
 function roomIn(
   maxTokens: number,
   { summary }: ConversationHead,
-  log: readonly Message[],
+  log: readonly ConversationMessage[],
   tokens: MessageTokens,
 ): number {
   const lead = [...log.filter(isPinned), ...(summary ? [summary] : [])];

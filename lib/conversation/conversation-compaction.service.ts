@@ -15,33 +15,33 @@ import { type ConversationCounts, countConversation } from './conversation-count
 import { type ConversationHead } from './conversation-head.js';
 import { ConversationHeads } from './conversation-heads.js';
 
-/** Who writes summaries that nobody's policy asks for. */
+/** The summarizer for compactions on request. */
 export interface RequestedSummarizer {
-  /** Whose it is: its next turn reports what the summary took. `null`: nobody's. */
+  /** The orchestrator whose next turn reports the usage of the summary; `null`: none. */
   readonly orchestrator: string | null;
   readonly summarize: Summarizer;
 }
 
 export interface CompactionParts extends PlanParts {
   readonly compactor: ConversationCompactor;
-  /** @returns `null` when there is none, or several */
+  /** Returns the summarizer to use, or `null` if it is missing or ambiguous. */
   readonly summarizer: () => RequestedSummarizer | null;
 }
 
-/** What became of a conversation; in a dry run, what would. */
+/** The result of a compaction; in a dry run, the expected result. */
 export interface CompactionOutcome extends CompactionCounts {
-  /** True only when it was shortened. */
+  /** True only if the conversation was shortened. */
   readonly compacted: boolean;
-  /** Messages up to this position are in no window; 0: all are. */
+  /** Windows start after this position; 0: no message is hidden. */
   readonly through: number;
-  /** What a summary says, and took. */
+  /** The summary and its token usage. */
   readonly summary?: string;
   readonly usage?: TokenUsage;
 }
 
 /**
- * Makes a conversation shorter for somebody who asks (STA-24). No message goes: `recent` and `tokens` let windows begin later, `summary`
- * puts one in the place of what they leave out. {@link ConversationCompactor.restore} takes any of it back.
+ * Shortens a conversation on request (STA-24). No message is deleted: `recent` and `tokens` let windows start later,
+ * and `summary` replaces the hidden messages by a summary. {@link ConversationCompactor.restore} undoes it.
  */
 export class ConversationCompaction {
   private readonly heads: ConversationHeads;
@@ -51,8 +51,9 @@ export class ConversationCompaction {
   }
 
   /**
-   * @param request checked, see CompactStateRequest
-   * @throws CompactionBusyError, CompactionFailedError, CompactionNotConfiguredError, ShuttingDownError, StoreUnavailableError
+   * @param request validated, see CompactStateRequest
+   * @throws CompactionBusyError, CompactionFailedError, CompactionNotConfiguredError, ShuttingDownError,
+   * StoreUnavailableError
    */
   async compactBy(sessionId: string, request: CompactionRequest): Promise<CompactionOutcome> {
     const summarizer = request.strategy === 'summary' ? this.summarizer() : null;
@@ -62,7 +63,7 @@ export class ConversationCompaction {
     return summarizer ? this.summarize(sessionId, plan, request, summarizer) : this.trim(sessionId, request);
   }
 
-  /** Changes nothing, and costs the same whatever the length of the conversation. */
+  /** Returns the counts without a change. The cost does not depend on the length of the conversation. */
   counts(sessionId: string): Promise<ConversationCounts> {
     const { adapter, orchestrators } = this.parts;
     return countConversation(adapter, this.heads, orchestrators(), sessionId);
@@ -71,13 +72,13 @@ export class ConversationCompaction {
   private async trim(sessionId: string, request: CompactionRequest): Promise<CompactionOutcome> {
     const stored = await this.heads.read(sessionId);
     return this.parts.compactor.whileHeld(sessionId, stored, async (held) => {
-      // Once more: nothing is taken back any more without whoever holds the head being told.
+      // Plan again: from now on, the holder of the head is notified if messages are undone.
       const plan = await this.plan(sessionId, held.head, request);
       const { through } = plan;
       if (through === null) return outcomeOf(held.head, plan);
       held.confirm();
       await held.replace((head) => trimmed(head, plan, through));
-      // Whoever is next at it does it otherwise.
+      // The next holder archives it otherwise.
       await held.archive().catch(() => undefined);
       return { compacted: true, through, ...plan.counts };
     });
@@ -94,7 +95,7 @@ export class ConversationCompaction {
     const limit = summaryMaxTokens === undefined ? {} : { summaryMaxTokens };
     const result = await this.parts.compactor.compact({ sessionId, orchestrator, policy, request: limit });
     const { summary, replaces, usage } = result;
-    // Somebody else was faster.
+    // Another process was faster.
     if (summary === null || replaces === null) return this.compactBy(sessionId, { ...request, dryRun: true });
     return { compacted: true, through: replaces.through, ...counts, summary, ...(usage ? { usage } : {}) };
   }
@@ -114,7 +115,7 @@ function outcomeOf({ hiddenThrough }: ConversationHead, { through, counts }: Com
   return { compacted: false, through: through ?? hiddenThrough, ...counts };
 }
 
-/** Thresholds count what stays from then on. */
+/** Returns the head after the plan. Thresholds count only the kept messages. */
 function trimmed(
   head: ConversationHead,
   { base, kept, checkpoints }: CompactionPlan,

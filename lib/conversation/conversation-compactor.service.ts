@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { type Backoff } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { ShuttingDownError } from '../ledger/turn.errors.js';
 import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './compaction.errors.js';
 import { during, PhaseError, toFailure } from './compaction-failure.js';
@@ -19,28 +19,30 @@ import { type ConversationHead, FIRST_HEAD } from './conversation-head.js';
 import { ConversationHeads, type StoredHead } from './conversation-heads.js';
 import { HeadLostError, HeldHead, isLeased } from './held-head.js';
 
-/** Sessions that this process compacts at once; what is one too many is due again after its next turn. */
+/**
+ * The maximum number of sessions that this process compacts concurrently. Others are due again after their next turn.
+ */
 const MAX_AT_ONCE = 32;
 
 export interface CompactorParts extends RunParts {
-  /** Milliseconds for which a session is held without renewing. */
+  /** The lease of a session in milliseconds, without renewal. */
   readonly leaseMs: number;
   readonly backoff?: Backoff;
 }
 
-/** Why a turn leads to a compaction. */
+/** The reason why a turn triggers a compaction. */
 interface Cause {
   readonly orchestrator: string;
   readonly seen: SeenConversation;
-  /** Whether it still does, by the head as it is now. */
+  /** Returns whether the reason still applies to the current head. */
   readonly holds: (stored: StoredHead) => boolean;
-  /** What failed where it was to be found out. */
+  /** The error of the check, if it failed. */
   readonly error?: unknown;
 }
 
 /**
- * Puts summaries in the place of old messages (BOT-41 to BOT-45): beside the turns, one process at a time for a session, while
- * turns go on. The log stays as it is; what changes is the head through which it is read.
+ * Replaces old messages by summaries in the background (BOT-41 to BOT-45), in one process per session at a time. Turns
+ * continue meanwhile. The log does not change; only the head does, through which the log is read.
  */
 export class ConversationCompactor {
   private readonly logger = new Logger(ConversationCompactor.name);
@@ -57,9 +59,9 @@ export class ConversationCompactor {
   }
 
   /**
-   * Compacts the session if it is due, in the background. Called after each settled turn; asks the store for nothing as long as
-   * it is not.
-   * @param known the head that the turn was claimed with
+   * Compacts the session in the background if it is due. Called after each settled turn. Does not access the store if
+   * the session is not due.
+   * @param known the head when the turn was claimed
    * @param settledAt by the store's clock
    */
   consider(task: CompactionTask, known: ConversationHead | null, seen: SeenConversation, settledAt: string): void {
@@ -72,7 +74,7 @@ export class ConversationCompactor {
     try {
       if (!isDue(task.policy, task.orchestrator, head, seen, this.parts.tokens)) return;
     } catch (error) {
-      // A counter of the application's own. It is a failure like others, after which there is a pause.
+      // The application's token counter failed. This counts as a compaction failure and delays the next attempt.
       cause = { ...cause, error };
     }
     this.start(task.sessionId, (controller) => this.run(task, controller, cause)).catch((error: unknown) =>
@@ -81,7 +83,7 @@ export class ConversationCompactor {
   }
 
   /**
-   * Compacts the session now, whatever its size and whatever failed before (BOT-45).
+   * Compacts the session now, regardless of its size and earlier failures (BOT-45).
    * @throws CompactionBusyError, CompactionFailedError, ShuttingDownError, StoreUnavailableError
    */
   async compact(task: CompactionTask | RequestedTask): Promise<CompactionResult> {
@@ -89,8 +91,8 @@ export class ConversationCompactor {
   }
 
   /**
-   * Does something to a head while nobody else does.
-   * @param stored as it was read just now
+   * Calls `work` while this process holds the head.
+   * @param stored the head, read just before
    * @throws CompactionBusyError, ShuttingDownError, StoreUnavailableError
    */
   async whileHeld<T>(sessionId: string, stored: StoredHead, work: (held: HeldHead) => Promise<T>): Promise<T> {
@@ -101,16 +103,16 @@ export class ConversationCompactor {
       } catch (error) {
         throw error instanceof HeadLostError ? new CompactionBusyError(sessionId) : error;
       } finally {
-        // What was to be done is done, or not. When this fails, the lease lapses.
+        // The work is finished. If this fails, the lease expires.
         await held.end().catch(() => undefined);
       }
     });
   }
 
   /**
-   * Back to the summary before, or to the whole log: the latest compaction is taken back. Thresholds count on from where they
-   * are, so that it is not done again at once.
-   * @returns the position up to which messages are behind a summary now; `null` when there was no compaction
+   * Undoes the latest compaction: returns to the previous summary, or to the whole log. Thresholds keep their counts,
+   * so that the compaction is not repeated at once.
+   * @returns the last position that is covered by a summary now; `null` if there was no compaction
    * @throws CompactionBusyError, StoreUnavailableError
    */
   async restore(sessionId: string): Promise<{ readonly through: number } | null> {
@@ -126,14 +128,14 @@ export class ConversationCompactor {
     });
   }
 
-  /** What is under way is stopped, and waited for; another process goes on after the next turn. */
+  /** Aborts the running compactions and waits for them. Another process resumes them after the next turn. */
   async stop(): Promise<void> {
     this.stopping = true;
     for (const [sessionId, { controller }] of this.running) controller.abort(new ShuttingDownError(sessionId));
     await this.idle();
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves when no compaction is running. */
   async idle(): Promise<void> {
     await Promise.allSettled([...this.running.values()].map(({ done }) => done));
   }
@@ -163,11 +165,11 @@ export class ConversationCompactor {
         if (!cause) return;
         this.parts.emit({ type: 'compaction-suggested', orchestrator: cause.orchestrator, sessionId });
       });
-      // What cannot be compacted is not due again at once.
+      // If nothing could be compacted, the session is not due again at once.
       const futile = result.messages === 0 && cause;
       const last = (head: ConversationHead): ConversationHead =>
         futile ? countedAnew(head, cause.orchestrator, cause.seen) : head;
-      // It is done. When this fails, the lease lapses.
+      // The compaction is finished. If this fails, the lease expires.
       await held.end(last).catch(() => undefined);
       return result;
     } catch (error) {
@@ -188,7 +190,7 @@ export class ConversationCompactor {
     return (await this.parts.adapter.conversations.window(sessionId, 1)).length === 0;
   }
 
-  /** @returns what the command rejects with */
+  /** @returns the error that the command rejects with */
   private async failed(
     task: CompactionTask | RequestedTask,
     run: CompactionRun,
@@ -207,7 +209,7 @@ export class ConversationCompactor {
       this.tellFailed(task, phase, reason, 0);
       return new CompactionBusyError(sessionId);
     }
-    // When the store fails, the lease lapses.
+    // If the store fails, the lease expires.
     if (task.request) {
       await held.end(run.charged).catch(() => undefined);
       return new CompactionFailedError(sessionId, phase, reason);
@@ -217,13 +219,13 @@ export class ConversationCompactor {
     await held.end((head) => ({ ...run.charged(head), failure })).catch(() => undefined);
     this.tellFailed(task, phase, reason, count);
     this.logger.warn(
-      `Could not compact session ${hashed(sessionId)} (${phase}, for the ${count}. time).`,
+      `Could not compact session ${hashed(sessionId)} (${phase}). Consecutive failures: ${count}.`,
       traceOf(reason),
     );
     return new CompactionFailedError(sessionId, phase, reason);
   }
 
-  /** Of what failed before the session was held, nobody has been told. */
+  /** Reports a failure from before the session was held. */
   private tellUnheld(task: CompactionTask, error: unknown): void {
     const isTold = [CompactionFailedError, CompactionBusyError, ShuttingDownError].some(
       (type) => error instanceof type,
@@ -245,7 +247,7 @@ export class ConversationCompactor {
   }
 }
 
-/** Somebody is at it, or it failed a moment ago. */
+/** Returns whether another process compacts the session, or its last failure was too recent. */
 function isResting({ lease, failure }: Pick<ConversationHead, 'lease' | 'failure'>, now: number): boolean {
   return [lease?.until, failure?.retryAt].some((time) => time !== undefined && Date.parse(time) > now);
 }

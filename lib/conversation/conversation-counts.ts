@@ -3,21 +3,24 @@ import { type ConversationHead, isPinned } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { meet } from './kept-messages.js';
-import { type Message, type MessageSpan } from '../ledger/message.js';
+import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
 import { countIn, undoneBy, withoutUndone } from './undone-messages.js';
 
-/** A conversation in numbers. */
+/** The message counts of a conversation. */
 export interface ConversationCounts {
-  /** Messages of the log. */
+  /** The number of messages in the log. */
   readonly messageCount: number;
-  /** What windows are cut from: the leading system message, the summary, and the later messages that were not taken back. */
+  /**
+   * The number of messages available to windows: the leading system message, the summary, and later messages that were
+   * not taken back.
+   */
   readonly windowCount: number;
-  /** Messages up to this position are in no window; 0: all are. */
+  /** Windows start after this position; 0: no message is hidden. */
   readonly through: number;
 }
 
-/** Reads the end of the log, the head, and the checkpoints that record what was taken back. */
+/** Reads the end of the log, the head, and the checkpoints that record what was undone. */
 export async function countConversation(
   adapter: { readonly conversations: ConversationLog; readonly checkpoints: CheckpointStore },
   heads: ConversationHeads,
@@ -30,14 +33,14 @@ export async function countConversation(
   if (!last) return { messageCount: 0, windowCount: 0, through };
   const checkpoints = await speakersAt(ends, adapter.checkpoints, orchestrators, sessionId);
   const windowCount = countWindow(head, ends, undoneBy(checkpoints.values(), log));
-  // Positions begin at 1, and there are no gaps.
+  // Positions start at 1 without gaps.
   return { messageCount: last.position, windowCount, through };
 }
 
-/** @param ends the last message, led by the first one when that is a system message */
+/** @param ends the last message, preceded by the first one if that is a system message */
 export function countWindow(
   { hiddenThrough, shown }: ConversationHead,
-  ends: readonly Message[],
+  ends: readonly ConversationMessage[],
   undone: readonly MessageSpan[],
 ): number {
   const pinned = ends.filter(isPinned);
@@ -45,9 +48,9 @@ export function countWindow(
   return withoutUndone(pinned, undone).length + (shown ? 1 : 0) + countIn(span, undone);
 }
 
-/** The latest checkpoints of these orchestrators and of those that spoke at the ends of the log. */
+/** Returns the latest checkpoints of these orchestrators and of those that wrote the ends of the log. */
 export async function speakersAt(
-  ends: readonly Message[],
+  ends: readonly ConversationMessage[],
   store: CheckpointStore,
   orchestrators: readonly string[],
   sessionId: string,

@@ -1,58 +1,58 @@
 import { type TokenUsage } from '../common/token-usage.js';
-import { CONVERSATION_NAMESPACE } from '../ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../ledger/namespaces.js';
 import { type StateBatch, type StateDocument, type StateName } from '../ledger/state.store.js';
 import { type CompactionPhase } from './compaction.errors.js';
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { type ConversationView } from './window.js';
 
-/** The document of a session's present head. */
+/** The document of a session's current head. */
 export const HEAD: StateName = { namespace: CONVERSATION_NAMESPACE, scope: '', key: 'head' };
 
-/** Of an earlier head. Each is written once only: no other one has its id and its number. */
+/** The document name of an earlier head. Each is written only once: id and number identify one head. */
 export function earlierName({ id, number }: Pick<ConversationHead, 'id' | 'number'>): StateName {
   return { ...HEAD, key: `head:${id}:${number}` };
 }
 
-/** What compaction knows of a session: how far its log is summarized, or left out. The log itself stays as it is. */
+/** The compaction state of a session: how much of its log is summarized or hidden. The log itself does not change. */
 export interface ConversationHead {
-  /** Minted with a session's first head: a session that is deleted and made again has other heads. */
+  /** Generated with a session's first head. A session that is deleted and created again gets a new id. */
   readonly id: string;
-  /** The epoch of the log that it is of; '' until that is reset for the first time. */
+  /** The epoch of the log that this head belongs to; '' until the first reset of the log. */
   readonly log: string;
-  /** Grows with every change of what follows. */
+  /** Increases with every change of the fields below. */
   readonly number: number;
-  /** The head before, which restoring leads back to; `null` at the beginning. */
+  /** The number of the previous head, to which `restore` returns; `null` for the first head. */
   readonly previous: number | null;
-  /** What the next compaction goes on from: messages up to this position are behind the summary, or left out; 0 when none are. */
+  /** The next compaction starts after this position: earlier messages are summarized or hidden. 0: none. */
   readonly through: number;
-  /** The next one is made of it. */
-  readonly summary: Message | null;
-  /** The one that windows begin with: the latest that is not in a store of the application's own. */
-  readonly shown: Message | null;
-  /** Messages up to this position are in no window: they are behind the one that is shown, or left out. */
+  /** The input of the next summary. */
+  readonly summary: ConversationMessage | null;
+  /** The summary at the start of windows: the latest one that is not stored in the application's own store. */
+  readonly shown: ConversationMessage | null;
+  /** Windows start after this position: earlier messages are hidden or covered by the shown summary. */
   readonly hiddenThrough: number;
-  /** The head before, until it is stored under its own name. */
+  /** The previous head, until it is stored under its own name. */
   readonly former: ConversationHead | null;
-  /** What the summaries of each orchestrator took in all, also those that came to nothing. */
+  /** The total token usage of summaries by orchestrator, including failed ones. */
   readonly spent: Readonly<Record<string, TokenUsage>>;
-  /** Where tokens are counted from: those after this position. */
+  /** Tokens are counted after this position. */
   readonly since: number;
-  /** Where turns are counted from: by orchestrator, how many of its turns are not counted any more. */
+  /** The number of turns by orchestrator that are not counted any more. */
   readonly turns: Readonly<Record<string, number>>;
-  /** Who compacts now, until when by the store's clock. */
+  /** The process that compacts now, and the end of its lease by the store's clock. */
   readonly lease: { readonly holder: string; readonly until: string } | null;
-  /** Why the last try came to nothing; gone once one succeeds. */
+  /** The last failure, or `null` after a success. */
   readonly failure: CompactionFailure | null;
-  /** Messages from this position on were taken back, and some of them were behind the summary. */
+  /** Messages from this position on were undone, and the summary covered some of them. */
   readonly takenBack: number | null;
 }
 
 export interface CompactionFailure {
   readonly phase: CompactionPhase;
   readonly message: string;
-  /** How often in a row. */
+  /** The number of consecutive failures. */
   readonly count: number;
-  /** ISO-8601, by the store's clock: not tried again before. */
+  /** The time of the next attempt: ISO-8601, by the store's clock. */
   readonly retryAt: string;
 }
 
@@ -75,8 +75,8 @@ export const FIRST_HEAD: ConversationHead = {
 };
 
 /**
- * What may be appended to a head: messages from this position on were taken back. A summary that stands for some of them is not
- * read any more. Whoever compacts meanwhile comes too late.
+ * An entry appended to a head: messages from this position on were undone. A summary that covers some of them is
+ * not used any more, and a compaction in progress is discarded.
  */
 export interface TakenBack {
   readonly from: number;
@@ -94,29 +94,35 @@ function entriesOf({ entries }: StateBatch): readonly TakenBack[] {
 function takeBack(head: ConversationHead, { from }: TakenBack): ConversationHead {
   const { through, shown, hiddenThrough, takenBack } = head;
   if (from >= (takenBack ?? through + 1)) return head;
-  // The heads before may be good still: compaction looks for one when it is next at it.
+  // Earlier heads may still be valid: the next compaction looks for one.
   const changed = { ...head, through: 0, summary: null, takenBack: from };
   if (from > hiddenThrough) return changed;
   const isGood = from > throughOf(shown);
   return { ...changed, shown: isGood ? shown : null, hiddenThrough: isGood ? throughOf(shown) : 0 };
 }
 
-function throughOf(summary: Message | null): number {
+function throughOf(summary: ConversationMessage | null): number {
   return summary?.replaces?.through ?? 0;
 }
 
-/** A log as it is read through its head. @param log its end, led by its first message when that is a system message */
-export function viewThrough(head: ConversationHead | null, log: readonly Message[]): ConversationView<Message> {
+/**
+ * Returns the view of a log through its head.
+ * @param log the end of the log, preceded by its first message if that is a system message
+ */
+export function viewThrough(
+  head: ConversationHead | null,
+  log: readonly ConversationMessage[],
+): ConversationView<ConversationMessage> {
   const pinned = log.length > 0 && isPinned(log[0]) ? log.slice(0, 1) : [];
   const summary = head?.shown ?? null;
   return { pinned, summary, messages: after(log.slice(pinned.length), head?.hiddenThrough ?? 0) };
 }
 
-function after(messages: readonly Message[], position: number): readonly Message[] {
+function after(messages: readonly ConversationMessage[], position: number): readonly ConversationMessage[] {
   const first = messages.findIndex((message) => message.position > position);
   return first === -1 ? [] : messages.slice(first);
 }
 
-export function isPinned({ role, position }: Message): boolean {
+export function isPinned({ role, position }: ConversationMessage): boolean {
   return role === 'system' && position === 1;
 }

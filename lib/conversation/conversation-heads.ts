@@ -5,36 +5,55 @@ import { mintId } from '../common/ids.js';
 import { type StateDocument, type DocumentStore, type StateWriteOptions } from '../ledger/state.store.js';
 import { type ConversationHead, earlierName, FIRST_HEAD, HEAD, readHead } from './conversation-head.js';
 
-/** A head as it was read or written. */
+/** A head that was read or written. */
 export interface StoredHead {
   readonly head: ConversationHead;
-  /** 0 before there is one. */
+  /** The version of the document; 0 if none exists. */
   readonly version: number;
-  /** Milliseconds since 1970 by the store's clock, from then on; by this process's where the store has not said. */
+  /**
+   * Returns the time in milliseconds since 1970: by the store's clock, or by this process's clock if the store's is
+   * unknown.
+   */
   readonly now: () => number;
+}
+
+/** The current log of a session. */
+export interface BegunLog {
+  /** The epoch of the log, see StateStore.reset; '' until its first reset. */
+  readonly id: string;
+  /** The time of the last reset, ISO-8601 by the store's clock; absent until the first reset. */
+  readonly begunAt?: string;
 }
 
 /** The heads of all sessions. */
 export class ConversationHeads {
   constructor(private readonly state: DocumentStore) {}
 
-  /** The present head, and what time it is for the store. */
+  /** Returns the current head with the time of the store. */
   async read(sessionId: string): Promise<StoredHead> {
-    // As an access, because that is stamped.
+    // Read as an access, which returns the store's time.
     const document = await this.state.get({ ...HEAD, sessionId }, {});
     return document ? toStored(document) : { head: FIRST_HEAD, version: 0, now: () => Date.now() };
   }
 
-  /** The present head, for somebody who will not change it. */
+  /** Returns the current head for reading only. */
   async peek(sessionId: string): Promise<ConversationHead> {
     const document = await this.state.get({ ...HEAD, sessionId });
     return document ? readHead(document) : FIRST_HEAD;
   }
 
+  /** Returns the epoch of the current log, and when it began. */
+  async begun(sessionId: string): Promise<BegunLog> {
+    const document = await this.state.get({ ...HEAD, sessionId });
+    // A reset creates the head again, and later changes keep its time.
+    const { log } = document ? readHead(document) : FIRST_HEAD;
+    return { id: log, ...(document && log !== '' ? { begunAt: document.createdAt } : {}) };
+  }
+
   /**
-   * Writes the next head over the one that was read.
-   * @param ttlMs after which it goes by itself; left out: it stays
-   * @returns `null` when somebody else has changed it meanwhile
+   * Replaces the head that was read.
+   * @param ttlMs milliseconds until it expires; absent: it does not expire
+   * @returns `null` if another process changed it meanwhile
    */
   async write(
     sessionId: string,
@@ -48,24 +67,24 @@ export class ConversationHeads {
       return document && toStored(document);
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
-      // It may be there all the same.
+      // The write may have succeeded anyway.
       const after = await this.read(sessionId).catch(() => null);
       if (after && after.version > before.version && isDeepStrictEqual(after.head, head)) return after;
       throw error;
     }
   }
 
-  /** Stores an earlier head for a while. {@link keep} makes it stay, once it is certain that the session is still there. */
+  /** Stores an earlier head temporarily. {@link keep} makes it permanent once it is certain that the session exists. */
   async store(sessionId: string, head: ConversationHead, ttlMs: number): Promise<void> {
     await this.state.set({ ...earlierName(head), sessionId }, valueOf(head), { ttlMs });
   }
 
-  /** @returns false when it is not there any more */
+  /** @returns false if the stored head no longer exists */
   async keep(sessionId: string, head: ConversationHead): Promise<boolean> {
     return (await this.state.append({ ...earlierName(head), sessionId }, { id: mintId(), entries: [] })) !== null;
   }
 
-  /** The latest head before whose messages are all still there. */
+  /** Returns the latest earlier head whose messages all still exist. */
   async earlier(sessionId: string, head: ConversationHead): Promise<ConversationHead> {
     const { id, takenBack } = head;
     let former = head.former;

@@ -4,25 +4,27 @@ import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type ConversationHead, FIRST_HEAD } from './conversation-head.js';
 import { type ConversationHeads, type StoredHead } from './conversation-heads.js';
 
-/** How long a failure is remembered of which nobody knows whether its session is still there: as long as the longest pause. */
+/**
+ * The time to remember a failure when it is not known whether the session exists: the longest pause between attempts.
+ */
 const UNCERTAIN_FAILURE_MS = 3_600_000;
 
-/** Another process has changed the head meanwhile: nothing is written over it. */
+/** Another process changed the head, so it is not overwritten. */
 export class HeadLostError extends Error {
   constructor() {
-    super('Another process has changed the head of the conversation.');
+    super('Another process changed the head of the conversation.');
   }
 }
 
 /**
- * A head that one process works on. Its lease is part of it, so what an older holder still writes is refused like anything else
- * that was decided over another head, and a lease needs no row of its own.
+ * A head that this process holds. The lease is part of the head, so it needs no row of its own, and writes of an
+ * earlier holder are rejected like any write based on an outdated version.
  *
- * Sessions are deleted meanwhile, and no head may be left of them: one that is new goes by itself until messages were seen
- * ({@link confirm}), because a delete after that takes it along; and what is written over a head that is gone is refused.
+ * The session may be deleted meanwhile, and its head must not remain. A new head expires until messages of the session
+ * were read ({@link confirm}), because a later delete removes it. A write to a deleted head is rejected.
  */
 export class HeldHead {
-  /** Renewals and changes go one after another. */
+  /** The latest renewal or change; they run one after another. */
   private last: Promise<unknown> = Promise.resolve();
   private readonly renewing: NodeJS.Timeout;
   private certain: boolean;
@@ -35,14 +37,14 @@ export class HeldHead {
     private readonly holder: string,
     private readonly leaseMs: number,
     private readonly onLost: (error: HeadLostError) => void,
-    /** The head that was made for it; `null`: there was one. */
+    /** The head that was created for this lease; `null` if one existed. */
     private readonly made: ConversationHead | null,
   ) {
     this.certain = isLasting(stored.head);
     this.renewing = setInterval(() => void this.renew(), leaseMs / 3);
   }
 
-  /** @returns `null` when somebody else was first */
+  /** @returns `null` if another process took the head first */
   static async take(
     heads: ConversationHeads,
     sessionId: string,
@@ -51,7 +53,7 @@ export class HeldHead {
     leaseMs: number,
     onLost: (error: HeadLostError) => void,
   ): Promise<HeldHead | null> {
-    // The first one is made, so that the store says what time it is.
+    // Creates the first head to read the store's clock.
     const first = { ...FIRST_HEAD, id: mintId() };
     const stored = read.version > 0 ? read : await heads.write(sessionId, read, first, leaseMs);
     if (!stored) return null;
@@ -64,24 +66,30 @@ export class HeldHead {
     return this.stored.head;
   }
 
-  /** Milliseconds since 1970, by the store's clock. */
+  /** Returns the time by the store's clock, in milliseconds since 1970. */
   now(): number {
     return this.stored.now();
   }
 
-  /** Messages of the session were read since the head is there: so it goes when they do. */
+  /**
+   * Records that messages of the session were read after the head was created: a delete of the session removes both.
+   */
   confirm(): void {
     this.certain = true;
   }
 
-  /** Writes the next head, and goes on holding it. @throws HeadLostError; StoreUnavailableError */
+  /**
+   * Writes the next head and continues to hold it.
+   * @throws HeadLostError, StoreUnavailableError
+   */
   change(next: (head: ConversationHead) => ConversationHead): Promise<void> {
     return this.write((head) => leased(this.stored, next(head), this.holder, this.leaseMs), this.leaseMs);
   }
 
   /**
-   * Puts a head in the place of this one.
-   * @param previous what restoring leads back to from there; default: this one, which is kept
+   * Replaces this head.
+   * @param previous the number of the head to restore from the new one. Default: the number of this head, which is
+   * kept.
    * @throws as {@link change}
    */
   async replace(
@@ -99,19 +107,22 @@ export class HeldHead {
   }
 
   /**
-   * Stores the head before under its own name; until then it is part of the head, whoever holds it.
+   * Stores the previous head under its own name. Until then it is part of the current head, even for another holder.
    * @throws as {@link change}
    */
   async archive(): Promise<void> {
     const { former } = this.head;
     if (!former) return;
     await this.heads.store(this.sessionId, former, this.leaseMs);
-    // While this succeeds the session is there, and its end is the end of what was stored.
+    // If this succeeds, the session exists, and so does everything that was stored.
     await this.change((head) => head);
     if (await this.heads.keep(this.sessionId, former)) await this.change((head) => ({ ...head, former: null }));
   }
 
-  /** Writes the last head and lets go of it; nothing stays of one of which nothing came. @throws as {@link change} */
+  /**
+   * Writes the last head and releases it. Removes a head that was created for nothing.
+   * @throws as {@link change}
+   */
   async end(next: (head: ConversationHead) => ConversationHead = (head) => head): Promise<void> {
     this.stop();
     const last = (head: ConversationHead): ConversationHead => ({ ...next(head), lease: null });
@@ -120,7 +131,7 @@ export class HeldHead {
     await this.write(last, ended.failure ? UNCERTAIN_FAILURE_MS : 1);
   }
 
-  /** Renews no more: the lease lapses, unless {@link end} came first. */
+  /** Stops the renewal. The lease expires, unless {@link end} was called before. */
   stop(): void {
     clearInterval(this.renewing);
   }
@@ -135,11 +146,11 @@ export class HeldHead {
     }
   }
 
-  /** @param ttlMs when it goes as long as nobody knows whether the session is there */
+  /** @param ttlMs the lifetime of the head while it is not known whether the session exists */
   private write(next: (head: ConversationHead) => ConversationHead, ttlMs: number): Promise<void> {
     const written = this.last.then(async () => {
       const { heads, sessionId } = this;
-      // Whoever has it now comes to the same version in time.
+      // The new holder will reach the same version number.
       if (this.lost) throw new HeadLostError();
       const stored = await heads.write(sessionId, this.stored, next(this.head), this.certain ? undefined : ttlMs);
       if (!stored) {
@@ -154,7 +165,7 @@ export class HeldHead {
   }
 }
 
-/** It was there before anybody compacted. A session that is deleted takes it along. */
+/** Returns whether the head existed before any compaction. Deleting the session removes it. */
 function isLasting({ number, log }: ConversationHead): boolean {
   return number > 0 || log !== '';
 }

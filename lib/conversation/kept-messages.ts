@@ -1,32 +1,32 @@
 import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { isPinned } from './conversation-head.js';
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { readBackwards } from './read-backwards.js';
 import { hasCallsFrom, wholeCut, wholeCutAfter } from './tool-pairs.js';
 import { type SpeakersCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
-/** Which messages of a conversation stay: the newest that fit. */
+/** Which messages of a conversation to keep: the newest that fit. */
 export interface KeepRule {
   readonly budget: number;
-  /** What a message takes of the budget. */
-  readonly cost: (message: Message) => number;
-  /** The last messages, which stay also beyond the budget, with the calls that they answer. */
+  /** Returns the cost of a message in units of the budget. */
+  readonly cost: (message: ConversationMessage) => number;
+  /** The number of last messages that are kept even beyond the budget, with the calls that they answer. */
   readonly preserve: number;
 }
 
-/** The messages of a log between two positions that nothing was taken back of, as far as they had to be read. */
+/** The messages of a log between two positions, without those that were undone, as far as they had to be read. */
 export interface ReadMessages {
-  readonly messages: readonly Message[];
-  /** How many of them go; 0: all stay, and all were read. */
+  readonly messages: readonly ConversationMessage[];
+  /** How many of them are cut; 0: all are kept, and all were read. */
   readonly cut: number;
-  /** There are none before them. */
+  /** True if no messages precede them. */
   readonly all: boolean;
 }
 
-/** Where a list is cut so that what follows is kept, and no call is separated from its results. */
-export function keptFrom(messages: readonly Message[], { budget, cost, preserve }: KeepRule): number {
+/** Returns where to cut a list so that the messages to keep follow and no call is separated from its results. */
+export function keptFrom(messages: readonly ConversationMessage[], { budget, cost, preserve }: KeepRule): number {
   let left = budget;
   const tooMuch = messages.findLastIndex((message) => (left -= cost(message)) < 0);
   const preserved = wholeCut(messages, Math.max(0, messages.length - preserve));
@@ -34,9 +34,9 @@ export function keptFrom(messages: readonly Message[], { budget, cost, preserve 
 }
 
 /**
- * Reads what stays, from the end on, and little of what goes.
- * @param between positions that are not read themselves
- * @param checkpoints is given those of the orchestrators that speak in it
+ * Reads the messages to keep, from the end, and few of the others.
+ * @param between exclusive bounds
+ * @param checkpoints receives the checkpoints of the orchestrators found in the messages
  */
 export async function readKept(
   {
@@ -49,7 +49,7 @@ export async function readKept(
   rule: KeepRule,
   checkpoints: SpeakersCheckpoints,
 ): Promise<ReadMessages> {
-  let messages: readonly Message[] = [];
+  let messages: readonly ConversationMessage[] = [];
   let cut = 0;
   let all = true;
   for await (const page of readBackwards(conversations, sessionId, between)) {
@@ -63,13 +63,13 @@ export async function readKept(
     messages = [...counted, ...messages];
     cut = keptFrom(messages, rule);
     all = page.length === 0 || page[0].position <= between.after + 1;
-    // The call of a result may stand further back.
+    // The call of a result may be further back.
     if (cut > 0 && hasCallsFrom(messages, cut)) break;
   }
   return { messages, cut, all };
 }
 
-/** Loads the latest checkpoints of those that were not met before. */
+/** Loads the latest checkpoints of orchestrators that are not loaded yet. */
 export async function meet(
   store: CheckpointStore,
   sessionId: string,

@@ -1,24 +1,25 @@
 import { assertId } from '../common/ids.js';
 import { fieldsOf, isFields, toJson } from '../common/json.js';
+import { unknownKeyRule } from '../common/known-keys.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type MessageDraft, type MessageRole } from '../ledger/message.js';
 
 const ROLES: readonly MessageRole[] = ['system', 'user', 'assistant', 'tool'];
 const KEYS = ['role', 'content', 'name', 'metadata', 'toolCalls', 'toolCallId', 'id'];
-/** What the log adds to a message. */
+/** The fields that the log adds to a message. */
 const LOG_KEYS = ['position', 'createdAt', 'orchestrator', 'turnId', 'replaces'];
 
 /**
- * Checks and copies messages that come from a handler or a caller.
+ * Validates and copies messages of a handler or a caller.
  * @param path names them in errors
- * @throws InvalidInputError for a wrong shape; StateSerializationError for what JSON cannot carry
+ * @throws InvalidInputError for an invalid shape; StateSerializationError for values that JSON cannot represent
  */
 export function toMessageDrafts(values: unknown, path: string): MessageDraft[] {
   if (!Array.isArray(values)) throw new InvalidInputError(path, 'must be an array of messages.');
   return values.map((value, index) => toMessageDraft(value, `${path}[${index}]`));
 }
 
-/** As {@link toMessageDrafts}; messages that come from a log may be given as they are. */
+/** Works like {@link toMessageDrafts}, but also accepts messages from a log. */
 export function toHistory(values: unknown, path: string): MessageDraft[] {
   if (!Array.isArray(values)) throw new InvalidInputError(path, 'must be an array of messages.');
   const drafts = values.map((value: unknown) =>
@@ -28,18 +29,19 @@ export function toHistory(values: unknown, path: string): MessageDraft[] {
 }
 
 function toMessageDraft(value: unknown, path: string): MessageDraft {
-  if (!isFields(value)) throw new InvalidInputError(path, 'must be a message, an object with role and content.');
+  if (!isFields(value)) throw new InvalidInputError(path, 'must be an object with role and content.');
   const check = (ok: boolean, key: string, rule: string): void => {
     if (!ok) throw new InvalidInputError(`${path}.${key}`, rule);
   };
   const { role, content, name, metadata, toolCalls, toolCallId, id } = value;
-  for (const key of Object.keys(value)) check(KEYS.includes(key), key, 'is not a known key.');
+  const unknown = Object.keys(value).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) throw new InvalidInputError(`${path}.${unknown}`, unknownKeyRule(unknown, KEYS));
   check(ROLES.includes(role as MessageRole), 'role', `must be one of ${ROLES.join(', ')}.`);
-  check(isContent(content), 'content', 'must be a text, an array of parts with a type each, or null.');
-  check(name === undefined || typeof name === 'string', 'name', 'must be a text.');
+  check(isContent(content), 'content', 'must be a string, an array of parts that each have a type, or null.');
+  check(name === undefined || typeof name === 'string', 'name', 'must be a string.');
   check(metadata === undefined || isFields(metadata), 'metadata', 'must be an object.');
   check(toolCalls === undefined || isToolCalls(toolCalls), 'toolCalls', 'must be an array of { id, name, arguments }.');
-  check(toolCallId === undefined || typeof toolCallId === 'string', 'toolCallId', 'must be a text.');
+  check(toolCallId === undefined || typeof toolCallId === 'string', 'toolCallId', 'must be a string.');
   if (id !== undefined) assertId(id, `${path}.id`);
   const plain = {
     ...value,

@@ -1,19 +1,19 @@
 import { type ConversationLog } from '../ledger/conversation.store.js';
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 
 const PAGE = 100;
 
 /**
- * The messages of a log between two positions, page by page from the newest to the oldest, each page in order. A page is
- * twice as long as the one before it.
- * @param range.before left out: all that are there now
- * @param range.after default 0: up to the first
+ * Reads the messages of a log between two positions, page by page from the newest to the oldest; each page is in order.
+ * Each page is twice as long as the previous one.
+ * @param range.before default: all current messages
+ * @param range.after default 0: up to the first message
  */
 export async function* readBackwards(
   log: Pick<ConversationLog, 'window' | 'page'>,
   sessionId: string,
   { before, after: begin = 0 }: { readonly before?: number; readonly after?: number } = {},
-): AsyncGenerator<readonly Message[], void> {
+): AsyncGenerator<readonly ConversationMessage[], void> {
   let end = before ?? (await lastPosition(log, sessionId)) + 1;
   for (let size = PAGE; end > begin + 1; size *= 2) {
     const after = Math.max(begin, end - 1 - size);

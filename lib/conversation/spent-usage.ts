@@ -1,12 +1,12 @@
 import { type Checkpoint, type StateSnapshot } from '../ledger/checkpoint.js';
 import { type JsonValue } from '../common/json.js';
 import { addUsage, subtractUsage, type TokenUsage } from '../common/token-usage.js';
-import { CONVERSATION_NAMESPACE } from '../ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../ledger/namespaces.js';
 import { type ConversationHead } from './conversation-head.js';
 
-/** What an orchestrator's last checkpoint has seen of what its summaries took. */
+/** The usage of summaries that an orchestrator's last checkpoint has reported. */
 interface Reported {
-  /** Of the head that it was seen in: another session's, or an earlier one's, says nothing. */
+  /** The id of the head that was reported. With another head, the report does not count. */
   readonly head: string;
   readonly usage: TokenUsage;
 }
@@ -19,7 +19,7 @@ export function withSpent(head: ConversationHead, orchestrator: string, usage: T
   return { ...head, spent: { ...head.spent, ...Object.fromEntries([[orchestrator, total]]) } };
 }
 
-/** What its summaries took since the checkpoint; `null` for nothing. */
+/** Returns the usage of summaries since the checkpoint; `null` if none exists. */
 export function unreportedUsage(
   head: ConversationHead | null,
   orchestrator: string,
@@ -34,7 +34,7 @@ export function unreportedUsage(
   return subtractUsage(spent, usage);
 }
 
-/** For the checkpoint of a turn that reports all of it. */
+/** Returns the snapshot for the checkpoint of a turn that reports all usage. */
 export function reportedUsage(head: ConversationHead | null, orchestrator: string): StateSnapshot | null {
   const usage = head && spentOf(head, orchestrator);
   if (!usage) return null;
@@ -42,7 +42,9 @@ export function reportedUsage(head: ConversationHead | null, orchestrator: strin
   return { name: NAME, value: reported as unknown as JsonValue };
 }
 
-/** The documents of an older checkpoint that stands again: what was reported until the latest one stays so. */
+/**
+ * Returns the documents of an older checkpoint that is restored. Usage that later checkpoints reported stays reported.
+ */
 export function stillReported(
   documents: readonly StateSnapshot[] | undefined,
   latest: Checkpoint,
@@ -61,6 +63,6 @@ function isMark({ namespace, key }: StateSnapshot['name']): boolean {
 }
 
 function spentOf({ spent }: ConversationHead, orchestrator: string): TokenUsage | undefined {
-  // Object.hasOwn: the orchestrator's name is data.
+  // Object.hasOwn: the orchestrator's name is user data.
   return Object.hasOwn(spent, orchestrator) ? spent[orchestrator] : undefined;
 }

@@ -1,17 +1,17 @@
 import { type MessageDraft } from '../ledger/message.js';
 
-/** Which results answer which call, in any list of messages: parallel calls, results in any order, ids that are used again. */
+/** Matches results and calls in any list of messages: parallel calls, results in any order, and reused ids. */
 interface Pairs {
-  /** By the index of a message that calls tools: the ids that are answered. */
+  /** The answered ids, by the index of the message with the calls. */
   readonly answers: ReadonlyMap<number, ReadonlySet<string>>;
-  /** By the index of a result: the index of its call; -1 without one. */
+  /** The index of the call, by the index of its result; -1 without a call. */
   readonly callOf: ReadonlyMap<number, number>;
 }
 
 /**
- * A window as a model may be given it (BOT-40): without results whose call is not in it, and without calls that lost results
- * which the log has. A call that nobody has answered yet stays.
- * @param window chosen from the log; messages of its own may be among them
+ * Returns a window that a model accepts (BOT-40): without results whose call is missing, and without calls whose
+ * results are in the log but not in the window. Unanswered calls are kept.
+ * @param window chosen from the log; may contain new messages
  */
 export function keepPairs<M extends MessageDraft>(window: readonly M[], log: readonly M[]): readonly M[] {
   if (!window.some(isOfTools)) return window;
@@ -26,7 +26,9 @@ export function keepPairs<M extends MessageDraft>(window: readonly M[], log: rea
   return window.filter((_, index) => !broken.has(index) && !broken.has(callOf.get(index) ?? index));
 }
 
-/** The last place at or before `index` where the list may be cut in two and every call stays with its results. */
+/**
+ * Returns the last index at or before `index` where the list can be cut without separating calls from their results.
+ */
 export function wholeCut(messages: readonly MessageDraft[], index: number): number {
   let cut = Math.min(index, messages.length);
   const spans = [...pairsOf(messages).callOf].filter(([, call]) => call !== -1).reverse();
@@ -36,7 +38,9 @@ export function wholeCut(messages: readonly MessageDraft[], index: number): numb
   return cut;
 }
 
-/** The first place at or after `index` where the list may be cut in two and every call stays with its results. */
+/**
+ * Returns the first index at or after `index` where the list can be cut without separating calls from their results.
+ */
 export function wholeCutAfter(messages: readonly MessageDraft[], index: number): number {
   let cut = index;
   for (const [result, call] of pairsOf(messages).callOf) {
@@ -45,7 +49,7 @@ export function wholeCutAfter(messages: readonly MessageDraft[], index: number):
   return cut;
 }
 
-/** Whether the calls of all results from `index` on are in the list. */
+/** Returns whether the list contains the calls of all results from `index` on. */
 export function hasCallsFrom(messages: readonly MessageDraft[], index: number): boolean {
   return [...pairsOf(messages).callOf].every(([result, call]) => result < index || call !== -1);
 }
@@ -67,7 +71,7 @@ function pairsOf(messages: readonly MessageDraft[]): Pairs {
       for (const { id } of toolCalls) calls.set(id, index);
     }
     if (role !== 'tool') continue;
-    // A result that does not say what it answers follows its call.
+    // A result without an id belongs to the call before it.
     const call = toolCallId === undefined ? latest : (calls.get(toolCallId) ?? -1);
     callOf.set(index, call);
     answers.get(call)?.add(toolCallId ?? '');
@@ -75,7 +79,7 @@ function pairsOf(messages: readonly MessageDraft[]): Pairs {
   return { answers, callOf };
 }
 
-/** By message and by its id: a window may hold copies. */
+/** Returns the answered ids by message and by message id, because a window may contain copies. */
 function answersByMessage(log: readonly MessageDraft[]): ReadonlyMap<unknown, ReadonlySet<string>> {
   const found = new Map<unknown, ReadonlySet<string>>();
   for (const [index, answered] of pairsOf(log).answers) {

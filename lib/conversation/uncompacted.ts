@@ -2,34 +2,34 @@ import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { isPinned } from './conversation-head.js';
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { wholeCut } from './tool-pairs.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
-/** Messages that one summary takes in at most. */
+/** The maximum number of messages per summary. */
 const MAX_PASS = 200;
 
-/** The part of a log that is not behind a summary, in two. */
+/** The part of a log that is not summarized, in two parts. */
 export interface Uncompacted {
-  /** The oldest, at most {@link MAX_PASS}. */
-  readonly replaced: readonly Message[];
-  /** What follows, as far as it was read. */
-  readonly rest: readonly Message[];
-  /** There is more to replace than fits one summary. */
+  /** The oldest messages, at most {@link MAX_PASS}. */
+  readonly replaced: readonly ConversationMessage[];
+  /** The following messages that were read. */
+  readonly rest: readonly ConversationMessage[];
+  /** True if there are more messages to replace than fit one summary. */
   readonly more: boolean;
-  /** The position of the last message that was read, whatever it is; `null` when there is none. */
+  /** The position of the last message that was read, even if it does not count; `null` if none exists. */
   readonly last: number | null;
 }
 
-/** The latest checkpoints of those that speak in a session. */
+/** The latest checkpoints of the orchestrators that wrote messages in a session. */
 export type SpeakersCheckpoints = Map<string, Checkpoint | null>;
 
 /**
- * Reads what follows a position, without messages of turns that were taken back, and cuts it so that `keep` messages stay, or
- * some more where a call would be cut from its results.
- * @param from the epoch of the log, and the position that it is read after
- * @param keptOf of the last `keep` messages, how many stay
- * @param checkpoints is given those of the orchestrators that speak in it
+ * Reads the messages after a position, without those that were undone, and splits them so that `keep` messages are
+ * kept; more if a call would be separated from its results.
+ * @param from the epoch of the log, and the position to read after
+ * @param keptOf returns how many of the last `keep` messages are kept
+ * @param checkpoints receives those of the orchestrators that wrote messages
  */
 export async function readUncompacted(
   conversations: ConversationLog,
@@ -37,18 +37,18 @@ export async function readUncompacted(
   sessionId: string,
   from: { readonly log: string; readonly after: number },
   keep: number,
-  keptOf: (last: readonly Message[]) => number,
+  keptOf: (last: readonly ConversationMessage[]) => number,
   checkpoints: SpeakersCheckpoints,
 ): Promise<Uncompacted> {
   const limit = MAX_PASS + keep;
-  const messages: Message[] = [];
+  const messages: ConversationMessage[] = [];
   let end = false;
   let last = from.after;
   while (messages.length < limit && !end) {
     const page = await conversations.page(sessionId, { after: last, limit });
     end = page.length < limit;
     last = page.at(-1)?.position ?? last;
-    // After the messages: what was taken back until now is known then.
+    // Load after the messages, so that everything taken back until now is known.
     for (const name of new Set(page.flatMap(({ orchestrator }) => orchestrator ?? []))) {
       checkpoints.set(name, await store.load(name, sessionId));
     }
@@ -60,7 +60,7 @@ export async function readUncompacted(
   const spare = messages.length - kept;
   const more = !end || spare > MAX_PASS;
   const at = Math.max(0, Math.min(spare, MAX_PASS));
-  // Calls that are longer than a whole pass are cut all the same: the next pass has the rest.
+  // Calls longer than a whole pass are split anyway; the next pass contains the rest.
   const cut = wholeCut(messages, at) || (more ? at : 0);
   return {
     replaced: messages.slice(0, cut),

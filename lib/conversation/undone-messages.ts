@@ -1,50 +1,53 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { undoneIn } from './log-epoch.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
-import { type Message, type MessageSpan } from '../ledger/message.js';
+import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
 import { readBackwards } from './read-backwards.js';
 
-/** What was taken back of this epoch of a log, by the latest checkpoints of those that speak in it. */
+/** Returns the spans that were undone in this epoch of a log, by the latest checkpoints of its orchestrators. */
 export function undoneBy(checkpoints: Iterable<Checkpoint | null>, log: string): readonly MessageSpan[] {
   return [...checkpoints].flatMap((checkpoint) => undoneIn(checkpoint, log));
 }
 
-/** Without the messages that were taken back. */
-export function withoutUndone(messages: readonly Message[], undone: readonly MessageSpan[]): readonly Message[] {
+/** Returns the messages without those that were undone. */
+export function withoutUndone(
+  messages: readonly ConversationMessage[],
+  undone: readonly MessageSpan[],
+): readonly ConversationMessage[] {
   return messages.filter(({ position }) => !spanAt(undone, position));
 }
 
-/** How many messages of a span were not taken back. */
+/** Returns how many messages of a span were not taken back. */
 export function countIn({ from, through }: MessageSpan, undone: readonly MessageSpan[]): number {
   const common = joined(undone).map((span) => Math.min(span.through, through) - Math.max(span.from, from) + 1);
   return common.reduce((count, size) => count - Math.max(0, size), Math.max(0, through - from + 1));
 }
 
 /**
- * The last messages that count. Reads further back only where the window has lost some: what is missing, and nothing of the
- * stretches that were taken back.
- * @param window as `ConversationLog.window` gives it
- * @param wanted.after what stands up to this position is not looked at
- * @param wanted.limit how many are enough
+ * Returns the last messages that count. Reads further back only if messages of the window were undone: only the
+ * missing ones, and never the spans that were undone.
+ * @param window the result of `ConversationLog.window`
+ * @param wanted.after messages up to this position are not read
+ * @param wanted.limit the number of messages that is enough
  */
 export async function windowWithoutUndone(
   log: Pick<ConversationLog, 'page'>,
   sessionId: string,
-  window: readonly Message[],
+  window: readonly ConversationMessage[],
   { after = 0, limit }: { readonly after?: number; readonly limit: number },
   undone: readonly MessageSpan[] = [],
-): Promise<readonly Message[]> {
+): Promise<readonly ConversationMessage[]> {
   if (undone.length === 0) return window;
   const kept = withoutUndone(window, undone);
   if (kept.length === window.length) return window;
-  // A leading message may stand before a gap.
+  // The leading message may be followed by a gap.
   const lead = window.length > 1 && window[1].position > window[0].position + 1 ? window.slice(0, 1) : [];
   let recent = kept.filter((message) => !lead.includes(message));
   let first = window[lead.length].position;
   for (let size = 0; recent.length < limit;) {
     const last = (spanAt(undone, first - 1)?.from ?? first) - 1;
     if (last <= after) break;
-    // Twice as many each time, where single messages were taken back between those that count.
+    // Doubles each time, because single messages between the others may have been taken back.
     size = Math.max(limit - recent.length, 2 * size);
     const begin = Math.max(after, last - size);
     const page = await log.page(sessionId, { after: begin, limit: last - begin });
@@ -55,8 +58,8 @@ export async function windowWithoutUndone(
 }
 
 /**
- * Where the messages of an orchestrator's turns stand, from one of them on; in order, and apart from each other.
- * @returns nothing when the turn has said nothing: then nothing is known of what came after it
+ * Returns the spans of the messages of an orchestrator's turns, from one turn on; ordered and disjoint.
+ * @returns an empty list if the turn wrote no message: then later messages are unknown
  */
 export async function messagesSince(
   log: Pick<ConversationLog, 'window' | 'page'>,
@@ -74,13 +77,13 @@ export async function messagesSince(
     });
     spans = joined(taken.map(({ position }) => ({ from: position, through: position })).concat(spans));
     found ||= start >= 0;
-    // At the beginning of a page there may be more of it in the one before.
+    // At the start of a page, the turn may have more messages in the page before.
     if (start > 0) break;
   }
   return found ? spans : [];
 }
 
-/** Spans in order, those that meet made one. */
+/** Orders spans and joins those that touch. */
 export function joined(spans: readonly MessageSpan[]): readonly MessageSpan[] {
   const result: MessageSpan[] = [];
   for (const span of [...spans].sort((a, b) => a.from - b.from)) {

@@ -4,39 +4,39 @@ import { type MessageDraft } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
 import { keepPairs } from './tool-pairs.js';
 
-/** A conversation as a window is cut from it. */
+/** The conversation that a window is cut from. */
 export interface ConversationView<M extends MessageDraft = MessageDraft> {
-  /** The log's leading system message, when it has one. */
+  /** The log's leading system message, if it has one. */
   readonly pinned: readonly M[];
-  /** What stands for the older messages, once they were compacted. */
+  /** The summary that replaces older messages after a compaction. */
   readonly summary: M | null;
   /** The newer messages in order, at most `loadLimit`. */
   readonly messages: readonly M[];
 }
 
 /**
- * Chooses the messages itself. Pinned messages and the summary go before what it returns, unless they are in it; calls and
- * results that lost each other are left out.
+ * Chooses the messages of a window. Pinned messages and the summary are prepended, unless the result contains them.
+ * Tool calls without results, and results without calls, are removed.
  */
 export type WindowFunction = (conversation: ConversationView) => readonly MessageDraft[];
 
 /**
- * How much of a conversation somebody is given (BOT-40): the last messages by number; the last ones that fit a budget of
- * tokens, of which pinned messages and the summary are part; or what a function chooses.
+ * The part of a conversation to pass on (BOT-40): the last messages by number; the last messages that fit a token
+ * budget, which includes pinned messages and the summary; or the choice of a function.
  */
 export type WindowShape = number | { readonly maxTokens: number } | WindowFunction;
 
-/** A conversation that is given as a list: the caller's own. */
+/** Returns the view of a conversation that the caller passed as a list. */
 export function viewOf<M extends MessageDraft>(log: readonly M[]): ConversationView<M> {
   const pinned = log[0]?.role === 'system' ? log.slice(0, 1) : [];
   return { pinned, summary: null, messages: log.slice(pinned.length) };
 }
 
 /**
- * Cuts a window (BOT-40). Pinned messages and the summary stay, outside the count of a number, and the cut never separates an
- * assistant's tool calls from their results.
+ * Cuts a window (BOT-40). Pinned messages and the summary are kept and do not count for a number. The cut never
+ * separates an assistant's tool calls from their results.
  * @param path names the window in errors
- * @throws InvalidInputError when a function returns something else than messages, or a token counter no number
+ * @throws InvalidInputError if a function does not return messages, or a token counter does not return a number
  */
 export function cutWindow(
   shape: WindowShape,
@@ -71,7 +71,7 @@ function lastWithin<M extends MessageDraft>(
   return messages.slice(start);
 }
 
-/** What is new among it is checked as a handler's messages are. */
+/** Validates new messages of a window function like those of a handler. */
 function chosenBy(shape: WindowFunction, view: ConversationView, path: string): readonly MessageDraft[] {
   const known = new Set<unknown>([...view.pinned, view.summary, ...view.messages]);
   const chosen: readonly MessageDraft[] = shape(deepFreeze(view));

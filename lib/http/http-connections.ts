@@ -3,14 +3,14 @@ import { Server as SecureServer } from 'node:https';
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 
-/** The connections of the application's HTTP server, where it has one. */
+/** The connections of the application's HTTP server, if it has one. */
 @Injectable()
 export class HttpConnections {
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   /**
-   * Keeps none alive beyond its request. A server that is closed still serves those, and an EventSource comes again over its own
-   * every three seconds, so that it would never end.
+   * Closes keep-alive connections after their current request. A closing server still serves them, and an EventSource
+   * reconnects over its connection every three seconds, so the server would never close.
    */
   letGo(): void {
     const server: unknown = this.adapterHost.httpAdapter?.getHttpServer();

@@ -3,8 +3,8 @@ import { type CheckpointStore } from './checkpoint.store.js';
 import { type Checkpoint } from './checkpoint.js';
 
 /**
- * The checkpoint at an index, or the latest.
- * @throws CheckpointPrunedError when it was there, CheckpointNotFoundError when it never was
+ * Returns the checkpoint at an index, or the latest.
+ * @throws CheckpointPrunedError if it was removed; CheckpointNotFoundError if it never existed
  */
 export async function checkpointAt(
   checkpoints: CheckpointStore,
@@ -21,20 +21,21 @@ export async function checkpointAt(
 }
 
 /**
- * The ids of the turns behind a checkpoint, in order: those that continue from the checkpoint right before them, which an undo does not.
- * @throws CheckpointPrunedError when they are not known any more
+ * Iterates over the ids of the turns behind a checkpoint, in order: those that continue the checkpoint directly before
+ * them, which an undo does not, or that replaced a turn.
+ * @throws CheckpointPrunedError if their checkpoints were removed
  */
 export async function* turnsAfter(checkpoints: CheckpointStore, checkpoint: Checkpoint): AsyncGenerator<string, void> {
   for (let index = checkpoint.turnIndex + 1; ; index += 1) {
     const next = await reached(checkpoints, checkpoint, index);
     if (!next) return;
-    if (next.turnId !== undefined && next.parent === index - 1) yield next.turnId;
+    if (next.turnId !== undefined && (next.parent === index - 1 || next.replaces !== undefined)) yield next.turnId;
   }
 }
 
 /**
- * The checkpoint at an index; `null` when it has not come so far.
- * @throws CheckpointPrunedError when it is not kept any more
+ * Returns the checkpoint at an index; `null` if the index was not reached yet.
+ * @throws CheckpointPrunedError if it was removed
  */
 async function reached(
   checkpoints: CheckpointStore,
@@ -45,7 +46,7 @@ async function reached(
   if (found) return found;
   const latest = await checkpoints.load(orchestrator, sessionId);
   if (!latest || latest.turnIndex < index) return null;
-  // It may have come between the two.
+  // It may have been written between the two reads.
   const late = await checkpoints.load(orchestrator, sessionId, index);
   if (late) return late;
   throw new CheckpointPrunedError(orchestrator, sessionId, turnIndex);

@@ -3,13 +3,13 @@ import { SessionsError } from '../common/sessions.error.js';
 /** The session has no checkpoint of this orchestrator at this index, or none at all. HTTP 404. */
 export class CheckpointNotFoundError extends SessionsError {
   readonly code = 'CHECKPOINT_NOT_FOUND';
-  /** Trying again cannot help. */
+  /** A retry cannot succeed. */
   readonly permanent = true;
 
   constructor(
     readonly orchestrator: string,
     readonly sessionId: string,
-    /** Left out: the latest. */
+    /** The requested index. Default: the latest. */
     readonly turnIndex?: number,
   ) {
     const which = turnIndex === undefined ? 'no checkpoint' : `no checkpoint ${turnIndex}`;
@@ -17,7 +17,7 @@ export class CheckpointNotFoundError extends SessionsError {
   }
 }
 
-/** The checkpoint was there once: `keepCheckpoints` has pruned it, and there is no way back behind it. HTTP 410. */
+/** The checkpoint was pruned by `keepCheckpoints`, so it cannot be restored. HTTP 410. */
 export class CheckpointPrunedError extends SessionsError {
   readonly code = 'CHECKPOINT_PRUNED';
   readonly permanent = true;
@@ -28,13 +28,13 @@ export class CheckpointPrunedError extends SessionsError {
     readonly turnIndex: number,
   ) {
     super(
-      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} is not kept any more. ` +
-        'Give the orchestrator a larger keepCheckpoints to go further back.',
+      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} was removed. ` +
+        'Increase keepCheckpoints of the orchestrator to keep more checkpoints.',
     );
   }
 }
 
-/** Somebody else wrote this turn index first. HTTP 409. The stored checkpoint is untouched. */
+/** Another writer wrote this turn index first. HTTP 409. The stored checkpoint is unchanged. */
 export class CheckpointConflictError extends SessionsError {
   readonly code = 'CHECKPOINT_CONFLICT';
 
@@ -44,7 +44,7 @@ export class CheckpointConflictError extends SessionsError {
     readonly turnIndex: number,
   ) {
     super(
-      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} is not the next one: another writer was first.`,
+      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} is not the next one: another writer wrote it first.`,
     );
   }
 }

@@ -6,39 +6,41 @@ import { type StateName } from './state.store.js';
 export interface Checkpoint {
   readonly orchestrator: string;
   readonly sessionId: string;
-  /** From 0, without gaps, per orchestrator and session. */
+  /** The index, from 0 without gaps, per orchestrator and session. */
   readonly turnIndex: number;
   readonly state: JsonObject;
   /** The intents that the turn was routed to. */
   readonly lastRoute: readonly string[];
-  /** Of the definition that wrote it, see drift. */
+  /** The signature of the definition that wrote it, see drift. */
   readonly signature: string;
   readonly version: string;
-  /** All intents of the definition that wrote it; absent: unknown. */
+  /** All intents of the definition that wrote it. Absent: unknown. */
   readonly intents?: readonly string[];
-  /** The epoch of the message log that positions are of; absent: the log was never reset. */
+  /** The epoch of the message log that the positions refer to. Absent: the log was never reset. */
   readonly log?: string;
-  /** Messages up to this position are part of a summary; 0 when none are. */
+  /** Messages up to this position are summarized; 0: none. */
   readonly summarizedThrough: number;
   /** ISO-8601, by the store's clock. */
   readonly savedAt: string;
   readonly turnId?: string;
-  /** The index that this one goes on from; absent on the first. */
+  /** The index of the checkpoint that this one continues; absent on the first. */
   readonly parent?: number;
   /**
-   * Where the messages of turns stand that were taken back: they do not count any more, for this orchestrator and from here on.
-   * In order, and apart from each other.
+   * The positions of messages that were undone: they no longer count for this orchestrator from this checkpoint on.
+   * Ordered and disjoint.
    */
   readonly undone?: readonly MessageSpan[];
-  /** The session's state documents as the turn left them, for whoever goes back to it. */
+  /** The turn that this one replaced: `parent` is then the checkpoint before that turn. */
+  readonly replaces?: string;
+  /** The session's state documents after the turn, used to restore them. */
   readonly documents?: readonly StateSnapshot[];
 }
 
-/** What a state document meant at one moment, in one value. */
+/** The content of a state document at one moment, as one value. */
 export interface StateSnapshot {
   readonly name: StateName;
   readonly value: JsonValue;
 }
 
-/** A checkpoint as it is written: the store stamps when. */
+/** A new checkpoint. The store sets its time. */
 export type NewCheckpoint = Omit<Checkpoint, 'savedAt'>;

@@ -1,12 +1,13 @@
 /**
- * Versions of documents in a store of one process. The first version of a document is the clock in microseconds, and higher than
- * every version that was given out before. So a document that is deleted and created again never has an earlier version (FIX-40).
+ * Generates versions of documents for a store in one process. The first version of a document is the clock in
+ * microseconds, and higher than every version issued before. A document that is deleted and created again therefore
+ * never has an earlier version (FIX-40).
  */
 export class DocumentVersions {
   private highest = 0;
 
   /**
-   * @param before of the document as it is; 0 when there is none
+   * @param before the current version of the document; 0 if it does not exist
    * @param now milliseconds since 1970 by the store's clock
    */
   next(before: number, now: number): number {

@@ -1,14 +1,14 @@
 import { type Turn } from './turn.js';
 
 /**
- * What a lane, or every lane, does at present (TRN-11). `paused`: no turn of it is claimed, messages are still accepted;
- * `draining`: no message is accepted, what is there runs to its end.
+ * The mode of a lane, or of all lanes (TRN-11). `paused`: turns are accepted but not claimed. `draining`: no turns are
+ * accepted, and open turns are completed.
  */
 export type LaneMode = 'open' | 'paused' | 'draining';
 
 export const LANE_MODES: readonly LaneMode[] = ['open', 'paused', 'draining'];
 
-/** The first open turn of a lane: the one that runs, waits for a signal, or is next. */
+/** The first open turn of a lane: it is running, waiting for a signal, or next. */
 export interface LaneHead extends Pick<
   Turn,
   | 'id'
@@ -22,41 +22,46 @@ export interface LaneHead extends Pick<
   | 'startedAt'
   | 'dueAt'
 > {
-  /** Who runs it: the worker's host, process id and a random part. */
+  /** The worker that runs it: host, process id and a random part. */
   readonly worker?: string;
-  /** While it runs: when another worker may take it over unless the lease is renewed; in the past once the worker is lost. */
+  /**
+   * While it is running: the end of the lease, after which another worker may take over. In the past if the worker was
+   * lost.
+   */
   readonly leaseUntil?: string;
 }
 
-/** A session's lane as it stands. Times are ISO-8601 by the store's clock. */
+/** The current state of a session's lane. Times are ISO-8601 by the store's clock. */
 export interface Lane {
   readonly sessionId: string;
-  /** Its own; all lanes may be paused or draining besides. */
+  /** The mode of this lane. All lanes may be paused or draining in addition. */
   readonly mode: LaneMode;
-  /** Absent when nothing is open. */
+  /** Absent if no turn is open. */
   readonly head?: LaneHead;
-  /** Turns with status `queued`; the head may be one of them. */
+  /** The number of turns with status `queued`, which may include the head. */
   readonly queued: number;
-  /** When the longest queued one was accepted. */
+  /** The time when the oldest queued turn was accepted. */
   readonly queuedSince?: string;
 }
 
-/** Which lanes to list; only those with open turns are. */
+/** Selects lanes. Only lanes with open turns are listed. */
 export interface LaneQuery {
-  /** Lanes of sessions after this one, in the order of their ids as bytes. Default: from the first. */
+  /**
+   * Returns lanes of sessions after this id, in the order of the bytes of the ids. Default: starts with the first lane.
+   */
   readonly after?: string;
-  /** How many lanes at most. Default 50. */
+  /** Maximum number of lanes. Default 50. */
   readonly limit?: number;
 }
 
-/** A page of the lanes that have open turns. */
+/** A page of lanes with open turns. */
 export interface LanePage {
-  /** Of all lanes. */
+  /** The mode of all lanes. */
   readonly mode: LaneMode;
   readonly lanes: readonly Lane[];
 }
 
-/** A claim's holder names its worker, then itself: see {@link LaneHead.worker}. */
+/** Returns the worker part of a claim's holder, see {@link LaneHead.worker}. */
 export function workerOf(holder: string): string {
   return holder.split('/', 1)[0];
 }

@@ -1,17 +1,17 @@
-/** A right to do something alone, for a while, by the store's clock. */
+/** An exclusive right for a limited time, by the store's clock. */
 export interface Lease {
   readonly name: string;
   readonly holder: string;
-  /** Grows with every new holder: what an older holder still writes can be told apart. */
+  /** Increases with every new holder, so that writes of an earlier holder can be detected. */
   readonly fence: number;
 }
 
-/** Named leases for work that only one process should do at a time: cron runs and compaction. */
+/** Named leases for work that only one process may do at a time, such as a run of the sweep. */
 export interface LeaseStore {
-  /** @returns the lease when it was free, lapsed or the holder's own; `null` while another holds it */
+  /** @returns the lease if it was free, expired or the holder's own; `null` if another holder has it */
   acquire(name: string, holder: string, ttlMs: number): Promise<Lease | null>;
-  /** @returns false when it was lost meanwhile */
+  /** @returns false if the lease was lost */
   renew(lease: Lease, ttlMs: number): Promise<boolean>;
-  /** Without effect when it was lost meanwhile. */
+  /** Ignored if the lease was lost. */
   release(lease: Lease): Promise<void>;
 }

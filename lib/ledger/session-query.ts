@@ -3,48 +3,48 @@ import { Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common
 import { isName, NAME_RULE } from '../common/ids.js';
 import { SESSION_STATES, type SessionState } from './session.js';
 
-/** A state, or a list of them. */
+/** Requires a state, or a list of states. */
 export const MustBeStates = (): PropertyDecorator =>
   Must(isStateFilter, `must be one or more of ${SESSION_STATES.join(', ')}.`);
 
-/** Which sessions to find; conditions are joined by AND (SES-04). */
+/** Selects sessions; all conditions must match (SES-04). */
 export class SessionQuery {
-  /** Sessions of this user. Default: of every user. */
+  /** The user of the sessions. Default: every user. */
   @Optional()
   @MustBeName()
   userId?: string;
 
-  /** `null`: sessions that belong to no workspace. Left out: those of every workspace. */
+  /** The workspace of the sessions; `null`: sessions without a workspace. Default: every workspace. */
   @Optional()
   @Must((value) => value === null || isName(value), NAME_RULE)
   workspaceId?: string | null;
 
-  /** Sessions in one of these states. Default: in any. */
+  /** The state or states of the sessions. Default: every state. */
   @Optional()
   @MustBeStates()
   state?: SessionState | SessionState[];
 
-  /** Sessions to which this surface is attached. Default: whatever is attached. */
+  /** A surface that is attached to the sessions. Default: any. */
   @Optional()
   @MustBeName()
   surfaceId?: string;
 
-  /** Strictly later `lastActivityAt`. ISO-8601. Default: any. */
+  /** Returns sessions with a strictly later `lastActivityAt`. ISO-8601. Default: any. */
   @Optional()
   @MustBeTime()
   activeAfter?: string;
 
-  /** Strictly earlier `lastActivityAt`. ISO-8601. Default: any. */
+  /** Returns sessions with a strictly earlier `lastActivityAt`. ISO-8601. Default: any. */
   @Optional()
   @MustBeTime()
   activeBefore?: string;
 
-  /** At most this many, 0 to 1000; default 50. */
+  /** Maximum number of sessions, 0 to 1000. Default 50. */
   @Optional()
   @MustBeInteger(0, 1000)
   limit?: number;
 
-  /** Where to go on: the `nextCursor` of the page before. Default: from the latest. */
+  /** The `nextCursor` of the previous page. Default: starts with the latest session. */
   @Allow()
   cursor?: string;
 }

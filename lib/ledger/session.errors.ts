@@ -1,7 +1,7 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type SessionState } from './session.js';
 
-/** No session has this id. HTTP 404. */
+/** The session does not exist. HTTP 404. */
 export class SessionNotFoundError extends SessionsError {
   readonly code = 'SESSION_NOT_FOUND';
 
@@ -19,7 +19,7 @@ export class SessionConflictError extends SessionsError {
   }
 }
 
-/** The session's state does not allow this. HTTP 410 when it is expired, else 409. */
+/** The state of the session does not allow the operation. HTTP 410 if it is expired, else 409. */
 export class SessionStateError extends SessionsError {
   readonly code = 'SESSION_STATE';
 
@@ -32,21 +32,21 @@ export class SessionStateError extends SessionsError {
   }
 }
 
-/** Another live session of the same user and workspace holds the surface, and the policy is to refuse (SES-07). HTTP 409. */
+/** The surface is attached to another live session of the same user and workspace, and the policy is `reject` (SES-07). HTTP 409. */
 export class SurfaceConflictError extends SessionsError {
   readonly code = 'SURFACE_CONFLICT';
 
   constructor(
     readonly sessionId: string,
     readonly surfaceId: string,
-    /** The session that holds it. */
+    /** The id of the session with the surface. */
     readonly heldBy: string,
   ) {
-    super(`Surface ${surfaceId} is held by session ${heldBy} of the same user. Detach it there first.`);
+    super(`Surface ${surfaceId} is attached to session ${heldBy} of the same user. Detach it from that session first.`);
   }
 }
 
-/** The session holds as many surfaces as `maxSurfacesPerSession` allows, and `onSurfaceLimit` is `reject`. HTTP 409. */
+/** The session already has `maxSurfacesPerSession` surfaces, and `onSurfaceLimit` is `reject`. HTTP 409. */
 export class SurfaceLimitError extends SessionsError {
   readonly code = 'SURFACE_LIMIT';
 
@@ -54,6 +54,6 @@ export class SurfaceLimitError extends SessionsError {
     readonly sessionId: string,
     readonly limit: number,
   ) {
-    super(`Session ${sessionId} already has ${limit} surfaces, which is the most allowed. Detach one first.`);
+    super(`Session ${sessionId} already has ${limit} surfaces, the maximum. Detach one first.`);
   }
 }

@@ -9,8 +9,8 @@ import {
 } from './session.js';
 
 /**
- * The lifecycle of a session as pure functions: each takes the stored session and the store's time and returns the
- * session to store. The same object comes back when there is nothing to change.
+ * The lifecycle of a session as pure functions. Each takes the stored session and the store's time, and returns the
+ * session to store. If nothing changes, it returns the same object.
  */
 
 export function newSession(draft: NewSession, now: string): Session {
@@ -28,12 +28,15 @@ export function newSession(draft: NewSession, now: string): Session {
   };
 }
 
-/** Whether the session's absolute lifetime is over, though nobody has expired it yet (SES-19). */
+/** Returns whether the session is past its lifetime but not expired yet (SES-19). */
 export function isOverdue(session: Session, now: string, maxMs: number | undefined): boolean {
   return maxMs !== undefined && Date.parse(now) - Date.parse(session.createdAt) > maxMs;
 }
 
-/** The session as a sweep at that time leaves it: suspended when it was active and idle for longer than its TTL (FIX-44). */
+/**
+ * Returns the session as a sweep at that time would leave it: suspended if it was active and idle for longer than its
+ * TTL (FIX-44).
+ */
 export function asSwept(session: Session, now: string, ttlMs: number | undefined): Session {
   return session.state === 'active' && idleMsOf(session, now) > (ttlMs ?? Infinity)
     ? { ...session, state: 'suspended' }
@@ -41,8 +44,8 @@ export function asSwept(session: Session, now: string, ttlMs: number | undefined
 }
 
 /**
- * Whether the session no longer holds its surfaces (FIX-44): it is expired or past its lifetime, or a sweep at that time
- * expires it for being idle.
+ * Returns whether the session no longer holds its surfaces (FIX-44): it is expired or past its lifetime, or a sweep at
+ * that time would expire it because it is idle.
  */
 export function isAbandoned(session: Session, now: string, lifetime: SessionLifetime = {}): boolean {
   const { ttlMs = Infinity, idleMs = Infinity, maxMs } = lifetime;
@@ -51,8 +54,8 @@ export function isAbandoned(session: Session, now: string, lifetime: SessionLife
 }
 
 /**
- * SES-05: a touch makes the session active; a clock that went back does not turn activity back. A session whose lifetime
- * is over counts as expired; the sweep makes it so. Give it the session {@link asSwept}.
+ * Activates the session (SES-05). Activity never moves back if the clock does. A session past its lifetime counts as
+ * expired, even before the sweep. Pass the session through {@link asSwept} first.
  */
 export function touched(session: Session, now: string, maxLifetimeMs?: number): Session {
   if (session.state === 'expired' || isOverdue(session, now, maxLifetimeMs)) {
@@ -64,17 +67,17 @@ export function touched(session: Session, now: string, maxLifetimeMs?: number): 
   return { ...active, lastActivityAt, version: versionAfter(session) };
 }
 
-/** SES-09: only active sessions fall asleep, and their activity time stays. */
+/** Suspends the session if it is active, and keeps its activity time (SES-09). */
 export function suspended(session: Session, now: string): Session {
   return session.state === 'active' ? inState(session, 'suspended', now) : session;
 }
 
-/** SES-08 */
+/** Expires the session (SES-08). */
 export function expired(session: Session, now: string): Session {
   return session.state === 'expired' ? session : inState(session, 'expired', now);
 }
 
-/** SES-06, SES-07, FIX-45 */
+/** Attaches a surface (SES-06, SES-07, FIX-45). */
 export function withSurface(session: Session, surfaceId: string, now: string, rules: SurfaceRules): Session {
   const { attachedSurfaces, id } = session;
   const { maxSurfaces, onLimit, lifetime } = rules;
@@ -87,12 +90,12 @@ export function withSurface(session: Session, surfaceId: string, now: string, ru
   return { ...session, attachedSurfaces: [...kept, surfaceId], version: versionAfter(session) };
 }
 
-/** The surfaces that a change took from the session. */
+/** Returns the surfaces that a change detached from the session. */
 export function detachedSurfaces(before: Session, after: Session): string[] {
   return before.attachedSurfaces.filter((surface) => !after.attachedSurfaces.includes(surface));
 }
 
-/** SES-07: refuses surfaces that another session holds. @throws SurfaceConflictError */
+/** Rejects surfaces that another session holds (SES-07). @throws SurfaceConflictError */
 export function assertSurfaceFree(sessionId: string, surfaces: readonly string[], holders: readonly Session[]): void {
   const [holder] = holders;
   if (!holder) return;
@@ -100,16 +103,16 @@ export function assertSurfaceFree(sessionId: string, surfaces: readonly string[]
   throw new SurfaceConflictError(sessionId, surfaceId, holder.id);
 }
 
-/** SES-06 */
+/** Detaches a surface (SES-06). */
 export function withoutSurface(session: Session, surfaceId: string): Session {
   if (!session.attachedSurfaces.includes(surfaceId)) return session;
   const attachedSurfaces = session.attachedSurfaces.filter((id) => id !== surfaceId);
   return { ...session, attachedSurfaces, version: versionAfter(session) };
 }
 
-/** SES-12: a shallow merge in which `null` removes a key. */
+/** Merges metadata shallowly; `null` removes a key (SES-12). */
 export function withMetadata(session: Session, patch: JsonObject, maxBytes: number): Session {
-  // Not by assignment: a key may be named __proto__.
+  // A Map, because a key may be named __proto__.
   const merged = new Map(Object.entries(session.metadata));
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) merged.delete(key);

@@ -1,4 +1,4 @@
-import { hasMethods } from '../common/has-methods.js';
+import { hasMethods } from '../common/check-options.js';
 import { type JsonObject } from '../common/json.js';
 import {
   type NewSession,
@@ -11,75 +11,75 @@ import {
 import { type SessionQuery } from './session-query.js';
 
 /**
- * What a store of sessions must offer at least (SES-15). An object with just these five works, but the service then
- * reads, changes and writes in separate calls, so concurrent changes of one session can be lost.
+ * The minimal interface of a session store (SES-15). These five methods are sufficient, but the service then reads, changes and
+ * writes in separate calls, so concurrent changes to a session can be lost.
  */
 export interface SessionStoreAdapter {
-  /** @throws SessionConflictError when the id is taken */
+  /** Inserts a session. @throws SessionConflictError if the id is in use */
   insert(session: Session): Promise<void>;
-  /** @returns `null` for one that is not there; an expired one is */
+  /** Returns the session, including an expired one, or `null` if it does not exist. */
   fetchById(sessionId: string): Promise<Session | null>;
-  /** Ordered by `lastActivityAt`, then `createdAt`, both newest first, then by `id`. */
+  /** Returns sessions ordered by `lastActivityAt`, then `createdAt`, both newest first, then by `id`. */
   fetchMany(query: SessionQuery): Promise<Session[]>;
   /** @throws SessionNotFoundError */
   update(sessionId: string, patch: Partial<Session>): Promise<Session>;
-  /** Removes the session and everything keyed by it, also when the session itself is not there. */
+  /** Deletes the session and all data keyed by it, even if the session itself does not exist. */
   delete(sessionId: string): Promise<unknown>;
 }
 
 /**
- * The atomic operations that our own stores add: each is one round trip, stamped by the store's clock, and loses no
- * concurrent change. Those that take a session id throw SessionNotFoundError when it is missing, except `delete` and `erase`.
+ * The atomic operations of the stores of this package. Each is one round trip, uses the store's clock, and loses no concurrent
+ * change. Methods with a session id throw SessionNotFoundError if it does not exist, except `delete` and `erase`.
  */
 export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
-  /** @throws SessionConflictError when the id is taken, or was erased; SurfaceConflictError */
+  /** Creates a session. @throws SessionConflictError if the id is in use or was erased; SurfaceConflictError */
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession>;
   /**
-   * As create, unless a live session of the same user, workspace and surface was created within `recentMs`: then that
-   * one. So concurrent calls give one session (SES-16), and a call sent again adopts what it made. Without a surface,
-   * sessions without one count.
+   * Creates a session, or adopts a live one of the same user, workspace and surface that was created within `recentMs`. Concurrent
+   * calls therefore return one session (SES-16), and a repeated call adopts its own. Without a surface, it adopts a session without
+   * one.
    */
   createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession>;
   /**
-   * Sent again, it is another touch. An active session that was idle for longer than `ttlMs` counts as suspended: so says
-   * `previousState`, and its state changes now. @throws SessionStateError when it is expired, or older than `maxMs`
+   * Records activity. A repeated call is another touch. An active session that was idle for longer than `ttlMs` counts as suspended:
+   * `previousState` is `suspended`, and its state changes now. @throws SessionStateError if it is expired or older than `maxMs`
    */
   touch(sessionId: string, lifetime?: Pick<SessionLifetime, 'ttlMs' | 'maxMs'>): Promise<SessionChange>;
-  /** @throws SessionStateError when it is expired or older than its lifetime; SurfaceLimitError; SurfaceConflictError */
+  /** Attaches a surface. @throws SessionStateError if it is expired or past its lifetime; SurfaceLimitError; SurfaceConflictError */
   attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange>;
-  /** One that is not attached is no error; the session is then unchanged. @throws SessionNotFoundError */
+  /** Detaches a surface. Ignored if it is not attached. @throws SessionNotFoundError */
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
-  /** Its queued and waiting turns are cancelled in the same commit. */
+  /** Expires the session and cancels its queued and waiting turns in the same commit. */
   expire(sessionId: string): Promise<SessionChange>;
-  /** As expire, and its running turn is asked to stop as `TurnLedger.cancel` asks it: the first mark stays. */
+  /** Expires the session and asks its running turn to stop, like `TurnLedger.cancel`: the first mark is kept. */
   revoke(sessionId: string): Promise<SessionChange>;
-  /** Shallow merge, `null` removes a key. @throws TooLargeError when the result is over `maxBytes` */
+  /** Merges metadata shallowly; `null` removes a key. @throws TooLargeError if the result exceeds `maxBytes` */
   mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange>;
   /** Suspends at most `limit` active sessions that were idle strictly longer than `idleMs`, longest idle first. */
   suspendStale(idleMs: number, limit: number): Promise<Session[]>;
   /**
    * Expires at most `limit` sessions that were suspended or never used and idle strictly longer than `idleMs`, or that are
-   * older than `maxMs` in any state; not while they have open turns (SES-10, SES-19).
+   * older than `maxMs` in any state. Sessions with open turns are skipped (SES-10, SES-19).
    */
   expireStale(lifetime: Pick<SessionLifetime, 'idleMs' | 'maxMs'>, limit: number): Promise<SessionChange[]>;
-  /** Deletes at most `limit` sessions that expired more than `olderThanMs` ago, and all they have. @returns their ids */
+  /** Deletes at most `limit` sessions that expired more than `olderThanMs` ago, with all their data. @returns their ids */
   purgeExpired(olderThanMs: number, limit: number): Promise<string[]>;
-  /** How many sessions match; `limit` and `cursor` do not matter. */
+  /** Counts matching sessions. Ignores `limit` and `cursor`. */
   count(query: SessionQuery): Promise<number>;
-  /** @returns whether there was a session to remove */
+  /** Deletes the session. @returns whether it existed */
   delete(sessionId: string): Promise<boolean>;
   /**
-   * As delete, and leaves a tombstone: the id is never accepted again, and late writes are refused.
-   * @returns whether there was a session to remove
+   * Deletes the session and stores a tombstone: its id is never accepted again, and late writes are rejected.
+   * @returns whether the session existed
    */
   erase(sessionId: string): Promise<boolean>;
 }
 
-/** A new session, or the one that was adopted. */
+/** A created or adopted session. */
 export interface CreatedSession {
   readonly session: Session;
   readonly created: boolean;
-  /** The user's other sessions that lost the surface to it, as they are now. */
+  /** The user's other sessions from which the surface was detached, in their new state. */
   readonly movedFrom: readonly Session[];
 }
 

@@ -1,38 +1,38 @@
 /**
- * Where a session stands. `created`: nobody has spoken yet; `active`: in use; `suspended`: idle for longer than its
- * TTL, the next touch resumes it; `expired`: over for good.
+ * The state of a session. `created`: not used yet; `active`: in use; `suspended`: idle for longer than its TTL, the next touch
+ * resumes it; `expired`: ended permanently.
  */
 export type SessionState = 'created' | 'active' | 'suspended' | 'expired';
 
 export const SESSION_STATES: readonly SessionState[] = ['created', 'active', 'suspended', 'expired'];
 
-/** All but expired. */
+/** All states except `expired`. */
 export const LIVE_STATES: readonly SessionState[] = ['created', 'active', 'suspended'];
 
 /** The continuity unit that spans surfaces (SES-01). All times are ISO-8601 UTC with milliseconds. */
 export interface Session {
   readonly id: string;
-  /** Who speaks. Opaque: not looked up anywhere. */
+  /** The user of the session. Opaque: it is not looked up. */
   readonly userId: string;
   readonly workspaceId?: string;
   readonly state: SessionState;
   readonly createdAt: string;
-  /** The last touch; until the first one, `createdAt`. Never goes back. */
+  /** Time of the last touch, initially `createdAt`. Never decreases. */
   readonly lastActivityAt: string;
-  /** When `state` last changed; absent while it never has. */
+  /** Time of the last change of `state`. Absent if it never changed. */
   readonly stateChangedAt?: string;
-  /** In the order in which they were attached. */
+  /** Attached surfaces, in order of attachment. */
   readonly attachedSurfaces: string[];
-  /** The application's own JSON, see `updateMetadata`. */
+  /** JSON of the application, see `updateMetadata`. */
   readonly metadata: Record<string, unknown>;
   /**
-   * 1 at creation, one more with every stored change. Sessions of a `SessionStore` always have it; those that a foreign store
-   * or a resolver returns may lack it, which counts as 0.
+   * Starts at 1 and increases by one with every stored change. Always present in sessions of a `SessionStore`. An external store or a
+   * resolver may omit it, which counts as 0.
    */
   readonly version?: number;
 }
 
-/** A session as it is handed to a store that stamps times itself. */
+/** A new session for a store that sets its times. */
 export interface NewSession {
   readonly id: string;
   readonly userId: string;
@@ -42,35 +42,34 @@ export interface NewSession {
 }
 
 /**
- * What an operation made of a session. After a touch, `previousState` tells a cold start (`created`) from a running and a
+ * The result of an operation on a session. After a touch, `previousState` distinguishes a cold start (`created`), a running and a
  * resumed session (SES-05).
  */
 export interface SessionChange {
   readonly session: Session;
   readonly previousState: SessionState;
-  /** False when there was nothing to do and nothing was written. */
+  /** False if the operation had no effect and wrote nothing. */
   readonly changed: boolean;
 }
 
-/** What attaching a surface did. */
+/** The result of attaching a surface. */
 export interface SurfaceChange extends SessionChange {
-  /** The user's other sessions that held the surface and lost it, as they are now. */
+  /** The user's other sessions from which the surface was detached, in their new state. */
   readonly movedFrom: readonly Session[];
-  /** The session's own surfaces that it lost to its limit, in the order in which they were attached. */
+  /** Surfaces of the session that were detached because of its limit, in order of attachment. */
   readonly detached: readonly string[];
 }
 
 /**
- * Who keeps a surface when a second live session of the same user and workspace wants it (SES-07): `move` takes it from
- * the other session, `reject` refuses, `share` lets both have it.
+ * How to handle a surface that a second live session of the same user and workspace attaches (SES-07): `move` detaches it from the
+ * first session, `reject` throws SurfaceConflictError, `share` attaches it to both.
  */
 export type SurfacePolicy = 'move' | 'reject' | 'share';
 
 export const SURFACE_POLICIES: readonly SurfacePolicy[] = ['move', 'reject', 'share'];
 
 /**
- * How a session at its limit gets another surface: `detach` detaches the surface that was attached first, `reject`
- * refuses (SurfaceLimitError).
+ * How to attach a surface to a session at its limit: `detach` detaches the oldest attachment, `reject` throws SurfaceLimitError.
  */
 export type SurfaceLimitPolicy = 'detach' | 'reject';
 
@@ -79,15 +78,15 @@ export const SURFACE_LIMIT_POLICIES: readonly SurfaceLimitPolicy[] = ['detach', 
 /** The rules of surfaces. */
 export interface SurfaceRules {
   readonly policy: SurfacePolicy;
-  /** Per session. */
+  /** Maximum number of surfaces per session. */
   readonly maxSurfaces: number;
-  /** What happens to an attach at the limit: the surface that was attached first is detached, or the attach is refused. Default `detach`. */
+  /** Whether an attach at the limit detaches the oldest attachment or is rejected. Default `detach`. */
   readonly onLimit?: SurfaceLimitPolicy;
-  /** Sessions past it hold no surface: `reject` takes theirs as `move` does. Left out: no session is. */
+  /** Sessions past their lifetime hold no surface: even `reject` detaches theirs, like `move`. Default: no lifetime. */
   readonly lifetime?: SessionLifetime;
 }
 
-/** How long sessions live. */
+/** The lifetime of sessions. */
 export interface SessionLifetime {
   /** Milliseconds without activity after which an active session counts as suspended. */
   readonly ttlMs?: number;

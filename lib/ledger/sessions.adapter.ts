@@ -1,80 +1,103 @@
 import { type CheckpointStore } from './checkpoint.store.js';
-import { hasMethods } from '../common/has-methods.js';
+import { hasMethods } from '../common/check-options.js';
 import { type ConversationLog } from './conversation.store.js';
 import { type LeaseStore } from './lease.store.js';
 import { type SessionStoreAdapter } from './session.store.js';
 import { type StateStore } from './state.store.js';
 import { type TurnEventLog } from './turn-event-log.js';
-import { type TurnHints, type TurnLedger } from './turn.store.js';
+import { type TurnChanges, type TurnLedger } from './turn.store.js';
 
 /**
- * A store backend: what `forRoot({ adapter })` takes. All parts share one backend, because a turn settles in one commit
- * over them; only `sessions` may be a foreign store (SES-15).
+ * A store backend, passed to `forRoot({ adapter })`. All parts share one backend, because a turn settles in one commit
+ * across them. Only `sessions` may be an external store (SES-15).
  */
 export interface SessionsAdapter {
   readonly sessions: SessionStoreAdapter;
   readonly turns: TurnLedger;
-  readonly hints: TurnHints;
+  readonly changes: TurnChanges;
   readonly events: TurnEventLog;
   readonly checkpoints: CheckpointStore;
   readonly conversations: ConversationLog;
   readonly state: StateStore;
   readonly leases: LeaseStore;
-  /** Whether several processes can work on the store at once. */
+  /** True if several processes can use the store at once. */
   readonly shared: boolean;
-  /** What it is, for telemetry, as OpenTelemetry's `db.system.name` has it: `postgresql`, for example. */
+  /** The value of OpenTelemetry's `db.system.name`, for example `postgresql`. */
   readonly system?: string;
-  /** Resolves when the store answers. @throws StoreUnavailableError */
+  /** Resolves if the store responds. @throws StoreUnavailableError */
   ping(): Promise<void>;
-  /** Of a store with migrations: the names of those that its tables lack, for health checks (NST-20). */
+  /** Returns the names of pending migrations, for health checks (NST-20). Absent in stores without migrations. */
   pendingMigrations?(): Promise<readonly string[]>;
-  /** Connects and checks the schema, once, before any other call. */
+  /** Connects and checks the schema. Called once, before all other methods. */
   init?(): Promise<void>;
   /**
-   * Called once before this process claims turns. A store that allows one worker process at a time takes its lock here,
-   * and sets free what a worker that died held.
-   * @throws SessionsConfigurationError when another process holds it
+   * Called once before this process claims turns. A store that allows only one worker process acquires its lock here,
+   * and releases the turns of a crashed worker.
+   * @throws SessionsConfigurationError if another process holds the lock
    */
   beginWork?(): Promise<void>;
-  /** Lets go of connections that the adapter opened itself. No call follows. */
+  /** Closes connections that the adapter opened. No call follows. */
   close?(): Promise<void>;
 }
 
-/** What an object must have to be taken for an adapter; that it does the right thing is for the conformance suite. */
-const PORTS = {
-  sessions: ['insert', 'fetchById', 'fetchMany', 'update', 'delete'],
-  turns: [
-    'accept',
-    'claim',
-    'renew',
-    'settle',
-    'retry',
-    'release',
-    'wait',
-    'signal',
-    'cancel',
-    'saveStep',
-    'get',
-    'list',
-    'steps',
-    'signals',
-    'control',
-    'clear',
-    'lane',
-    'lanes',
-    'due',
-    'purgeSettled',
-  ],
-  hints: ['subscribe'],
-  events: ['append', 'read', 'last', 'deleteExpired'],
-  checkpoints: ['load', 'append', 'history', 'list', 'orchestrators', 'prune', 'delete'],
-  conversations: ['append', 'window', 'page', 'sessions'],
-  state: ['get', 'set', 'append', 'delete', 'deleteExpired', 'evictIdle', 'list', 'count', 'namespaces', 'reset'],
-  leases: ['acquire', 'renew', 'release'],
-} as const satisfies { [Port in keyof SessionsAdapter]?: readonly (keyof SessionsAdapter[Port])[] };
+/** The names of a port's methods, without the optional ones. */
+type MethodsOf<Port> = {
+  [Key in keyof Port]-?: object extends Pick<Port, Key>
+    ? never
+    : Port[Key] extends (...args: never[]) => unknown
+      ? Key
+      : never;
+}[keyof Port];
+
+/** The methods that an adapter must have. The conformance suite tests their behavior. */
+const PORTS: { readonly [Port in PortName]: Readonly<Record<MethodsOf<SessionsAdapter[Port]>, true>> } = {
+  sessions: { insert: true, fetchById: true, fetchMany: true, update: true, delete: true },
+  turns: {
+    accept: true,
+    claim: true,
+    renew: true,
+    settle: true,
+    retry: true,
+    release: true,
+    wait: true,
+    saveAwaited: true,
+    awaited: true,
+    signal: true,
+    cancel: true,
+    saveStep: true,
+    get: true,
+    list: true,
+    steps: true,
+    signals: true,
+    control: true,
+    clear: true,
+    lane: true,
+    lanes: true,
+    due: true,
+    purgeSettled: true,
+  },
+  changes: { subscribe: true },
+  events: { append: true, read: true, last: true, deleteExpired: true },
+  checkpoints: { load: true, append: true, history: true, list: true, orchestrators: true, prune: true, delete: true },
+  conversations: { append: true, window: true, page: true, sessions: true },
+  state: {
+    get: true,
+    set: true,
+    append: true,
+    delete: true,
+    deleteExpired: true,
+    evictIdle: true,
+    list: true,
+    count: true,
+    namespaces: true,
+    reset: true,
+  },
+  leases: { acquire: true, renew: true, release: true },
+};
+type PortName = 'sessions' | 'turns' | 'changes' | 'events' | 'checkpoints' | 'conversations' | 'state' | 'leases';
 
 export function isSessionsAdapter(value: unknown): value is SessionsAdapter {
   if (!hasMethods(value, ['ping'])) return false;
   const ports = value as Record<string, unknown>;
-  return Object.entries(PORTS).every(([port, methods]) => hasMethods(ports[port], methods));
+  return Object.entries(PORTS).every(([port, methods]) => hasMethods(ports[port], Object.keys(methods)));
 }

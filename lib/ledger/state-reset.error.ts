@@ -1,8 +1,8 @@
 import { SessionsError } from '../common/sessions.error.js';
 
 /**
- * What a turn was to write belongs to an epoch that is over: these namespaces were reset since it began (STA-23). Seen by workers,
- * which settle the turn without it, never by callers of a turn.
+ * The turn writes to namespaces that were reset since it began (STA-23). Workers then settle the turn without these
+ * writes. Callers of a turn never receive this error.
  */
 export class StateResetError extends SessionsError {
   readonly code = 'STATE_RESET';
@@ -11,6 +11,6 @@ export class StateResetError extends SessionsError {
     readonly sessionId: string,
     readonly namespaces: readonly string[],
   ) {
-    super(`State was reset since the turn began: ${namespaces.join(', ')}; nothing was written.`);
+    super(`State was reset since the turn began: ${namespaces.join(', ')}. Nothing was written.`);
   }
 }

@@ -3,17 +3,17 @@ import { SessionsError } from '../common/sessions.error.js';
 import { type TurnErrorRecord } from './turn.js';
 
 const MAX_MESSAGE = 2000;
-/** Of names and codes. */
+/** The maximum length of names and codes. */
 const MAX_NAME = 256;
 
 const MAX_STRINGS = 256;
 
-/** Whatever a handler threw, as it is stored with the turn: no stack, and not without bound. */
+/** Converts any thrown value to the record stored with the turn: without a stack, and limited in size. */
 export function toErrorRecord(error: unknown): TurnErrorRecord {
   if (typeof error !== 'object' || error === null) {
     return { name: 'Error', message: clip(typeof error === 'string' ? error : `Thrown: ${typeof error}`) };
   }
-  // Not instanceof Error: errors of another realm and of some clients are none. Their fields may be anything.
+  // Not instanceof Error: it fails for errors of another realm and of some clients. The fields may have any type.
   const { name, message, code } = error as Record<string, unknown>;
   return {
     name: typeof name === 'string' ? clip(name, MAX_NAME) : 'Error',
@@ -23,7 +23,7 @@ export function toErrorRecord(error: unknown): TurnErrorRecord {
   };
 }
 
-/** The ids and names that a typed error carries. */
+/** Returns the ids and names of a typed error. */
 function fieldsOf(error: SessionsError): JsonObject {
   const fields: Record<string, JsonValue> = {};
   for (const [key, value] of Object.entries(error) as [string, unknown][]) {
@@ -43,7 +43,24 @@ function clip(text: string, length = MAX_MESSAGE): string {
   return text.length > length ? `${text.slice(0, length)}...` : text;
 }
 
-/** Errors marked `permanent` are not tried again (TRN-08). */
+/** The longest pause that an error can ask for: an hour. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+/** The maximum number of nested errors that are searched for a pause. */
+const MAX_DEPTH = 5;
+
+/**
+ * Returns the pause that an error asks for before the next attempt, by its property `retryAfterMs` (AIS-07), in
+ * milliseconds; 0 if there is none. An error without one has that of its `lastError`, as in a `RetryError` of the AI
+ * SDK, or of its `cause`.
+ */
+export function retryAfterMs(error: unknown, depth = 0): number {
+  if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return 0;
+  const { retryAfterMs: pause, lastError, cause } = error as Record<string, unknown>;
+  if (typeof pause === 'number' && pause > 0) return Math.min(Math.ceil(pause), MAX_RETRY_AFTER_MS);
+  return retryAfterMs(lastError, depth + 1) || retryAfterMs(cause, depth + 1);
+}
+
+/** Returns whether the error is marked `permanent`, so that the turn is not retried (TRN-08). */
 export function isPermanent(error: unknown): boolean {
   return typeof error === 'object' && error !== null && (error as { permanent?: unknown }).permanent === true;
 }

@@ -1,36 +1,44 @@
 import { type NewTurnEvent, type TurnEvent } from './turn-event.js';
 import { type TurnHold } from './turn.store.js';
 
-/** What one attempt emitted in a short while. */
+/** Events that one attempt emitted within a short time. */
 export interface TurnEventBatch {
-  /** 1, 2, 3, ... within the attempt: tells a batch that is sent twice. */
+  /** 1, 2, 3, ... within the attempt; identifies a repeated batch. */
   readonly number: number;
-  /** At least one. */
+  /** The events, at least one. */
   readonly events: readonly NewTurnEvent[];
-  /** Goes before the batch when the turn's last event is of an earlier attempt. */
+  /** Written before the batch if the turn's last event belongs to an earlier attempt. */
   readonly restart: NewTurnEvent;
 }
 
 /**
- * The events of every turn, numbered without gaps from 1 (TRN-30). They go with their turn; those of a turn that is over, as
- * soon as their time is up.
+ * The events of all turns, numbered from 1 without gaps (TRN-30). They are deleted with their turn, or when they expire
+ * after its end.
  */
 export interface TurnEventLog {
   /**
-   * Adds a batch at the end, in one atomic operation. A batch of this attempt whose number is not above the last one's is
-   * there already: nothing is written.
-   * @param ttlMs how long the turn's events stay once it is over, by the store's clock; the last one that was given counts
+   * Appends a batch in one atomic operation. Ignored if the attempt already wrote a batch with this or a higher
+   * number.
+   * @param ttlMs how long the turn's events are kept after its end, in milliseconds by the store's clock; the latest
+   * value applies
    * @returns the offset of the turn's last event
-   * @throws TurnFencedError, also once the turn is over
+   * @throws TurnFencedError, also after the end of the turn
    */
   append(hold: TurnHold, batch: TurnEventBatch, ttlMs: number): Promise<number>;
-  /** The next `limit` events after an offset. An unknown turn has none. */
+  /** Returns the next `limit` events after an offset. An unknown turn has none. */
   read(turnId: string, after: number, limit: number): Promise<TurnEvent[]>;
-  /** The offset of the turn's last event; 0 when it has none. */
+  /** Returns the offset of the turn's last event; 0 if it has none. */
   last(turnId: string): Promise<number>;
   /**
-   * Deletes the events of at most `limit` turns whose time is up.
-   * @returns of how many turns; 0 as well where the store does that by itself
+   * Notifies of events that any process appends to a turn. Optional: readers of a store without it poll more often.
+   * @param listener receives the offset of the turn's last event, or `null` if events may have been missed: once the
+   * subscription is active, and after each reconnect
+   * @returns ends the subscription
+   */
+  subscribe?(turnId: string, listener: (last: number | null) => void): () => void;
+  /**
+   * Deletes the expired events of at most `limit` turns.
+   * @returns the number of turns; 0 if the store expires events on its own
    */
   deleteExpired(limit: number): Promise<number>;
 }

@@ -1,62 +1,64 @@
 import { type InjectionToken } from '@nestjs/common';
-import { hasMethods } from '../common/has-methods.js';
+import { hasMethods } from '../common/check-options.js';
 
 /** Finds a provider in any module of the application. @inline */
 export type FindProvider = <T>(token: InjectionToken) => T | null;
 
-/** The slot that a visit holds among those that run at once. */
+/** The concurrency slot of a visit. */
 export interface VisitSlot {
-  /** Lets another visit begin while this one waits for the turn of another session. Follow with `take`. */
+  /** Frees the slot while this visit waits for the turn of another session. Follow with `take`. */
   release(): void;
-  /** Resolves when the visit holds a slot again, before visits that have not begun, or when the visit has ended. */
+  /** Resolves when the visit holds a slot again, with priority over new visits, or when the visit has ended. */
   take(): Promise<void>;
 }
 
-/** Visits a lane. @param slot left out: the visit keeps its slot until it ends */
+/** Visits a lane. @param slot absent: the visit keeps its slot until it ends */
 export type LaneVisit = (sessionId: string, slot?: VisitSlot) => Promise<void>;
 
-/** Room for one visit of a lane that nobody has to ring for. */
-export interface VisitPlace {
-  /** Begins the visit, outside whatever request is going on; the place is free again when it has ended. */
+/** A slot reserved for a visit that needs no notification. */
+export interface ReservedSlot {
+  /** Starts the visit, outside the context of the current request. The slot is free when the visit has ended. */
   visit(visit: (slot?: VisitSlot) => Promise<void>): void;
-  /** Frees the place: there is nothing to do. */
-  leave(): void;
+  /** Frees the slot without a visit. */
+  release(): void;
 }
 
-/** A doorbell, nothing more: says that a session has work. What it loses or repeats cannot lose or reorder a turn. */
+/** Notifies workers that a session has work, like a doorbell. Lost or repeated notifications cannot lose or reorder a turn. */
 export interface TurnQueue {
-  /** Called once, when the application's modules are there and before anything else. */
+  /** Called once, after the application's modules are initialized and before all other methods. */
   init?(find: FindProvider): Promise<void>;
   /**
-   * @param delayMs not before this many milliseconds; default 0
-   * @throws when the queue cannot be reached; the lane is then found by the reconciler
+   * Notifies workers of a session.
+   * @param delayMs minimum delay in milliseconds; default 0
+   * @throws if the queue cannot be reached; the reconciler then finds the lane
    */
-  ring(sessionId: string, delayMs?: number): Promise<void>;
+  notify(sessionId: string, delayMs?: number): Promise<void>;
   /**
-   * From now on, calls the handler for rung sessions, in parallel; twice at once for one of them does no harm. A queue that
-   * limits how many run at once gives each call its slot: without it, handlers that wait for each other's turns can take up
-   * all slots until they time out.
+   * Starts calling the handler for notified sessions, in parallel. Two concurrent calls for one session are harmless. A
+   * queue that limits concurrency passes each call its slot. Otherwise, handlers that wait for each other's turns can
+   * block all slots until they time out.
    */
   process(handler: LaneVisit): Promise<void>;
   /**
-   * Keeps room in this process for a visit of the lane that needs no ring: its turn is claimed as it is accepted. It counts like
-   * a call of the handler, and `close` waits for it. `null` unless the handler could be called for that session right now, and
-   * no other session waits for that. Without this method every visit is rung for.
+   * Reserves a slot of this process for a visit without a notification, because the turn is claimed when it is
+   * accepted. The slot counts like a call of the handler, and `close` waits for it. Returns `null` unless the handler
+   * could be called for the session now and no other session waits. Without this method, every visit needs a
+   * notification.
    */
-  reserve?(sessionId: string): VisitPlace | null;
+  reserve?(sessionId: string): ReservedSlot | null;
   /** Starts no more calls of the handler. */
   pause(): Promise<void>;
-  /** Goes on after `pause`. */
+  /** Resumes after `pause`. */
   resume(): Promise<void>;
-  /** Pauses, waits for the handlers that run, and lets go of everything. */
+  /** Pauses, waits for running handlers, and releases all resources. */
   close(): Promise<void>;
   /**
-   * Resolves when the queue answers: for health checks, and for a process whose ring was not heard, which leaves lanes to
-   * others until then. Without it none does.
+   * Resolves when the queue answers. Used by health checks, and by a process whose notification failed: until then it
+   * leaves lanes to other processes. Without this method, it does not wait.
    */
   ping?(): Promise<void>;
 }
 
 export function isTurnQueue(value: unknown): value is TurnQueue {
-  return hasMethods(value, ['ring', 'process', 'pause', 'resume', 'close']);
+  return hasMethods(value, ['notify', 'process', 'pause', 'resume', 'close']);
 }

@@ -1,42 +1,42 @@
 import { type JsonValue } from '../common/json.js';
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 
 /**
- * What a stored step is the result of: `turn.step`, `turn.tools.use`, `turn.waitFor`, the `onTimeout` of a wait, a route's
+ * The origin of a stored step: `turn.step`, `turn.tools.use`, `turn.waitFor`, the `onTimeout` of a wait, a route's
  * decision, or a whole iteration of the turn.
  */
 export type StepKind = 'step' | 'tool' | 'wait' | 'timeout' | 'route' | 'iteration';
 
 /**
- * Identifies a step within its turn (FIX-01, FIX-02). Iteration, intent and parent are its scope: the same name in another
- * scope is another step.
+ * Identifies a step within its turn (FIX-01, FIX-02). Iteration, intent and parent form its scope: the same name in
+ * another scope is another step.
  */
 export interface StepKey {
   readonly kind: StepKind;
   readonly iteration: number;
-  /** `''` for a step that belongs to no intent. */
+  /** The intent; `''` outside of intents. */
   readonly intent: string;
-  /** The {@link stepId} of the step or tool call that encloses it; `''` outside of both. */
+  /** The {@link stepId} of the enclosing step or tool call; `''` if none exists. */
   readonly parent: string;
   readonly name: string;
-  /** The caller's key; without one, the number of earlier calls with this kind, scope and name, from 0. */
+  /** The caller's key. Default: the number of earlier calls with this kind, scope and name, from 0. */
   readonly key: string | number;
 }
 
-/** A step's stored result. Later attempts of the turn get it instead of running the step again. */
+/** The stored result of a step. Later attempts of the turn use it and do not run the step again. */
 export interface StoredStep extends StepKey {
   readonly value: JsonValue;
 }
 
-/** The result that a wait stores as its step. */
+/** The result of a wait, stored as its step. */
 export type WaitResult = { readonly received: true; readonly payload: JsonValue } | { readonly received: false };
 
-/** The key as one line of JSON: equal for equal keys only. {@link stepKeyOf} reads it. */
+/** Returns the key as one line of JSON, which is unique. {@link stepKeyOf} parses it. */
 export function stepText({ kind, iteration, intent, parent, name, key }: StepKey): string {
   return JSON.stringify([kind, iteration, intent, parent, name, key]);
 }
 
-/** Reads what {@link stepText} wrote. */
+/** Parses the result of {@link stepText}. */
 export function stepKeyOf(text: string): StepKey {
   const [kind, iteration, intent, parent, name, key] = JSON.parse(text) as [
     StepKind,
@@ -49,12 +49,12 @@ export function stepKeyOf(text: string): StepKey {
   return { kind, iteration, intent, parent, name, key };
 }
 
-/** The key as 64 hexadecimal digits: short enough for any index. */
+/** Returns the key as 64 hexadecimal digits, short enough for any index. */
 export function stepId(key: StepKey): string {
   return stepIdOf(stepText(key));
 }
 
-/** The same from what {@link stepText} wrote. */
+/** Returns the id for the result of {@link stepText}. */
 export function stepIdOf(text: string): string {
   return sha256(text);
 }

@@ -1,7 +1,7 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type Turn, type TurnErrorRecord } from './turn.js';
 
-/** No turn has this id. HTTP 404. */
+/** The turn does not exist. HTTP 404. */
 export class TurnNotFoundError extends SessionsError {
   readonly code = 'TURN_NOT_FOUND';
 
@@ -11,8 +11,8 @@ export class TurnNotFoundError extends SessionsError {
 }
 
 /**
- * The turn is no longer this worker's: its lease lapsed and another worker has it, or its session is gone.
- * What was refused changed nothing. Seen by workers, never by callers of a turn.
+ * The worker no longer holds the turn: its lease expired and another worker claimed it, or its session was deleted.
+ * The rejected write changed nothing. Thrown to workers only, never to callers of a turn.
  */
 export class TurnFencedError extends SessionsError {
   readonly code = 'TURN_FENCED';
@@ -22,11 +22,11 @@ export class TurnFencedError extends SessionsError {
     readonly turnId: string,
     readonly fence: number,
   ) {
-    super(`Turn ${turnId} of session ${sessionId} is no longer held with fence ${fence}; nothing was written.`);
+    super(`Turn ${turnId} of session ${sessionId} is no longer held with fence ${fence}. Nothing was written.`);
   }
 }
 
-/** The turn is over, so this cannot be done to it. HTTP 409. */
+/** The turn has settled and cannot be changed. HTTP 409. */
 export class TurnSettledError extends SessionsError {
   readonly code = 'TURN_SETTLED';
   readonly sessionId: string;
@@ -39,7 +39,7 @@ export class TurnSettledError extends SessionsError {
   }
 }
 
-/** The turn failed for good: its handler threw on every attempt, or its workers were lost (BOT-08). HTTP 500. */
+/** The turn failed permanently: its handler threw on every attempt, or its workers were lost (BOT-08). HTTP 500. */
 export class TurnFailedError extends SessionsError {
   readonly code = 'TURN_FAILED';
   readonly sessionId: string;
@@ -48,7 +48,7 @@ export class TurnFailedError extends SessionsError {
   readonly failure: TurnErrorRecord | undefined;
 
   constructor(turn: Turn) {
-    super(`Turn ${turn.id} failed. Its state, messages and index are as before the turn.`);
+    super(`Turn ${turn.id} failed. Its state, messages and index are unchanged.`);
     this.sessionId = turn.sessionId;
     this.turnId = turn.id;
     this.failure = turn.error;
@@ -67,21 +67,21 @@ export class TurnCancelledError extends SessionsError {
   }
 }
 
-/** A later message took this one's place before it had begun (TRN-06). HTTP 409. */
+/** A later message replaced the turn before it started (TRN-06). HTTP 409. */
 export class TurnSupersededError extends SessionsError {
   readonly code = 'TURN_SUPERSEDED';
 
   constructor(
     readonly sessionId: string,
     readonly turnId: string,
-    /** The turn that took its place. */
+    /** The id of the turn that replaced it. */
     readonly supersededBy: string,
   ) {
     super(`Turn ${turnId} was superseded by turn ${supersededBy}.`);
   }
 }
 
-/** The caller stopped waiting; the turn goes on (TRN-10). HTTP 504. */
+/** The caller stopped waiting; the turn continues (TRN-10). HTTP 504. */
 export class TurnWaitTimeoutError extends SessionsError {
   readonly code = 'TURN_WAIT_TIMEOUT';
 
@@ -90,11 +90,11 @@ export class TurnWaitTimeoutError extends SessionsError {
     readonly turnId: string,
     readonly timeoutMs: number,
   ) {
-    super(`Turn ${turnId} has not settled within ${timeoutMs} ms. It goes on; ask for it by its id later.`);
+    super(`Turn ${turnId} has not settled within ${timeoutMs} ms. It continues; query it by its id later.`);
   }
 }
 
-/** An attempt ran longer than `turns.timeoutMs`; it counts as failed, and the turn is tried again (TRN-08, TRN-09). */
+/** An attempt ran longer than `turns.timeoutMs`; it counts as failed, and the turn is retried (TRN-08, TRN-09). */
 export class TurnTimeoutError extends SessionsError {
   readonly code = 'TURN_TIMEOUT';
 
@@ -102,38 +102,38 @@ export class TurnTimeoutError extends SessionsError {
     readonly turnId: string,
     readonly timeoutMs: number,
   ) {
-    super(`The attempt of turn ${turnId} took longer than turns.timeoutMs (${timeoutMs} ms) and was stopped.`);
+    super(`The attempt of turn ${turnId} exceeded turns.timeoutMs (${timeoutMs} ms) and was stopped.`);
   }
 
   /** @internal */
   override get forLog(): string {
-    return `it took longer than turns.timeoutMs (${this.timeoutMs} ms).`;
+    return `The attempt exceeded turns.timeoutMs (${this.timeoutMs} ms).`;
   }
 }
 
-/** Thrown by `waitFor` when the signal did not come in time and there is no `onTimeout`: the turn fails (TRN-13). */
+/** Thrown by `waitFor` if the signal did not arrive in time and `onTimeout` is not set; the turn fails (TRN-13). */
 export class TurnSignalTimeoutError extends SessionsError {
   readonly code = 'TURN_SIGNAL_TIMEOUT';
-  /** Waiting again cannot help. */
+  /** A retry cannot succeed. */
   readonly permanent = true;
 
   constructor(
     readonly turnId: string,
     readonly signal: string,
   ) {
-    super(`Turn ${turnId} waited for ${JSON.stringify(signal)}, which did not come in time.`);
+    super(`Turn ${turnId} waited for signal ${JSON.stringify(signal)}, which did not arrive in time.`);
   }
 
   /** @internal */
   override get forLog(): string {
-    // Its name is often made with an id.
-    return 'a signal that it waited for did not come in time.';
+    // Omits the signal name, which often contains an id.
+    return 'A signal that the turn waited for did not arrive in time.';
   }
 }
 
 /**
- * The client has had the turn's last event, `settled`, so a stream would be empty (TRN-32). HTTP 204, which tells an
- * EventSource not to connect again.
+ * The client has already received the turn's last event, `settled`, so a stream would be empty (TRN-32). HTTP 204, which
+ * stops an EventSource from reconnecting.
  */
 export class TurnEventsEndedError extends SessionsError {
   readonly code = 'TURN_EVENTS_ENDED';
@@ -142,11 +142,11 @@ export class TurnEventsEndedError extends SessionsError {
     readonly sessionId: string,
     readonly turnId: string,
   ) {
-    super(`Turn ${turnId} is over, and there are no events after this one.`);
+    super(`Turn ${turnId} has ended, so no later events exist.`);
   }
 }
 
-/** This process is stopping and waits for no more turns; an accepted turn goes on in another one (TRN-14). HTTP 503. */
+/** This process is stopping and no longer waits for turns. An accepted turn continues in another process (TRN-14). HTTP 503. */
 export class ShuttingDownError extends SessionsError {
   readonly code = 'SHUTTING_DOWN';
 
@@ -156,21 +156,21 @@ export class ShuttingDownError extends SessionsError {
   ) {
     super(
       turnId
-        ? `This process is stopping; turn ${turnId} goes on in another one.`
-        : 'This process is stopping and takes no new turns.',
+        ? `This process is stopping. Turn ${turnId} continues in another process.`
+        : 'This process is stopping and does not accept new turns.',
     );
   }
 }
 
-/** A handler waits for a turn that cannot end before the handler does (TRN-12, FIX-04). HTTP 409. */
+/** A handler waits for a turn that cannot settle before the handler returns (TRN-12, FIX-04). HTTP 409. */
 export class TurnReentryError extends SessionsError {
   readonly code = 'TURN_REENTRY';
   readonly permanent = true;
 
   constructor(readonly sessionId: string) {
     super(
-      `The handler waits for a turn of session ${sessionId}, which waits for the handler's own session, directly or through ` +
-        'others, and could never end. Use submit() without waiting, or another session.',
+      `Deadlock: the handler waits for a turn of session ${sessionId}, which waits, directly or through other turns, for the session of the handler. ` +
+        'Use submit() without waiting, or another session.',
     );
   }
 }
@@ -178,13 +178,13 @@ export class TurnReentryError extends SessionsError {
 /** `turns.maxWaitingParents` handlers of this process wait for other turns (FIX-03). HTTP 503. */
 export class TooManyWaitingParentsError extends SessionsError {
   readonly code = 'TOO_MANY_WAITING_PARENTS';
-  /** A guess, in milliseconds. */
+  /** An estimate in milliseconds. */
   readonly retryAfterMs = 1000;
 
   constructor(readonly limit: number) {
     super(
-      `${limit} handlers of this process already wait for other turns, which is the most that turns.maxWaitingParents allows. ` +
-        'Raise it, or add processes.',
+      `${limit} handlers of this process already wait for other turns, the maximum of turns.maxWaitingParents. ` +
+        'Increase the option, or add processes.',
     );
   }
 }
@@ -197,53 +197,55 @@ export class IdempotencyConflictError extends SessionsError {
     readonly sessionId: string,
     readonly turnId: string,
   ) {
-    super(`The idempotency key belongs to turn ${turnId}, which had another input. Use a new key for a new message.`);
+    super(
+      `The idempotency key was already used for turn ${turnId} with a different input. Use a new key for a new message.`,
+    );
   }
 }
 
-/** The session is busy and the policy is to refuse (TRN-06). HTTP 409. */
+/** The session is busy and its policy rejects new turns (TRN-06). HTTP 409. */
 export class SessionBusyError extends SessionsError {
   readonly code = 'SESSION_BUSY';
 
   constructor(
     readonly sessionId: string,
-    /** The turn that holds the lane, or is to be the next that does. */
+    /** The turn that holds the lane or is next to hold it. */
     readonly turnId: string,
-    /** Whether a worker holds it with a live lease. */
+    /** True if a worker holds the turn with a live lease. */
     readonly holderAlive: boolean,
-    /** Since when it runs, or was accepted; ISO-8601. */
+    /** The time when it started or was accepted; ISO-8601. */
     readonly since: string,
   ) {
     super(`Session ${sessionId} is busy with turn ${turnId} since ${since}.`);
   }
 }
 
-/** The lane has as many queued turns as `maxQueuedPerSession` allows (TRN-07). HTTP 429. */
+/** The lane already has `maxQueuedPerSession` queued turns (TRN-07). HTTP 429. */
 export class LaneFullError extends SessionsError {
   readonly code = 'LANE_FULL';
-  /** A guess, in milliseconds. */
+  /** An estimate in milliseconds. */
   readonly retryAfterMs = 1000;
 
   constructor(
     readonly sessionId: string,
     readonly limit: number,
   ) {
-    super(`Session ${sessionId} already has ${limit} queued turns, which is the most allowed.`);
+    super(`Session ${sessionId} already has ${limit} queued turns, the maximum. Retry later.`);
   }
 }
 
-/** The lane, or every lane, takes no further turns until it is resumed (TRN-11). HTTP 503. */
+/** The lane, or every lane, accepts no turns until it is resumed (TRN-11). HTTP 503. */
 export class LaneDrainingError extends SessionsError {
   readonly code = 'LANE_DRAINING';
-  /** A guess, in milliseconds. */
+  /** An estimate in milliseconds. */
   readonly retryAfterMs = 5000;
 
   constructor(readonly sessionId: string) {
-    super(`Session ${sessionId} takes no turns at present: its lane is draining.`);
+    super(`Session ${sessionId} does not accept turns while its lane is draining.`);
   }
 }
 
-/** No orchestrator of this name is registered in this process. HTTP 500: a mistake of the application. */
+/** No orchestrator with this name is registered in this process. HTTP 500, because the application is misconfigured. */
 export class UnknownOrchestratorError extends SessionsError {
   readonly code = 'UNKNOWN_ORCHESTRATOR';
 
@@ -252,13 +254,13 @@ export class UnknownOrchestratorError extends SessionsError {
     readonly known: readonly string[],
   ) {
     super(
-      `There is no orchestrator named ${JSON.stringify(orchestrator)}. Registered: ${known.join(', ') || 'none'}. ` +
-        'Register it with SessionsModule.forFeature([...]).',
+      `No orchestrator is named ${JSON.stringify(orchestrator)}. Registered: ${known.join(', ') || 'none'}. ` +
+        'Add it to SessionsModule.forFeature([...]).',
     );
   }
 }
 
-/** Thrown by a handler to fail its turn at once: trying again cannot help (TRN-08). */
+/** Thrown by a handler to fail its turn without retries (TRN-08). */
 export class PermanentTurnError extends Error {
   readonly permanent = true;
   override readonly name = 'PermanentTurnError';

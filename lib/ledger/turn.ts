@@ -1,10 +1,11 @@
+import { type NewMessage } from './conversation.store.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type MessageDraft, type MessagePart } from './message.js';
 import { type SpentTokens } from './turn-usage.js';
 
 /**
- * Where a turn stands (TRN-01). `waiting`: parked for a signal, the lane stays its own; `awaiting-input`: settled, the
- * conversation goes on; `completed`: settled, the conversation is over.
+ * The status of a turn (TRN-01). `waiting`: waits for a signal and still holds its lane; `awaiting-input`: settled, the
+ * conversation continues; `completed`: settled, the conversation has ended.
  */
 export type TurnStatus = OpenTurnStatus | TerminalTurnStatus;
 /** @inline */
@@ -25,23 +26,23 @@ export const TURN_STATUSES: readonly TurnStatus[] = [
   'superseded',
 ];
 
-/** From this many lost attempts on, a turn is suspected of ending its process: a process runs one such turn at a time. */
+/** Number of lost attempts from which a turn is suspected of crashing its process. A process runs one such turn at a time. */
 export const SUSPECT_FROM_LOST = 2;
 
-/** The number of the attempt that runs, or of the next one; the first is 1. */
+/** Returns the number of the running or next attempt, starting at 1. */
 export function attemptNumber({ failures, lost }: Pick<Turn, 'failures' | 'lost'>): number {
   return failures + lost + 1;
 }
 
-/** Whether the turn is over: no attempt follows. */
+/** Returns whether the turn has settled, so that no attempt follows. */
 export function isTerminal(status: TurnStatus): status is TerminalTurnStatus {
   return status !== 'queued' && status !== 'running' && status !== 'waiting';
 }
 
 /**
- * What becomes of the turn that holds the lane and of those queued behind it when another message arrives (TRN-06). A turn
- * holds its lane from its first claim until it ends, also while it waits for a signal, or is queued again for a retry, after
- * a release or a signal; a turn that was never claimed is one of the queued ones:
+ * How a new message affects the turn that holds the lane and the turns queued behind it (TRN-06). A turn holds its lane from its
+ * first claim until it ends, even while it waits for a signal, or is queued again for a retry, after a release or a signal. A turn
+ * that was never claimed counts as queued:
  *
  * | | the holder | the queued ones |
  * | --- | --- | --- |
@@ -62,53 +63,55 @@ export const WHEN_BUSY: readonly WhenBusy[] = ['enqueue', 'reject', 'interrupt',
 /** How a running turn was asked to stop: `interrupt` keeps its complete messages, the others keep nothing. */
 export type CancelMode = 'cancel' | 'interrupt' | 'rollback';
 
-/** What the user said. */
+/** The user's message. */
 export interface TurnInput {
-  /** What was said, without what only `content` has. */
+  /** The text of the message. */
   readonly text: string;
-  /** The message's content when it is more than text; default: `text`. */
+  /** The content of a message with more than text. Default: `text`. */
   readonly content?: readonly MessagePart[];
-  /** Stored with the user's message. Default: nothing. */
+  /** Metadata stored with the user's message. Default: none. */
   readonly metadata?: JsonObject;
 }
 
 /**
- * A turn that changes the session instead of answering: `undo` takes the orchestrator's last turn back, `fork` begins the
- * session as a copy of another one.
+ * A turn that changes the session instead of answering: `undo` reverts the orchestrator's last turn, `fork` starts the session as a
+ * copy of another one.
  */
 export type TurnCommand =
   | { readonly type: 'undo' }
   | { readonly type: 'fork'; readonly from: { readonly sessionId: string; readonly turnIndex: number } };
 
-/** All that an attempt of the turn needs, in whichever process it runs. */
+/** All data that an attempt of the turn needs in any process. */
 export interface TurnRequest {
-  /** What the user said. */
+  /** The user's message. */
   readonly input: TurnInput;
-  /** Instead of an input, whose text is empty then: nothing is said, and no message is kept. */
+  /** Replaces the input, whose text is then empty; no message is stored. */
   readonly command?: TurnCommand;
-  /** The module `conversation` is not enabled where the turn was accepted: the log gets none of its messages (FIX-46). */
+  /** The module `conversation` was not enabled in the accepting process: the log receives no messages of the turn (FIX-46). */
   readonly unlogged?: boolean;
-  /** The caller's own history instead of the conversation log. */
+  /** A history from the caller that replaces the conversation log. */
   readonly history?: readonly MessageDraft[];
   /** Merged into the state before dispatch. */
   readonly statePatch?: JsonObject;
-  /** The task of the session that the turn is of. */
+  /** The turn of the session that this one replaces, with all later ones of its orchestrator. */
+  readonly replaces?: string;
+  /** The task of the session that the turn belongs to. */
   readonly taskId?: string;
-  /** Adopt the orchestrator's present shape, whatever wrote the last checkpoint. */
+  /** Adopts the current shape of the orchestrator, even if the last checkpoint has another one. */
   readonly force?: boolean;
   /** Sessions whose running turns wait for this one, see TurnReentryError. */
   readonly callers?: readonly string[];
-  /** The span that submitted it, as W3C Trace Context writes it: its attempts belong to the same trace (NST-21). */
+  /** The span that submitted the turn, as a W3C `traceparent`. The attempts belong to the same trace (NST-21). */
   readonly traceparent?: string;
 }
 
-/** What the turn answered. */
+/** The reply of a turn. */
 export interface TurnReply {
   readonly text: string | null;
   readonly data?: JsonValue;
 }
 
-/** Why a turn failed, for its record and for operators; not for end users. */
+/** The cause of a failed turn, for its record and operators, not for end users. */
 export interface TurnErrorRecord {
   readonly name: string;
   readonly message: string;
@@ -117,41 +120,53 @@ export interface TurnErrorRecord {
   readonly details?: JsonObject;
 }
 
-/** One user input to one session, and what became of it. Times are ISO-8601 by the store's clock. */
+/** What a waiting turn waits for. */
+export interface TurnWaitingFor {
+  /** The signal that continues the turn. */
+  readonly signal: string;
+  /** The signals that the handler also waits for, in parallel. Each can be sent now. Absent: none. */
+  readonly others?: readonly string[];
+  /** When the wait for `signal` expires, ISO-8601 by the store's clock. Absent: never. */
+  readonly until?: string;
+}
+
+/** A user input to a session with its outcome. Times are ISO-8601 by the store's clock. */
 export interface Turn {
   readonly id: string;
   readonly sessionId: string;
-  /** Place in the lane, from 1: the order of acceptance. */
+  /** Position in the lane, in order of acceptance, starting at 1. */
   readonly position: number;
   readonly orchestrator: string;
-  /** The orchestrator's version where the turn was accepted. */
+  /** The orchestrator's version in the accepting process. */
   readonly version: string;
   readonly request: TurnRequest;
   readonly attributes: JsonObject;
   readonly idempotencyKey?: string;
   readonly status: TurnStatus;
-  /** Attempts so far whose handler failed. */
+  /** Number of attempts whose handler failed. */
   readonly failures: number;
-  /** Attempts so far that were lost with their worker: their lease ended. */
+  /** Number of attempts lost because their lease expired. */
   readonly lost: number;
-  /** Index of the checkpoint that the turn wrote; absent unless it succeeded. */
+  /** Index of the checkpoint that the turn wrote; absent unless it succeeded, or was stopped while it replaced others. */
   readonly turnIndex?: number;
   readonly reply?: TurnReply;
-  /** Why it failed. Of a turn that is tried again: why the attempt before failed, until one succeeds. */
+  /** The cause of the failure. While a turn is retried: the cause of the previous failed attempt, until one succeeds. */
   readonly error?: TurnErrorRecord;
   readonly report?: JsonObject;
-  /** The tokens of all attempts, as far as they are recorded; absent when no model was counted. */
+  /** The recorded tokens of all attempts. Absent if no usage was recorded. */
   readonly usage?: SpentTokens;
   /** Set while a running turn is asked to stop. */
   readonly cancelMode?: CancelMode;
-  /** On superseded turns: the turn that took its place. */
+  /** The messages that stay besides the user's. Set while a running turn is asked to stop with messages to keep. */
+  readonly keep?: readonly NewMessage[];
+  /** The turn that replaced a superseded turn. */
   readonly supersededBy?: string;
-  /** On waiting turns: the signal, and when the wait lapses. */
-  readonly waitingFor?: { readonly signal: string; readonly until?: string };
+  /** What a waiting turn waits for. */
+  readonly waitingFor?: TurnWaitingFor;
   readonly acceptedAt: string;
   /** Start of the first attempt. */
   readonly startedAt?: string;
   readonly settledAt?: string;
-  /** Not before this time: a retry's backoff. */
+  /** The earliest time of the next attempt, because of a retry's backoff. */
   readonly dueAt?: string;
 }

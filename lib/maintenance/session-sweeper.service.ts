@@ -3,7 +3,7 @@ import { type SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob } from 'cron';
 import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
-import { inBatches } from '../common/in-batches.js';
+import { inBatches } from '../common/batches.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type StateStore } from '../ledger/state.store.js';
 import { SWEEP_ACTION, SWEEP_OUTCOME } from '../telemetry/attributes.js';
@@ -16,15 +16,15 @@ import { type SweepSettings } from './sweep.settings.js';
 /** The job's name in the application's SchedulerRegistry and in the lease table. */
 export const SWEEP_JOB = 'agent-sessions:sweep';
 
-/** A run that takes longer lets another process take over; sweeping twice does no harm. */
+/** After this time another process can take over; a repeated sweep is harmless. */
 const LEASE_MS = 120_000;
-/** What else is deleted in a run: no store is kept busy by one operation for long. */
+/** The batch size of deletes, so that no operation keeps the store busy for long. */
 const BATCH = 500;
-/** Of turns whose events are deleted: each may have hundreds of rows. */
+/** The number of turns per batch of deleted events: each turn may have hundreds of rows. */
 const EVENTS_BATCH = 50;
 const MAX_TRIM_MS = 60_000;
 
-/** What is swept besides sessions, and the lease under which that is done. */
+/** The stores that are swept besides sessions, and the lease for the sweep. */
 export interface SweptStore {
   readonly leases: LeaseStore;
   readonly turns: Pick<TurnLedger, 'purgeSettled'>;
@@ -32,12 +32,12 @@ export interface SweptStore {
   readonly state: Pick<StateStore, 'deleteExpired' | 'evictIdle'>;
 }
 
-/** What the sweeps of this process did so far. */
+/** Counts of the sweeps of this process. */
 export interface SweepCounts {
   readonly runs: number;
-  /** Runs that were left out because one of this process, or another process's, was still at it. */
+  /** Runs that were skipped because another run was still active, in this or another process. */
   readonly skipped: number;
-  /** Runs that the store did not let come to their end. */
+  /** Runs that a store error ended. */
   readonly failed: number;
   readonly suspended: number;
   readonly expired: number;
@@ -46,13 +46,13 @@ export interface SweepCounts {
   readonly turns: number;
   /** Turns whose events had expired and were deleted by the sweep. */
   readonly events: number;
-  /** State documents that had expired, or were one too many, and were deleted. */
+  /** State documents that were deleted because they had expired, or exceeded the limit of their namespace. */
   readonly documents: number;
 }
 
 /**
- * Keeps a store from growing, by cron and one process at a time when several share it (SES-20, NST-06): suspends, expires
- * and deletes idle sessions, and deletes settled turns and expired state documents, in batches.
+ * Limits the size of a store, by cron, in one process at a time (SES-20, NST-06). It suspends, expires and deletes idle
+ * sessions, and deletes settled turns and expired state documents, in batches.
  */
 export class SessionSweeper {
   private readonly logger = new Logger(SessionSweeper.name);
@@ -72,7 +72,7 @@ export class SessionSweeper {
     documents: 0,
   };
 
-  /** @param registry of the application's ScheduleModule, when it has one: the job is listed there */
+  /** @param registry of the application's ScheduleModule, if it exists: the job is registered there */
   constructor(
     private readonly sessions: SessionStore,
     private readonly store: SweptStore,
@@ -92,26 +92,26 @@ export class SessionSweeper {
     this.registry?.addCronJob(SWEEP_JOB, this.job);
   }
 
-  /** Waits for the batch that is under way; another process, or the next start, goes on. */
+  /** Waits for the current batch. Another process, or the next start, continues. */
   async stop(): Promise<void> {
     this.stopping = true;
     await this.job?.stop();
     if (this.job && this.registry?.doesExist('cron', SWEEP_JOB)) this.registry.deleteCronJob(SWEEP_JOB);
     this.job = null;
-    // Its failure is told to whoever asked for it.
+    // The caller of the sweep receives its error.
     await this.running?.catch(() => undefined);
   }
 
-  /** As {@link sweep}, for a clock: a failure is logged, and the next run tries again. */
+  /** Works like {@link sweep}, for a timer: an error is logged, and the next run retries. */
   async run(): Promise<void> {
     try {
       await this.sweep();
     } catch (error) {
-      this.logger.error('The sweep of idle sessions failed; the next run tries again.', traceOf(error));
+      this.logger.error('The sweep of idle sessions failed; the next run retries.', traceOf(error));
     }
   }
 
-  /** One sweep now, unless one is under way here or in another process. @throws what the store throws */
+  /** Sweeps once now, unless a sweep is active here or in another process. @throws what the store throws */
   async sweep(): Promise<void> {
     if (this.running) {
       this.tellRun('skipped');
@@ -137,7 +137,7 @@ export class SessionSweeper {
       return;
     }
     try {
-      // One kind that fails does not keep the others from going.
+      // If sessions fail, the rest is still swept.
       await this.sweepSessions(this.settings).finally(() => this.trim(this.settings));
       this.tellRun('runs');
     } finally {
@@ -174,7 +174,7 @@ export class SessionSweeper {
     this.tellSwept({ turns: settled, events: streams, documents });
     if (settled + streams + documents > 0) {
       this.logger.log(
-        `Settled turns deleted: ${settled}, turns whose events expired: ${streams}, state documents: ${documents}.`,
+        `Deleted: ${settled} settled turns, expired events of ${streams} turns, ${documents} state documents.`,
       );
     }
   }

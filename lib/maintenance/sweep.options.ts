@@ -2,14 +2,14 @@ import { CronTime } from 'cron';
 import { Must, MustBeBoolean, MustBeInteger, Optional } from '../common/check-input.js';
 import { isSeconds, MAX_SECONDS } from '../common/seconds.js';
 
-/** When idle sessions are suspended, expire, and are deleted. */
+/** When idle sessions are suspended, expired and deleted. */
 export class SweepOptions {
-  /** A cron expression, five or six fields. Default: every five minutes. */
+  /** A cron expression with five or six fields. Default: every five minutes. */
   @Optional()
   @Must(isCron, 'must be a cron expression, for example */5 * * * *.')
   cron?: string;
 
-  /** Whether this process sweeps. Default true. */
+  /** Enables the sweep in this process. Default true. */
   @Optional()
   @MustBeBoolean()
   enabled?: boolean;
@@ -19,23 +19,23 @@ export class SweepOptions {
   @MustBeInteger(1, MAX_SECONDS)
   expireAfterSeconds?: number;
 
-  /** Seconds after which expired sessions are deleted with everything they have. Default: never. */
+  /** Seconds after which expired sessions are deleted with all their data. Default: never. */
   @Optional()
   @MustBeInteger(1, MAX_SECONDS)
   purgeAfterSeconds?: number;
 
   /**
-   * Seconds after which settled turns are deleted, with their results, steps and idempotency keys; never before those have
-   * lapsed. Messages and checkpoints stay. `false`: never. Default 604,800 (a week).
+   * Seconds after which settled turns are deleted, with their results, steps and idempotency keys; never before these
+   * keys have expired. Messages and checkpoints are kept. `false`: never. Default 604,800 (a week).
    */
   @Optional()
   @Must(
     (value) => value === false || isSeconds(value),
-    `must be false or a whole number of seconds from 1 to ${MAX_SECONDS}.`,
+    `must be false or an integer of seconds from 1 to ${MAX_SECONDS}.`,
   )
   purgeTurnsAfterSeconds?: number | false;
 
-  /** At most about this many sessions of each kind a run; the next run goes on. Default 10,000. */
+  /** The approximate maximum of sessions of each kind per run; the next run continues. Default 10,000. */
   @Optional()
   @MustBeInteger(1, 10_000_000)
   maxPerRun?: number;

@@ -2,25 +2,25 @@ import { checkOptions } from '../common/check-options.js';
 import { toMs } from '../common/seconds.js';
 import { SweepOptions } from './sweep.options.js';
 
-/** The `sweep` part of the module's options with every default filled in. */
+/** The `sweep` options of the module with all defaults applied. */
 export interface SweepSettings {
-  /** `null`: nothing is swept unless somebody asks for it. */
+  /** `null` disables the timer; `sweep()` can still be called. */
   readonly cron: string | null;
-  /** Sessions of each kind in a run. */
+  /** The maximum number of sessions of each kind per run. */
   readonly maxPerRun: number;
-  /** Milliseconds; left out: nothing expires for being idle. */
+  /** Milliseconds; if absent, idle sessions do not expire. */
   readonly expireAfterMs: number | undefined;
-  /** Milliseconds; left out: nothing is deleted. */
+  /** Milliseconds; if absent, expired sessions are not deleted. */
   readonly purgeAfterMs: number | undefined;
-  /** Of settled turns. Milliseconds; left out: nothing is deleted. */
+  /** Milliseconds; if absent, settled turns are not deleted. */
   readonly purgeTurnsAfterMs: number | undefined;
-  /** How many documents of a namespace are kept: those that were accessed last. */
+  /** The number of documents kept per namespace: those that were accessed last. */
   readonly maxDocuments: readonly { readonly namespace: string; readonly keep: number }[];
 }
 
 /**
- * @param turnsKeptMs for at least so long settled turns stay: their idempotency keys hold
- * @throws SessionsConfigurationError naming the option that is wrong
+ * @param turnsKeptMs the minimum time that settled turns are kept, because their idempotency keys are valid
+ * @throws SessionsConfigurationError naming the invalid option
  */
 export function sweepSettings(
   options: false | SweepOptions | undefined,

@@ -1,19 +1,19 @@
-import { type Provider } from '@nestjs/common';
+import { type Provider, Logger } from '@nestjs/common';
 import { provide } from '../common/nest-providers.js';
-import { ConversationCompaction } from '../conversation/conversation-compaction.service.js';
+import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
+import { type CompactionEvent } from '../conversation/compaction-events.js';
+import { ConversationCompaction, type RequestedSummarizer } from '../conversation/conversation-compaction.service.js';
 import { ConversationCompactor } from '../conversation/conversation-compactor.service.js';
 import { MessageTokens } from '../conversation/message-tokens.js';
-import { compactionTeller, onlySummarizer } from '../orchestrator/compaction-parts.js';
-import { OrchestratorEvents } from '../orchestrator/orchestrator-events.js';
-import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { OrchestratorEvents, type OrchestratorEvent, tellListeners } from '../orchestrator/orchestrator-events.js';
+import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 
-/** Milliseconds that a summary may take where turns have no limit. */
+/** The timeout of a summary in milliseconds, if turns have no timeout. */
 const SUMMARY_TIMEOUT_MS = 900_000;
 
-/** What counts and compacts messages, by the policies of the registered orchestrators. */
+/** The services that count and compact messages, by the policies of the registered orchestrators. */
 export const CONVERSATION_PROVIDERS: Provider[] = [
   provide(MessageTokens, [SESSIONS_SETTINGS], ({ tokenCounter }: SessionsSettings) => new MessageTokens(tokenCounter)),
   provide(
@@ -52,4 +52,24 @@ function compactionOf(
     summarizer: () => (summarize ? { orchestrator: null, summarize } : onlySummarizer(registry)),
     orchestrators: () => registry.names(),
   });
+}
+
+/** Returns the default summarizer for requests to the control plane: that of the only orchestrator with a policy. */
+export function onlySummarizer(registry: OrchestratorRegistry): RequestedSummarizer | null {
+  const [first, ...others] = registry.compacting();
+  if (!first?.compaction || others.length > 0) return null;
+  return { orchestrator: first.name, summarize: first.compaction.summarize };
+}
+
+/** Returns a function that reports compactions to the orchestrators of this process. */
+export function compactionTeller(
+  registry: OrchestratorRegistry,
+  events: OrchestratorEvents,
+): (event: CompactionEvent) => void {
+  const logger = new Logger('ConversationCompactor');
+  return (event) => {
+    const listener = registry.get(event.orchestrator)?.on[event.type];
+    tellListeners(logger, event, [listener as ((event: OrchestratorEvent) => unknown) | undefined]);
+    events.emit(event);
+  };
 }

@@ -28,9 +28,9 @@ import {
 import { type DocumentStore } from '../ledger/state.store.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';
 
-/** When states that have expired are removed. */
+/** Options of the removal of expired states. */
 export class CleanupOptions {
-  /** Whether they are removed by a timer. Default true. */
+  /** True if a timer removes expired states. Default true. */
   @Optional()
   @MustBeBoolean()
   enabled?: boolean;
@@ -41,13 +41,13 @@ export class CleanupOptions {
   intervalMs?: number;
 }
 
-/** Options that other packages have in `cleanup`, and their names here. */
+/** Options of `cleanup` in other packages, and their equivalents here. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   ttlMs: 'ttlSeconds, in seconds',
   maxSessions: 'maxSessions',
 };
 
-/** What `createOrchestrationStateManager` takes; everything has a default. */
+/** The options of `createOrchestrationStateManager`. All have defaults. */
 export class OrchestrationStateManagerOptions extends OrchestrationStateOptions {
   /** `adapter.state` of an adapter, or any object with get, set, and delete or del. Default: this process's memory. */
   @Optional()
@@ -57,33 +57,36 @@ export class OrchestrationStateManagerOptions extends OrchestrationStateOptions 
   )
   storageProvider?: DocumentStore | StorageProvider | KeyValueClient;
 
-  /** Part of stored keys. Default `orchestration-state`. */
+  /** The namespace; part of stored keys. Default `orchestration-state`. */
   @Optional()
   @MustBeName()
   storageNamespace?: string;
 
-  /** Removal of what has expired, from time to time. The timer keeps no process alive. Default: every five minutes. */
+  /** Periodic removal of expired states. The timer does not keep the process alive. Default: every five minutes. */
   @Optional()
   @Must((value) => typeof value === 'object' && value !== null, 'must be an object.')
   cleanup?: CleanupOptions;
 
   /** Plans of agents, from `defineStepPlan`. Default: none. */
   @Optional()
-  @Must((value) => Array.isArray(value) && value.every(isStepPlan), 'must be a list of what defineStepPlan() returned.')
+  @Must(
+    (value) => Array.isArray(value) && value.every(isStepPlan),
+    'must be a list of plans created with defineStepPlan().',
+  )
   plans?: readonly StepPlan[];
 }
 
-/** A state manager that stands alone has a clean-up of its own, until it is closed. */
+/** A standalone state manager, which removes expired states until it is closed. */
 export interface StandaloneOrchestrationStateManager extends OrchestrationStateManager {
-  /** Tells what this manager, and what is made of it, does. */
+  /** Emits the events of this manager and of the services created from it. */
   readonly events: OrchestrationEvents;
-  /** Stops the clean-up. Again: without effect. */
+  /** Stops the removal of expired states. A repeated call is ignored. */
   close(): void;
 }
 
 /**
- * The state manager without Nest (ORC-15). Without options it keeps states in this process's memory.
- * @throws SessionsConfigurationError naming the option that is wrong
+ * Creates a state manager without Nest (ORC-15). Without options it stores states in this process's memory.
+ * @throws SessionsConfigurationError with the invalid option
  */
 export function createOrchestrationStateManager(
   options: OrchestrationStateManagerOptions = {},
@@ -113,14 +116,17 @@ export function createOrchestrationStateManager(
   const timer = enabled
     ? setInterval(() => {
         manager.cleanupExpired().catch((error: unknown) => {
-          logger.error('The clean-up of orchestration states failed; the next run tries again.', traceOf(error));
+          logger.error('The cleanup of orchestration states failed. The next run retries.', traceOf(error));
         });
       }, intervalMs).unref()
     : undefined;
   return Object.assign(manager, { events, close: () => clearInterval(timer) });
 }
 
-/** A step sequencer without Nest (ORC-15). @param stateManager default: one without options */
+/**
+ * Creates a step sequencer without Nest (ORC-15).
+ * @param stateManager default: a manager without options
+ */
 export function createStepSequencer(
   stateManager: OrchestrationStateManager = createOrchestrationStateManager(),
 ): StepSequencer {
@@ -129,9 +135,9 @@ export function createStepSequencer(
 }
 
 /**
- * An orchestration service without Nest.
- * @param predicates what answers `{ type: 'predicate', value: name }`, by name
- * @throws SessionsConfigurationError for a plan of the manager with a predicate that is not there
+ * Creates an orchestration service without Nest.
+ * @param predicates the functions for `{ type: 'predicate', value: name }`, by name
+ * @throws SessionsConfigurationError if a plan of the manager uses a missing predicate
  */
 export function createOrchestrationService(
   stateManager: OrchestrationStateManager,

@@ -1,9 +1,6 @@
 import { type Provider } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
 import { provide } from '../common/nest-providers.js';
-import { silentQueue } from '../queue/in-process/silent-queue.js';
-import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { type ProcessRole } from './sessions.options.js';
-import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
 import {
   OBSERVED_ADAPTER,
   SESSIONS_ADAPTER,
@@ -11,13 +8,24 @@ import {
   SESSIONS_ROLE,
   SESSIONS_SETTINGS,
   TURN_QUEUE,
+  PRINCIPAL_RESOLVER,
 } from '../common/sessions.tokens.js';
+import { HttpConnections } from '../http/http-connections.js';
+import { StateEvents } from '../http/state/state-events.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { type TurnQueue } from '../ledger/turn-queue.js';
+import { noopQueue } from '../queue/in-process/noop-queue.js';
 import { observedAdapter } from '../telemetry/observed-adapter.js';
 import { loadTelemetry } from '../telemetry/open-telemetry.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { type TurnQueue } from '../ledger/turn-queue.js';
+import { checkedPrincipals } from '../transport/principal.js';
+import { SessionGuard } from '../transport/session.guard.js';
+import { SessionsExceptionFilter } from '../transport/sessions-exception.filter.js';
+import { ToolGuard } from '../transport/tool.guard.js';
+import { type ProcessRole } from './sessions.options.js';
+import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
 
-/** What all the others stand on: the settings, the store, the queue. */
+/** The settings, the store and the queue, which all other providers depend on. */
 export const FOUNDATION_PROVIDERS: Provider[] = [
   provide(SESSIONS_SETTINGS, [SESSIONS_OPTIONS], resolveOptions),
   provide(SESSIONS_ADAPTER, [SESSIONS_SETTINGS], connected),
@@ -36,5 +44,18 @@ function telemetryOf({ telemetry }: SessionsSettings): Telemetry | Promise<Telem
 }
 
 function queueOf({ queue, queueByDefault }: SessionsSettings, role: ProcessRole): TurnQueue {
-  return queueByDefault && role === 'submit' ? silentQueue : queue;
+  return queueByDefault && role === 'submit' ? noopQueue : queue;
 }
+
+/**
+ * Guards, filters and decorators for the application's controllers, gateways and resolvers. The package's controllers
+ * are separate.
+ */
+export const TRANSPORT_PROVIDERS: Provider[] = [
+  provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => checkedPrincipals(principal)),
+  SessionGuard,
+  ToolGuard,
+  StateEvents,
+  HttpConnections,
+  { provide: APP_FILTER, useClass: SessionsExceptionFilter },
+];

@@ -1,19 +1,24 @@
 import { type Provider } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { SchedulerRegistry } from '@nestjs/schedule';
-import { CheckpointStore } from '../ledger/checkpoint.store.js';
 import { findProvider, provide, provideClass } from '../common/nest-providers.js';
+import { OBSERVED_ADAPTER, SESSIONS_ADAPTER, SESSIONS_SETTINGS, BUILT_IN_STATE } from '../common/sessions.tokens.js';
+import { ConversationCompaction } from '../conversation/conversation-compaction.service.js';
+import { CheckpointStore } from '../ledger/checkpoint.store.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { SessionRecords } from '../records/session-records.service.js';
 import { AffinityResolver, defaultAffinityResolver } from '../session/affinity-resolver.js';
 import { SessionEvents } from '../session/session-events.js';
 import { SessionStore } from '../session/session-store.service.js';
-import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { type SessionsSettings } from './sessions.settings.js';
-import { OBSERVED_ADAPTER, SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
+import { builtInModules, builtInState } from '../state/built-in-modules.js';
+import { ownedLog, ownedState } from '../state/owned-state.js';
+import { type BuiltInState, SessionStateService } from '../state/session-state.service.js';
+import { StateModules } from '../state/state-modules.js';
 import { Telemetry } from '../telemetry/telemetry.js';
+import { type SessionsSettings } from './sessions.settings.js';
 
-/** Sessions, what is stored of them, and the sweep that ends them. */
+/** Sessions, their records, and the sweep. */
 export const SESSION_PROVIDERS: Provider[] = [
   provide(
     SessionStore,
@@ -36,3 +41,25 @@ function sweeperOf(
 ): SessionSweeper {
   return new SessionSweeper(sessions, adapter, sweep, findProvider(moduleRef, SchedulerRegistry), telemetry);
 }
+
+/** State modules, and the service for all of them. */
+export const STATE_PROVIDERS: Provider[] = [
+  provide(
+    BUILT_IN_STATE,
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
+    (stores: SessionsAdapter, { state }: SessionsSettings) =>
+      builtInState({ conversations: ownedLog(stores), turns: stores.turns, state: ownedState(stores) }, state),
+  ),
+  provide(
+    StateModules,
+    [OBSERVED_ADAPTER, BUILT_IN_STATE, ConversationCompaction, SESSIONS_SETTINGS],
+    (stores: SessionsAdapter, builtIn: BuiltInState, compaction: ConversationCompaction, { state }: SessionsSettings) =>
+      new StateModules(builtInModules(stores, builtIn, compaction), state.hookTimeoutMs),
+  ),
+  provide(
+    SessionStateService,
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, BUILT_IN_STATE, StateModules],
+    (stores: SessionsAdapter, { state }: SessionsSettings, builtIn: BuiltInState, modules: StateModules) =>
+      new SessionStateService({ stores, modules, builtIn, redact: state.redact }),
+  ),
+];

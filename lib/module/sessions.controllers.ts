@@ -1,40 +1,53 @@
 import { type ModuleMetadata } from '@nestjs/common';
 import { checkOptions } from '../common/check-options.js';
 import { provide, provideClass } from '../common/nest-providers.js';
-import { agentName } from '../orchestration/agent-ref.js';
+import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
+import { chatController } from '../http/chat/chat-controller.js';
+import { ChatResponses } from '../http/chat/chat-responses.js';
+import { ChatSessions } from '../http/chat/chat-sessions.js';
+import { ChatStream } from '../http/chat/chat-stream.js';
+import { ChatTurns } from '../http/chat/chat-turns.js';
+import { ClientChats } from '../http/chat/client-chats.js';
 import { ControllersExceptionFilter } from '../http/controllers/controllers-exception.filter.js';
-import { SessionsControllersOptions } from '../http/controllers/controllers.options.js';
+import {
+  ChatControllerOptions,
+  SessionsControllersOptions,
+  SessionsControllerOptions,
+  StateControllerOptions,
+  TurnsControllerOptions,
+} from '../http/controllers/controllers.options.js';
 import { EarlyErrorsModule } from '../http/controllers/early-errors.module.js';
+import { StreamSlots } from '../http/controllers/stream-slots.js';
 import { sessionsController } from '../http/sessions/sessions-controller.js';
-import { SessionsControllerOptions } from '../http/sessions/sessions-controller.options.js';
 import { RequestKeys } from '../http/state/request-keys.js';
 import { StateAudit } from '../http/state/state-audit.js';
 import { StateCalls } from '../http/state/state-calls.js';
 import { stateController } from '../http/state/state-controller.js';
-import { StateControllerOptions } from '../http/state/state-controller.options.js';
 import { StateEvents } from '../http/state/state-events.js';
 import { StateExceptionFilter } from '../http/state/state-exception.filter.js';
 import { ClientTurns } from '../http/turns/client-turns.js';
 import { turnsController } from '../http/turns/turns-controller.js';
-import { TurnsControllerOptions } from '../http/turns/turns-controller.options.js';
-import { SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { SESSIONS_ADAPTER } from '../common/sessions.tokens.js';
+import { agentName } from '../orchestration/agent-ref.js';
+import { Transcript } from '../orchestrator/transcript.js';
+import { SessionStore } from '../session/session-store.service.js';
 import { SessionStateService } from '../state/session-state.service.js';
 import { TurnRunner } from '../turn/turn-runner.js';
 import { TurnService } from '../turn/turn.service.js';
+import { type SessionsSettings } from './sessions.settings.js';
 
 type Parts = Required<Pick<ModuleMetadata, 'imports' | 'controllers' | 'providers'>>;
 
 /**
- * The controllers that are enabled, and what they need (NST-16).
+ * Returns the enabled controllers and their providers (NST-16).
  * @throws SessionsConfigurationError for a controller without a guard
  */
 export function sessionsControllers(options?: SessionsControllersOptions): Parts {
-  const { sessions, turns, state } = checkOptions(SessionsControllersOptions, 'controllers', options);
+  const { sessions, turns, chat, state } = checkOptions(SessionsControllersOptions, 'controllers', options);
   const parts = [
     ...(sessions === undefined ? [] : [sessionsParts(sessions)]),
     ...(turns === undefined ? [] : [turnsParts(turns)]),
+    ...(chat === undefined ? [] : [chatParts(chat)]),
     ...(state === undefined ? [] : [stateParts(state)]),
   ];
   if (parts.length === 0) return { imports: [], controllers: [], providers: [] };
@@ -66,6 +79,47 @@ function turnsParts(given: TurnsControllerOptions): Parts {
         [TurnService, TurnRunner, SessionStore],
         (turns: TurnService, runner: TurnRunner, sessions: SessionStore) =>
           new ClientTurns(turns, runner, sessions, allowed),
+      ),
+    ],
+  };
+}
+
+function chatParts(given: ChatControllerOptions): Parts {
+  const options = checkOptions(ChatControllerOptions, 'controllers.chat', given);
+  const { protocol = 7, allowClientIds = true, maxStreamsPerPrincipal = 16 } = options;
+  const orchestrators = options.orchestrators.map(agentName);
+  return {
+    imports: options.imports ?? [],
+    controllers: [chatController(options)],
+    providers: [
+      provide(
+        ChatStream,
+        [TurnService, SESSIONS_ADAPTER],
+        (turns: TurnService, { events }: SessionsAdapter) => new ChatStream(turns, events, protocol),
+      ),
+      provide(
+        ChatResponses,
+        [ChatStream],
+        (stream: ChatStream) => new ChatResponses(stream, new StreamSlots(maxStreamsPerPrincipal)),
+      ),
+      provide(
+        ClientChats,
+        [SessionStore, TurnService, ChatStream, Transcript, TurnRunner, SESSIONS_SETTINGS],
+        (
+          sessions: SessionStore,
+          turns: TurnService,
+          stream: ChatStream,
+          transcript: Transcript,
+          runner: TurnRunner,
+          { turns: { maxInputBytes } }: SessionsSettings,
+        ) =>
+          new ClientChats(
+            new ChatSessions(sessions, allowClientIds),
+            new ChatTurns(turns, stream, orchestrators, maxInputBytes),
+            transcript,
+            runner,
+            orchestrators,
+          ),
       ),
     ],
   };

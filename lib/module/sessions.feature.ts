@@ -1,4 +1,5 @@
 import { type FactoryProvider, type Provider, type Type } from '@nestjs/common';
+import { unknownKeyRule } from '../common/known-keys.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { isStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
@@ -12,16 +13,16 @@ import {
 } from '../state/session-manager-feature.js';
 import { isStateModuleClass, type StateModule } from '../state/state-module.js';
 
-/** What `forFeature` takes in a list: orchestrators, step plans of agents that are none, and session managers. */
+/** An item of a list passed to `forFeature`: an orchestrator, a step plan of another agent, or a session manager. */
 export type FeatureRef = OrchestratorRef | StepPlan | SessionManagerDefinition;
 
-/** What `forFeature` takes, by kind. */
+/** The options of `forFeature`, by kind. */
 export interface FeatureOptions {
   /** Classes with `@Orchestrator()`, and definitions. Default: none. */
   readonly orchestrators?: readonly OrchestratorRef[];
-  /** Step plans of agents that are no orchestrators. Default: none. */
+  /** Step plans of agents that are not orchestrators. Default: none. */
   readonly plans?: readonly StepPlan[];
-  /** States of the application's own, from `defineSessionManager`. Default: none. */
+  /** Custom session states, from `defineSessionManager`. Default: none. */
   readonly sessionManagers?: readonly SessionManagerDefinition[];
   /** Classes with `@SessionStateModule()`. Default: none. */
   readonly stateModules?: readonly Type<StateModule>[];
@@ -29,7 +30,7 @@ export interface FeatureOptions {
 
 const KINDS: readonly string[] = ['orchestrators', 'plans', 'sessionManagers', 'stateModules'];
 
-/** @throws SessionsConfigurationError for something that is none of these */
+/** @throws SessionsConfigurationError for values of any other kind */
 export function featureProviders(features: readonly FeatureRef[] | FeatureOptions): {
   readonly own: Provider[];
   readonly exported: FactoryProvider[];
@@ -60,15 +61,13 @@ function isList(features: readonly FeatureRef[] | FeatureOptions): features is r
 function byKind(options: FeatureOptions): { items: readonly FeatureRef[]; stateModules: readonly Type<StateModule>[] } {
   const unknown = Object.keys(options).find((key) => !KINDS.includes(key));
   if (unknown !== undefined) {
-    throw new SessionsConfigurationError(
-      `SessionsModule.forFeature: ${unknown} is not a known key; there are ${KINDS.join(', ')}.`,
-    );
+    throw new SessionsConfigurationError(`SessionsModule.forFeature: ${unknown} ${unknownKeyRule(unknown, KINDS)}`);
   }
   const { orchestrators = [], plans = [], sessionManagers = [], stateModules = [] } = options;
   const stranger = stateModules.findIndex((item) => !isStateModuleClass(item));
   if (stranger !== -1) {
     throw new SessionsConfigurationError(
-      `SessionsModule.forFeature: stateModules[${stranger}] is no class with @SessionStateModule().`,
+      `SessionsModule.forFeature: stateModules[${stranger}] must be a class with @SessionStateModule().`,
     );
   }
   return { items: [...orchestrators, ...plans, ...sessionManagers], stateModules };
@@ -76,14 +75,14 @@ function byKind(options: FeatureOptions): { items: readonly FeatureRef[]; stateM
 
 function misplaced(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `SessionsModule.forFeature: ${name} is a state module; list it in forFeature({ stateModules: [${name}] }).`,
+    `SessionsModule.forFeature: ${name} is a state module. Add it to forFeature({ stateModules: [${name}] }).`,
   );
 }
 
 function strange(item: unknown, index: number): SessionsConfigurationError {
-  const what = item === undefined ? 'undefined (perhaps two files import each other)' : 'no orchestrator';
+  const what = item === undefined ? 'undefined (check for a circular import)' : 'not an orchestrator';
   return new SessionsConfigurationError(
-    `SessionsModule.forFeature: item ${index} is ${what}. List classes with @Orchestrator() and what defineOrchestrator(), ` +
-      'defineStepPlan() and defineSessionManager() returned.',
+    `SessionsModule.forFeature: item ${index} is ${what}. Expected a class with @Orchestrator(), or a definition ` +
+      'created with defineOrchestrator(), defineStepPlan() or defineSessionManager().',
   );
 }

@@ -29,8 +29,9 @@ import { TurnService } from '../turn/turn.service.js';
 import { TurnWorker } from '../turn/turn-worker.service.js';
 
 /**
- * Starts and stops the parts in order (NST-05): the store is connected when it is injected, orchestrators are found at
- * module init, work begins once the whole application is up. Stop: intake, workers, waiting callers, then the store.
+ * Starts and stops the parts in order (NST-05). Start: the store connects when it is injected, orchestrators are
+ * discovered in module init, and work begins after the application has started. Stop: intake, workers, waiting callers,
+ * then the store.
  */
 @Injectable()
 export class SessionsLifecycle
@@ -96,7 +97,7 @@ export class SessionsLifecycle
     await this.adapter.close?.();
   }
 
-  /** A queue that fails leaves the rest of the application its end. */
+  /** Closes the queue. An error is logged, so that the shutdown of the application continues. */
   private async closeQueue(close: () => Promise<void>): Promise<void> {
     try {
       await close();
@@ -105,25 +106,25 @@ export class SessionsLifecycle
     }
   }
 
-  /** Such a process would give every turn back. */
+  /** Rejects a worker process without work to do: it would release every turn. */
   private assertWork(): void {
     if (this.registry.names().length > 0) return;
     throw new SessionsConfigurationError(
-      "SessionsModule: the role is 'work' and no orchestrator is registered. Register one with SessionsModule.forFeature([...]).",
+      "SessionsModule: role 'work' requires an orchestrator. Add one to SessionsModule.forFeature([...]).",
     );
   }
 
   private warn(): void {
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
       this.logger.warn(
-        'No adapter is configured, so sessions and turns live in memory and end with this process. ' +
-          'Give SessionsModule.forRoot({ adapter }) a durable one.',
+        'No adapter is configured: sessions and turns are stored in memory and lost when this process exits. ' +
+          'Add a durable adapter to SessionsModule.forRoot({ adapter }).',
       );
     }
     if (this.settings.queueByDefault && this.adapter.shared && this.role !== 'submit') {
       this.logger.log(
-        'Turns are queued in this process, and the store can be shared: order and exclusion hold over all processes, ' +
-          'but work does not spread. A BullMQ queue (turns.queue) is the way to scale.',
+        'The store can be shared but turns are queued in this process. Order and mutual exclusion hold across processes, ' +
+          'but work is not distributed. Use a BullMQ queue (turns.queue) to scale.',
       );
     }
   }

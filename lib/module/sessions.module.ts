@@ -20,13 +20,13 @@ class SessionsFeatureModule {}
 /**
  * Durable sessions and strictly ordered turns for agent and chat back ends (NST-01).
  *
- * Import `forRoot` (or `forRootAsync`) once, and `forFeature` wherever orchestrators are used.
+ * Import `forRoot` (or `forRootAsync`) once, and `forFeature` in each module that uses orchestrators.
  */
 @Module({})
 export class SessionsModule {
   /**
-   * The services and their workers. Everything has a default: without options they live in this process's memory.
-   * @throws SessionsConfigurationError at start-up, naming the option, its value and what is allowed
+   * Provides the services and workers. All options have defaults; the default store is in this process's memory.
+   * @throws SessionsConfigurationError at startup, with the option, its value and the allowed values
    */
   static forRoot(options: SessionsModuleOptions & SessionsModuleStatics = {}): DynamicModule {
     const { isGlobal, role, controllers, ...rest } = options;
@@ -34,21 +34,21 @@ export class SessionsModule {
   }
 
   /**
-   * As `forRoot`, with options from a factory, a class, or a provider.
-   * @throws SessionsConfigurationError unless exactly one of them is given
+   * Works like `forRoot`, with options from a factory, a class, or a provider.
+   * @throws SessionsConfigurationError unless exactly one of them is set
    */
   static forRootAsync(options: SessionsModuleAsyncOptions): DynamicModule {
     return assemble(options ?? {}, options?.imports, asyncOptions(options));
   }
 
   /**
-   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; registers step plans of other agents;
-   * provides session managers, see `@InjectSessionManager`; and registers state modules. A list of the first three, or each of its kind:
-   * `{ orchestrators, plans, sessionManagers, stateModules }`.
+   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; registers step plans of other
+   * agents; provides session managers, see `@InjectSessionManager`; and registers state modules. Pass a list of the
+   * first three kinds, or one list per kind: `{ orchestrators, plans, sessionManagers, stateModules }`.
    *
-   * A class may inject what the importing module's providers may. List it in `providers` as well when something else
-   * injects it or it has lifecycle hooks; that instance is then used.
-   * @throws SessionsConfigurationError for something that is none of these
+   * A class may inject the providers of the importing module. Also list it in `providers` if another class injects it
+   * or it has lifecycle hooks; that instance is then used.
+   * @throws SessionsConfigurationError for values of any other kind
    */
   static forFeature(features: readonly FeatureRef[] | FeatureOptions): DynamicModule {
     const { own, exported } = featureProviders(features);
@@ -67,7 +67,7 @@ function assemble(
 ): DynamicModule {
   if (!PROCESS_ROLES.includes(role)) {
     throw new SessionsConfigurationError(
-      `SessionsModule: The option role must be one of ${PROCESS_ROLES.join(', ')}. It is ${inspect(role)}.`,
+      `SessionsModule: The option role must be one of ${PROCESS_ROLES.join(', ')}. Received: ${inspect(role)}.`,
     );
   }
   const http = sessionsControllers(controllers);
@@ -86,8 +86,8 @@ function asyncOptions(options: SessionsModuleAsyncOptions): Provider[] {
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined).length;
   if (ways !== 1) {
     throw new SessionsConfigurationError(
-      `SessionsModule.forRootAsync has ${ways === 0 ? 'none' : 'several'} of useFactory, useClass and useExisting; ` +
-        'give it one of them.',
+      `SessionsModule.forRootAsync has ${ways === 0 ? 'none' : 'several'} of useFactory, useClass and useExisting. ` +
+        'Add exactly one of them.',
     );
   }
   if (useFactory) return [{ provide: SESSIONS_OPTIONS, useFactory, inject }];

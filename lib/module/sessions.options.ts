@@ -20,62 +20,62 @@ import { type TurnsOptions } from '../turn/turn.options.js';
 
 const isMethod = (value: unknown): boolean => typeof value === 'function';
 
-/** What `SessionsModule.forRoot` takes. Everything has a default. */
+/** The options of `SessionsModule.forRoot`. Each has a default. */
 export class SessionsModuleOptions {
-  /** The store. Default: `memoryAdapter()`, which forgets everything with the process. */
+  /** The store. Default: `memoryAdapter()`, which loses all data when the process exits. */
   @Optional()
   @Must(isSessionsAdapter, 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).')
   adapter?: SessionsAdapter;
 
   /**
-   * Idle seconds after which a session is suspended; digits as text too, as they come from an environment. Default: the
-   * environment's SESSION_TTL_SECONDS, else 3,600.
+   * Idle seconds before a session is suspended, as a number or a string of digits. Default: the environment variable
+   * SESSION_TTL_SECONDS, else 3,600.
    */
   @Optional()
   @Must((value) => toSeconds(value) !== null, SECONDS_RULE)
   ttlSeconds?: number | string;
 
-  /** Seconds after its creation that a session may be used, whatever its activity. Default: no limit. */
+  /** Maximum lifetime of a session in seconds since its creation, whatever its activity. Default: no limit. */
   @Optional()
   @MustBeInteger(1, MAX_SECONDS)
   maxLifetimeSeconds?: number;
 
   /**
-   * When idle sessions are suspended, expire, and are deleted; `false` switches all of it off. Default: those of each option.
+   * When idle sessions are suspended, expired and deleted. `false` disables the sweep. Default: the default of each option.
    */
   @Allow()
   sweep?: false | SweepOptions;
 
-  /** How turns are queued, run and tried again. Default: those of each option. */
+  /** How turns are queued, run and retried. Default: the default of each option. */
   @Allow()
   turns?: TurnsOptions;
 
-  /** What is kept of plans of steps. Default: those of each option. */
+  /** How the state of step plans is stored. Default: the default of each option. */
   @Allow()
   orchestration?: OrchestrationOptions;
 
-  /** Which state modules there are, and what of them is shown. Default: those of each option. */
+  /** Which state modules are enabled, and what of their data is shown. Default: the default of each option. */
   @Allow()
   state?: StateOptions;
 
-  /** Whether spans and metrics are told to OpenTelemetry, where `@opentelemetry/api` is installed. Default true. */
+  /** Whether to emit OpenTelemetry spans and metrics if `@opentelemetry/api` is installed. Default true. */
   @Optional()
   @MustBeBoolean()
   telemetry?: boolean;
 
-  /** Who keeps a surface that two sessions of a user want: `move` (default) it, `reject` the second, or `share` it. */
+  /** How to handle a surface that two sessions of a user attach: `move` it (default), `reject` the second, or `share` it. */
   @Optional()
   @Must((value) => SURFACE_POLICIES.includes(value as SurfacePolicy), `must be one of ${SURFACE_POLICIES.join(', ')}.`)
   surfacePolicy?: SurfacePolicy;
 
-  /** Surfaces that one session may have attached. Default 16. */
+  /** Maximum number of surfaces attached to a session. Default 16. */
   @Optional()
   @MustBeInteger(1, 1000)
   maxSurfacesPerSession?: number;
 
   /**
-   * How a session at that limit gets another surface: `detach` (default) detaches the surface that was attached first,
-   * `reject` refuses.
+   * How to attach a surface to a session at that limit: `detach` (default) detaches the oldest attachment first, `reject`
+   * throws.
    */
   @Optional()
   @Must(
@@ -84,62 +84,62 @@ export class SessionsModuleOptions {
   )
   onSurfaceLimit?: SurfaceLimitPolicy;
 
-  /** Bytes that a session's metadata may take as JSON. Default 65,536. */
+  /** Maximum size of a session's metadata as JSON, in bytes. Default 65,536. */
   @Optional()
   @MustBeInteger(2, 16_777_216)
   maxMetadataBytes?: number;
 
   /**
-   * Counts the tokens of a text, for windows and compaction that go by tokens. Default: the package gpt-tokenizer
-   * (o200k_base), which is needed only then.
+   * Counts the tokens of a string, for history windows and compaction with token limits. Default: the package gpt-tokenizer
+   * (o200k_base), which must be installed only for these.
    */
   @Optional()
-  @Must(isMethod, 'must be a function that returns the number of tokens of a text.')
+  @Must(isMethod, 'must be a function that returns the number of tokens of a string.')
   tokenCounter?: TokenCounter;
 
-  /** Who a request or a message speaks for. Default: `signedInUser`, which asks what the application's authentication left. */
+  /** Returns the principal of a request or message. Default: `signedInUser`, which reads the user that the guard set. */
   @Optional()
-  @Must(isMethod, 'must be a function of the execution context.')
+  @Must(isMethod, 'must be a function that takes the execution context.')
   principal?: PrincipalResolver;
 
-  /** Makes ids of sessions and turns; at least 128 bits must be unpredictable. Default: 32 random hexadecimal digits. */
+  /** Generates ids of sessions and turns; at least 128 bits must be unpredictable. Default: 32 random hexadecimal digits. */
   @Optional()
   @Must(isMethod, 'must be a function that returns an id.')
   generateId?: IdGenerator;
 }
 
 /**
- * What a process does with turns: `submit` takes them and waits for them, and leaves running them and the sweeps to others;
- * `work` runs them; `both` does all of it.
+ * Sets whether a process accepts turns, runs them, or both. `submit` accepts turns and waits for them, but does not run turns or
+ * sweeps; `work` runs them; `both` does all of it.
  */
 export type ProcessRole = 'submit' | 'work' | 'both';
 
 export const PROCESS_ROLES: readonly ProcessRole[] = ['submit', 'work', 'both'];
 
-/** What only the module's definition can decide. */
+/** Options that must be known when the module is defined. */
 export interface SessionsModuleStatics {
   /** Makes the services injectable in every module. Default false. */
   readonly isGlobal?: boolean;
-  /** What this process does with turns. Default `both`. */
+  /** Whether this process accepts turns, runs them, or both. Default `both`. */
   readonly role?: ProcessRole;
-  /** HTTP of this package's own; each controller needs guards. Default: none. */
+  /** The HTTP controllers to enable; each requires guards. Default: none. */
   readonly controllers?: SessionsControllersOptions;
 }
 
-/** What the class of `useClass` or `useExisting` implements. */
+/** The interface of the class in `useClass` or `useExisting`. */
 export interface SessionsOptionsFactory {
-  /** Called once, at the start. */
+  /** Called once when the application starts. */
   createSessionsOptions(): SessionsModuleOptions | Promise<SessionsModuleOptions>;
 }
 
-/** What `SessionsModule.forRootAsync` takes: one of `useFactory`, `useClass` and `useExisting`. */
+/** The options of `SessionsModule.forRootAsync`: one of `useFactory`, `useClass` and `useExisting`. */
 export interface SessionsModuleAsyncOptions extends SessionsModuleStatics, Pick<ModuleMetadata, 'imports'> {
-  /** Returns the options, or a promise of them; gets what `inject` names. Default: one of the other two. */
+  /** Returns the options or a promise of them; receives the providers of `inject`. Default: none; set one of the three. */
   readonly useFactory?: FactoryProvider<SessionsModuleOptions>['useFactory'];
-  /** Tokens of what `useFactory` gets. Default: nothing. */
+  /** Tokens of the providers that `useFactory` receives. Default: none. */
   readonly inject?: FactoryProvider['inject'];
-  /** A class that is made here. Default: one of the other two. */
+  /** A class to instantiate, which creates the options. Default: none; set one of the three. */
   readonly useClass?: Type<SessionsOptionsFactory>;
-  /** A provider of the imported modules. Default: one of the other two. */
+  /** A provider of `imports` that creates the options. Default: none; set one of the three. */
   readonly useExisting?: Type<SessionsOptionsFactory>;
 }

@@ -18,34 +18,37 @@ import { TurnsOptions } from '../turn/turn.options.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { turnSettings, type TurnSettings } from '../turn/turn.settings.js';
 
-/** The options with every default filled in. */
+/** Options of `forRoot` that are checked elsewhere; see SessionsModuleStatics. */
+const STATICS = ['isGlobal', 'role', 'controllers'];
+
+/** The options with all defaults applied. */
 export interface SessionsSettings {
   readonly adapter: SessionsAdapter;
-  /** True when no adapter was given. */
+  /** True if no adapter was set. */
   readonly adapterByDefault: boolean;
   readonly sweep: SweepSettings;
   readonly turns: TurnSettings;
   readonly queue: TurnQueue;
-  /** True when the queue is the one in this process. */
+  /** True if the queue is the in-process default. */
   readonly queueByDefault: boolean;
   readonly sessions: SessionStoreSettings;
   readonly orchestration: OrchestrationSettings;
   readonly state: StateSettings;
   readonly principal: PrincipalResolver;
   readonly telemetry: boolean;
-  /** `null`: the default one, loaded when it is needed. */
+  /** `null`: the default counter, which is loaded when needed. */
   readonly tokenCounter: TokenCounter | null;
 }
 
 /**
- * Checks the options and fills in the defaults.
- * @throws SessionsConfigurationError naming the option, its value and what is allowed (NST-03)
+ * Validates the options and applies the defaults.
+ * @throws SessionsConfigurationError with the option, its value and the allowed values (NST-03)
  */
 export function resolveOptions(
   options: SessionsModuleOptions = {},
   env: NodeJS.ProcessEnv = process.env,
 ): SessionsSettings {
-  const given = checkOptions(SessionsModuleOptions, '', options);
+  const given = checkOptions(SessionsModuleOptions, '', options, STATICS);
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
   const turns = checkOptions(TurnsOptions, 'turns', given.turns);
@@ -89,7 +92,7 @@ export function resolveOptions(
   };
 }
 
-/** Which orchestration states the sweep removes though they have not expired. */
+/** Returns which orchestration states the sweep removes before they expire. */
 function evictedDocuments(
   { namespace, maxSessions }: OrchestrationSettings,
   cleanup = true,
@@ -101,6 +104,6 @@ function ttlSeconds(given: unknown, { SESSION_TTL_SECONDS: text }: NodeJS.Proces
   const seconds = toSeconds(given ?? text ?? otherwise);
   if (seconds !== null) return seconds;
   throw new SessionsConfigurationError(
-    `SessionsModule: The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE} It is ${shown(text)}.`,
+    `SessionsModule: The environment variable SESSION_TTL_SECONDS ${SECONDS_RULE} Received: ${shown(text)}.`,
   );
 }

@@ -7,36 +7,36 @@ import { type ProcessRole } from './sessions.options.js';
 import { type SessionsSettings } from './sessions.settings.js';
 import { OBSERVED_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { LaneBell } from '../turn/lane-bell.js';
+import { LaneNotifier } from '../turn/lane-notifier.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
-import { PassedTurns } from '../turn/passed-turns.js';
-import { StoredEvents } from '../turn/stored-events.js';
+import { VersionHandoff } from '../turn/version-handoff.js';
+import { LocalEvents } from '../turn/local-events.js';
 import { TurnContexts } from '../turn/turn-contexts.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { TurnRecovery } from '../turn/turn-recovery.js';
 import { TurnRunner } from '../turn/turn-runner.js';
-import { TurnRuntime } from '../turn/turn-runtime.js';
+import { TurnDependencies } from '../turn/turn-dependencies.js';
 import { TurnService } from '../turn/turn.service.js';
 import { TurnWorker } from '../turn/turn-worker.service.js';
 
-/** Those who submit turns and those who run them, over one runtime. */
+/** The services that submit turns and those that run them, with shared dependencies. */
 export const TURN_PROVIDERS: Provider[] = [
   provide(
     TurnContexts,
     [SESSIONS_ROLE, OBSERVED_ADAPTER],
-    (role: ProcessRole, { turns, hints }: SessionsAdapter) => new TurnContexts(role !== 'submit', turns, hints),
+    (role: ProcessRole, { turns, changes }: SessionsAdapter) => new TurnContexts(role !== 'submit', turns, changes),
   ),
   provide(
-    TurnRuntime,
+    TurnDependencies,
     [OBSERVED_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore, Telemetry],
-    runtimeOf,
+    dependenciesOf,
   ),
-  provideClass(TurnWorker, [TurnRuntime]),
-  provideClass(TurnService, [TurnRuntime, TurnWorker]),
-  provideClass(LaneReconciler, [TurnRuntime]),
+  provideClass(TurnWorker, [TurnDependencies]),
+  provideClass(TurnService, [TurnDependencies, TurnWorker]),
+  provideClass(LaneReconciler, [TurnDependencies]),
 ];
 
-function runtimeOf(
+function dependenciesOf(
   adapter: SessionsAdapter,
   settings: SessionsSettings,
   queue: TurnQueue,
@@ -44,16 +44,16 @@ function runtimeOf(
   contexts: TurnContexts,
   sessions: SessionStore,
   telemetry: Telemetry,
-): TurnRuntime {
+): TurnDependencies {
   return {
     ledger: adapter.turns,
-    hints: adapter.hints,
+    changes: adapter.changes,
     events: adapter.events,
-    stored: new StoredEvents(),
+    localEvents: new LocalEvents(),
     queue,
-    bell: new LaneBell(queue),
+    notifier: new LaneNotifier(queue),
     recovery: new TurnRecovery(),
-    passed: new PassedTurns(),
+    versionHandoff: new VersionHandoff(settings.turns),
     runner,
     contexts,
     settings: settings.turns,

@@ -29,7 +29,7 @@ export interface OrchestrationParts {
   readonly events: OrchestrationEvents;
 }
 
-/** @param plans where plans are stored, which are of no session. Default: with the states */
+/** @param plans the store of plans, which belong to no session. Default: the store of states */
 export function orchestrationParts(
   store: DocumentStore,
   settings: OrchestrationSettings,
@@ -39,13 +39,13 @@ export function orchestrationParts(
   return { store, settings, events, catalog: new PlanCatalog(plans, settings) };
 }
 
-/** What an append has done. */
+/** The result of an append. */
 export interface Appended {
   readonly state: OrchestrationState;
-  /** Right after the append, before what others appended since. */
+  /** The progress right after the append, without later appends of others. */
   readonly after: OrchestrationProgress;
   readonly effects: readonly OrchestrationEffect[];
-  /** False when the state had another version than expected. */
+  /** False if the state had another version than expected. */
   readonly applied: boolean;
 }
 
@@ -57,15 +57,15 @@ export class AgentOrchestration {
     private readonly parts: OrchestrationParts,
   ) {}
 
-  /** Counts as an access. One round trip. */
+  /** Reads the state, which counts as an access. One round trip. */
   async read(sessionId: string): Promise<OrchestrationState | null> {
     const document = await this.parts.store.get(this.address(sessionId), this.access);
     return document && readState(sessionId, document, await this.parts.catalog.rulesFor(document));
   }
 
   /**
-   * Adds what happened. One round trip; once in a while a second one, which makes the document shorter.
-   * @returns `null` when there is no state, and `create` is not set
+   * Appends entries. One round trip; occasionally a second one, which shortens the document.
+   * @returns `null` if there is no state and `create` is not set
    */
   async append(
     sessionId: string,
@@ -84,8 +84,8 @@ export class AgentOrchestration {
     });
     if (!document) return null;
     const rules = await catalog.rulesFor(document).catch((cause: unknown) => {
-      // The entries are stored; only what they mean could not be found out.
-      throw new StoreUnavailableError('The state was changed, and could not be read.', { cause, maybeApplied: true });
+      // The entries are stored; only their effect could not be determined.
+      throw new StoreUnavailableError('The state was changed, but could not be read.', { cause, maybeApplied: true });
     });
     const { state, after, effects } = readStateWith(id, sessionId, document, rules);
     if (isCreatedBy(document, id)) this.emit(sessionId, 'created');
@@ -95,9 +95,9 @@ export class AgentOrchestration {
   }
 
   /**
-   * Adds what follows from the state as it is, and from nothing later.
-   * @param decide called again with the newer state when it was changed meanwhile; `null`: nothing to add
-   * @throws StateConflictError when that happened at each of many tries
+   * Appends entries that depend on the exact current state.
+   * @param decide called again with the newer state if the state was changed in the meantime; `null` adds nothing
+   * @throws StateConflictError if each of many tries conflicted
    */
   async appendTo(
     sessionId: string,
@@ -116,7 +116,7 @@ export class AgentOrchestration {
     });
   }
 
-  /** Back to nothing, whatever is there. */
+  /** Replaces the state with the defaults. */
   async reset(sessionId: string): Promise<OrchestrationState> {
     const { store, catalog } = this.parts;
     const document = await store.set(this.address(sessionId), toValue(NO_PROGRESS), this.access);
@@ -134,7 +134,7 @@ export class AgentOrchestration {
     this.parts.events.emit({ type, agent: this.agent, sessionId });
   }
 
-  /** What a checkpoint has kept of the state. */
+  /** Returns the snapshot of this state in a checkpoint. */
   snapshotIn(documents: readonly StateSnapshot[] = []): JsonValue | undefined {
     const { namespace, scope, key } = this.name;
     const isMine = ({ name }: StateSnapshot): boolean =>
@@ -142,7 +142,7 @@ export class AgentOrchestration {
     return documents.find(isMine)?.value;
   }
 
-  /** The change by which a session goes back to a snapshot, but for the tokens, which are spent. */
+  /** Returns the change that restores a snapshot in a session, except for tokens, which remain spent. */
   restored(value: JsonValue | undefined): StateChange {
     const { cumulativeTokenUsage: _, ...updates } = value === undefined ? NO_PROGRESS : fromValue(value);
     const unset = updates.activeStep === undefined ? ['activeStep'] : [];
@@ -150,7 +150,7 @@ export class AgentOrchestration {
     return this.changed([entry as unknown as JsonValue], NO_PROGRESS);
   }
 
-  /** The change by which a session that has no state begins with a snapshot. */
+  /** Returns the change that initializes a session from a snapshot. */
   copied(value: JsonValue): StateChange {
     return this.changed([], fromValue(value));
   }
@@ -159,12 +159,12 @@ export class AgentOrchestration {
     for (const effect of effects) this.parts.events.emit({ agent: this.agent, sessionId, ...effect });
   }
 
-  /** The entry with the options of this process that readers need. */
+  /** Adds the options of this process that readers need to an entry. */
   stamped<Entry extends OrchestrationEntry>(entry: Entry): Entry {
     return withOptions(entry, this.parts.settings.recentTools);
   }
 
-  /** Of its document in every session. */
+  /** The name of the agent's document in every session. */
   get name(): StateName {
     return { namespace: this.parts.settings.namespace, scope: this.agent, key: STATE_KEY };
   }
@@ -190,7 +190,7 @@ export class AgentOrchestration {
     const fold = foldOf(document, rules);
     if (!fold) return;
     const append = { id: mintId(), entries: [], fold, ...this.access };
-    // What was asked for is done; the next one tries again.
+    // The request itself is done; the next append folds again.
     await this.parts.store.append(this.address(sessionId), append).catch(() => undefined);
   }
 

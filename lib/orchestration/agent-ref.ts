@@ -2,10 +2,10 @@ import { assertName } from '../common/ids.js';
 import { type OrchestratorRef, orchestratorName } from './orchestrator-ref.js';
 import { type StepPlan } from './step-plan.js';
 
-/** Whose orchestration is meant: an orchestrator, a plan, or a name. */
+/** Identifies an agent: an orchestrator, a plan, or a name. */
 export type AgentRef = OrchestratorRef | StepPlan | string;
 
-/** @throws InvalidInputError, or SessionsConfigurationError for a class that is no orchestrator */
+/** @throws InvalidInputError, or SessionsConfigurationError for a class that is not an orchestrator */
 export function agentName(agent: AgentRef): string {
   const name = typeof agent === 'object' && 'agent' in agent ? agent.agent : nameOf(agent);
   assertName(name, 'agent');

@@ -3,13 +3,13 @@ import { indexOfStep, type OrchestrationProgress } from './orchestration-state.j
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { isUnfinished } from './tool-sequence.js';
 
-/** What a prompt may say of the state: no ids, no times, no counters (ORC-10). */
+/** The state for a prompt, without ids, times and counters (ORC-10). */
 export interface AIOrchestrationState {
   readonly activeStep?: string;
   readonly stepDescription?: string;
   readonly recentlyUsedTools: readonly string[];
   readonly sequenceIndex: number;
-  /** The tools that are allowed now, or patterns with `*`; present while the active step restricts them. */
+  /** The tools that are allowed now, or patterns with `*`; present if the active step restricts them. */
   readonly allowedTools?: readonly string[];
   readonly deniedTools?: readonly string[];
 }

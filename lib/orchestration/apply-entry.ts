@@ -24,13 +24,13 @@ import { admitUse, completeUse } from './tool-admission.js';
 import { isSameCall } from './tool-call.js';
 import { indexAfter, isUnfinished } from './tool-sequence.js';
 
-/** What `applyEntry` decides by, besides progress and entry. */
+/** The rules that `applyEntry` uses besides progress and entry. */
 export interface OrchestrationRules {
-  /** The plan that an entry names; `undefined` when nobody knows it any more: then things are only recorded. */
+  /** Returns the plan that an entry names; `undefined` if it is unknown. Entries are then only recorded. */
   readonly plan: (signature: string) => Pick<StepPlan, 'steps'> | undefined;
 }
 
-/** What follows from an entry: the one place where steps and sequences move. Pure. */
+/** Returns the result of an entry. All moves of steps and sequences are decided here. Pure. */
 export function applyEntry(
   before: OrchestrationProgress,
   entry: OrchestrationEntry,
@@ -40,7 +40,7 @@ export function applyEntry(
   const plan = 'plan' in entry && entry.plan !== undefined ? rules.plan(entry.plan) : undefined;
   const start = plan ? adoptStep(before, plan) : before;
   const decision = decide(start, entry, at, plan, recentToolsOf(entry));
-  // That the default step is the active one is no change.
+  // Activating the default step initially is not a change.
   const from = before.activeStep ?? start.activeStep;
   const to = decision.progress.activeStep;
   if (from === to) return decision;
@@ -104,7 +104,7 @@ function decide(
   }
 }
 
-/** An entry with a turn replaces what the entries of the turn before it counted, so that none of them counts twice. */
+/** Replaces the tokens that earlier entries of the same turn counted, so that none counts twice. */
 function countTokens(progress: StoredProgress, { usage, turnId }: TokensEntry): StoredProgress {
   const { cumulativeTokenUsage, lastTurn } = progress;
   if (turnId === undefined) return { ...progress, cumulativeTokenUsage: addUsage(cumulativeTokenUsage, usage) };
@@ -112,7 +112,7 @@ function countTokens(progress: StoredProgress, { usage, turnId }: TokensEntry): 
   return { ...progress, cumulativeTokenUsage: addUsage(others, usage), lastTurn: { id: turnId, usage } };
 }
 
-/** Without an active step, or with one that the plan does not know, the default one is active (ORC-25). */
+/** Activates the default step if no step is active, or the plan does not have it (ORC-25). */
 function adoptStep(progress: OrchestrationProgress, plan: Plan): OrchestrationProgress {
   const step = effectiveStep(plan, progress.activeStep)?.name;
   return progress.activeStep === undefined || step === progress.activeStep
@@ -120,12 +120,15 @@ function adoptStep(progress: OrchestrationProgress, plan: Plan): OrchestrationPr
     : enterStep(progress, step);
 }
 
-/** Where no step is active, this one is, and the index was its own all along. */
+/** Activates the step if none is active. The index then belonged to it from the start. */
 function adopt(progress: OrchestrationProgress, step: string | undefined): OrchestrationProgress {
   return step === undefined || progress.activeStep !== undefined ? progress : { ...progress, activeStep: step };
 }
 
-/** Records, advances the sequence, then looks for the active step (ORC-30). A use that failed advances nothing. */
+/**
+ * Records the use, advances the sequence, then evaluates the active step (ORC-30). A failed use does not advance the
+ * sequence.
+ */
 function useTool(
   before: OrchestrationProgress,
   { tool, callId, input, turnId, outcome, facts, sequenceOf }: ToolEntry,
@@ -133,14 +136,15 @@ function useTool(
   plan: Plan | undefined,
   recentTools: number,
 ): Decision {
-  // The same call recorded again (ORC-07). One that failed may have been made again, and have succeeded.
+  // The call is recorded again (ORC-07). A failed call may have been repeated with success.
   const known = callId === undefined ? [] : usesWith(before, callId, turnId);
   const isOther = known.some((use) => !isSameCall(use, { tool, input }));
   if (isOther || known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
   const admitted = known.find((use) => use.outcome === 'admitted');
   if (admitted && outcome !== 'admitted') return complete(before, admitted, outcome, facts, plan);
   const { activeStep } = before;
-  // Set properties, because V8 creates a new hidden class each time that a literal spreads an object and adds to it.
+  // Properties are set one by one, because V8 creates a new hidden class each time that a literal spreads an object and
+  // adds to it.
   const use: Mutable<ToolUse> = { tool, outcome, at };
   const told: Mutable<ToolRecorded> = { type: 'tool-recorded', tool, outcome };
   if (activeStep !== undefined) use.step = told.step = activeStep;
@@ -157,7 +161,7 @@ function useTool(
   return { progress: plan && facts ? evaluate(moved.progress, plan, facts) : moved.progress, effects };
 }
 
-/** The uses of a call that the history still has: several when it failed and was made again. */
+/** Returns the uses of a call in the history: several if it failed and was repeated. */
 function usesWith({ toolHistory }: OrchestrationProgress, callId: string, turnId?: string): readonly ToolUse[] {
   const uses: ToolUse[] = [];
   // A loop, because every use searches the whole history.
@@ -165,7 +169,7 @@ function usesWith({ toolHistory }: OrchestrationProgress, callId: string, turnId
   return uses;
 }
 
-/** Gives an admitted use its outcome. Only a failure changes what conditions see. */
+/** Sets the outcome of an admitted use. Only a failure changes the result of conditions. */
 function complete(
   before: OrchestrationProgress,
   admitted: ToolUse,
@@ -182,7 +186,10 @@ function complete(
   };
 }
 
-/** Where the step's sequence has just been completed and says what is next: there. It begins anew when it is entered again. */
+/**
+ * Returns the progress in the `onComplete` step if the sequence has just been completed. The sequence restarts when its
+ * step is entered again.
+ */
 function handOver({ progress, effects }: Decision, { onComplete }: OrchestrationStep): OrchestrationProgress | null {
   const completed = effects.some(({ type }) => type === 'sequence-completed');
   return completed && onComplete !== undefined ? enterStep({ ...progress, sequenceIndex: 0 }, onComplete) : null;
@@ -212,7 +219,10 @@ function moveSequence(
   return silently(restarts ? start : progress);
 }
 
-/** At most one effect: the use is recorded although the plan, or the sequence of a step, does not allow it (FIX-28). */
+/**
+ * Returns at most one effect, if the use was recorded although the plan, or the sequence of a step, does not allow it
+ * (FIX-28).
+ */
 function violationOf(
   before: OrchestrationProgress,
   tool: string,
@@ -232,7 +242,7 @@ function evaluate(progress: OrchestrationProgress, plan: Plan, facts: readonly s
   return next ? enterStep(progress, next.name) : progress;
 }
 
-/** ORC-08: one more, up to the end of the active step's sequence where that is known. */
+/** Advances by one, up to the end of the active step's sequence if it is known (ORC-08). */
 function advance(progress: OrchestrationProgress, step: OrchestrationStep | undefined): Decision {
   const after = progress.sequenceIndex + 1;
   if (!step) return { progress: { ...progress, sequenceIndex: after }, effects: advanced(undefined, after) };
@@ -242,7 +252,7 @@ function advance(progress: OrchestrationProgress, step: OrchestrationStep | unde
   return { progress: handOver(moved, step) ?? moved.progress, effects: moved.effects };
 }
 
-/** The same for the sequence of any step, which need not be active (FIX-27). */
+/** Advances the sequence of any step, active or not (FIX-27). */
 function advanceSequence(progress: OrchestrationProgress, { name, sequence = [] }: Sequenced): Decision {
   const after = indexOfStep(progress, name) + 1;
   if (after > sequence.length) return silently(progress);

@@ -1,7 +1,7 @@
 import { type OrchestrationStep } from './orchestration-config.js';
 import { isUnfinished, nextTools } from './tool-sequence.js';
 
-/** The tools that a step has now, in the order in which they are given (ORC-24, then ORC-22). */
+/** Returns the given tools that a step allows now, in their order (ORC-24, then ORC-22). */
 export function availableTools(
   step: OrchestrationStep | undefined,
   index: number,
@@ -14,7 +14,7 @@ export function isAvailable(step: OrchestrationStep | undefined, index: number, 
   return step === undefined || (isPermitted(step, tool) && isInSequence(step, index, tool));
 }
 
-/** By `availableTools` alone: allowed, and not denied. */
+/** Checks only `availableTools`: the tool must be allowed, and not denied. */
 export function isPermitted(
   { availableTools: { allowed, denied = [] } = {} }: OrchestrationStep,
   tool: string,
@@ -22,7 +22,7 @@ export function isPermitted(
   return (allowed === undefined || matchesAny(tool, allowed)) && !matchesAny(tool, denied);
 }
 
-/** By the sequence alone. A tool that starts it over is in it at any time. */
+/** Checks only the sequence. Tools that restart it are always allowed. */
 export function isInSequence(
   { sequence, resetSequenceOn = [] }: Pick<OrchestrationStep, 'sequence' | 'resetSequenceOn'>,
   index: number,
@@ -31,7 +31,9 @@ export function isInSequence(
   return !isUnfinished(sequence, index) || nextTools(sequence, index).includes(tool) || resetSequenceOn.includes(tool);
 }
 
-/** What a refusal says of what is allowed: the next tools of an unfinished sequence, else the patterns of the step. */
+/**
+ * Returns the allowed tools for an error: the next tools of an unfinished sequence, otherwise the patterns of the step.
+ */
 export function describeAvailable(
   step: OrchestrationStep,
   index: number,
@@ -46,7 +48,7 @@ function matchesAny(tool: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => matches(tool, pattern));
 }
 
-/** `*` at the beginning, at the end or at both stands for any characters. */
+/** Matches a pattern. `*` at the beginning, at the end or at both matches any characters. */
 function matches(tool: string, pattern: string): boolean {
   if (pattern === '*') return true;
   const open = pattern.startsWith('*');

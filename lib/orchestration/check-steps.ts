@@ -7,16 +7,16 @@ import { TOOL_HISTORY } from './orchestration-state.js';
 import { isPermitted } from './available-tools.js';
 import { isOptional, nextTools, toolsOf } from './tool-sequence.js';
 
-/** More is a mistake, not a plan: every use of a tool looks at all of them. */
+/** The maximum number of steps, because every tool use evaluates all of them. */
 const MAX_STEPS = 200;
 
 class ToolsInput {
   @Optional()
-  @Must(isPatterns, 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.')
+  @Must(isPatterns, 'must be a non-empty list of tool names. A name may begin and end with *.')
   allowed?: string[];
 
   @Optional()
-  @Must(isPatterns, 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.')
+  @Must(isPatterns, 'must be a non-empty list of tool names. A name may begin and end with *.')
   denied?: string[];
 }
 
@@ -25,7 +25,7 @@ class StepInput {
   name!: string;
 
   @Optional()
-  @Must((value) => typeof value === 'string', 'must be a text.')
+  @Must((value) => typeof value === 'string', 'must be a string.')
   description?: string;
 
   @Optional()
@@ -33,14 +33,14 @@ class StepInput {
   isDefault?: boolean;
 
   @Optional()
-  @Must(isList, 'must be a list of conditions, not empty.')
+  @Must(isList, 'must be a non-empty list of conditions.')
   conditions?: unknown[];
 
   @Allow()
   availableTools?: unknown;
 
   @Optional()
-  @Must(isSequence, 'must be a list, not empty, of tool names, { anyOf: [names] } and { optional: name }.')
+  @Must(isSequence, 'must be a non-empty list of tool names, { anyOf: [names] } and { optional: name }.')
   sequence?: SequenceItem[];
 
   @Optional()
@@ -48,7 +48,7 @@ class StepInput {
   onComplete?: string;
 
   @Optional()
-  @Must(isNames, 'must be a list of tool names, not empty.')
+  @Must(isNames, 'must be a non-empty list of tool names.')
   resetSequenceOn?: string[];
 }
 
@@ -74,11 +74,14 @@ class ToolFailedInput extends ToolInput {
 }
 
 class MessageInput extends TypedInput {
-  @Must((value) => typeof value === 'string', 'must be a regular expression, as text.')
+  @Must((value) => typeof value === 'string', 'must be a regular expression as a string.')
   value!: string;
 
   @Optional()
-  @Must((value) => typeof value === 'string' && /^(?!.*(.).*\1)[imsu]*$/.test(value), 'must be letters of imsu.')
+  @Must(
+    (value) => typeof value === 'string' && /^(?!.*(.).*\1)[imsu]*$/.test(value),
+    'must contain only the letters imsu, each at most once.',
+  )
   flags?: string;
 }
 
@@ -88,7 +91,7 @@ class TokensInput extends TypedInput {
 }
 
 class AnyOfInput extends TypedInput {
-  @Must(isList, 'must be a list of conditions, not empty.')
+  @Must(isList, 'must be a non-empty list of conditions.')
   conditions!: unknown[];
 }
 
@@ -117,7 +120,7 @@ const CONDITIONS: Readonly<Record<ConditionType, new () => TypedInput>> = {
 
 type Fail = (problem: string) => never;
 
-/** @param fail throws what is wrong: the step, the field, and what is allowed */
+/** @param fail throws an error that names the step, the field, and the allowed values */
 export function assertSteps(steps: unknown, fail: Fail): asserts steps is readonly OrchestrationStep[] {
   if (!Array.isArray(steps)) fail('steps must be a list of steps.');
   const list = steps as OrchestrationStep[];
@@ -125,15 +128,15 @@ export function assertSteps(steps: unknown, fail: Fail): asserts steps is readon
   const names = new Set<string>();
   list.forEach((step, index) => {
     assertStep(step, index, fail);
-    if (names.has(step.name)) fail(`two steps are named ${JSON.stringify(step.name)}; names must be unique.`);
+    if (names.has(step.name)) fail(`step names must be unique. Duplicate: ${JSON.stringify(step.name)}.`);
     names.add(step.name);
   });
   const defaults = list.filter(({ isDefault }) => isDefault).map(({ name }) => name);
-  if (defaults.length > 1) fail(`steps ${defaults.join(' and ')} have isDefault; at most one may have it.`);
+  if (defaults.length > 1) fail(`at most one step may have isDefault. Steps with it: ${defaults.join(', ')}.`);
   for (const { name, onComplete } of list) {
     if (onComplete !== undefined && !names.has(onComplete)) {
       fail(
-        `step ${name}: onComplete is ${JSON.stringify(onComplete)}, which is no step; there are ${[...names].join(', ')}.`,
+        `step ${name}: onComplete must be the name of a step: ${[...names].join(', ')}. Received: ${JSON.stringify(onComplete)}.`,
       );
     }
   }
@@ -147,12 +150,12 @@ function assertStep(step: OrchestrationStep, index: number, fail: Fail): void {
   if (availableTools !== undefined) check(ToolsInput, availableTools, 'availableTools', failHere);
   conditions.forEach((condition, at) => assertCondition(condition, `conditions[${at}]`, step, failHere));
   if (sequence === undefined) {
-    if (onComplete !== undefined) failHere('onComplete needs a sequence that can be completed.');
-    if (resetSequenceOn !== undefined) failHere('resetSequenceOn needs a sequence.');
+    if (onComplete !== undefined) failHere('onComplete requires a sequence.');
+    if (resetSequenceOn !== undefined) failHere('resetSequenceOn requires a sequence.');
     return;
   }
   if (isOptional(sequence[sequence.length - 1])) {
-    failHere('sequence must not end with an optional tool: nothing would tell when it is finished.');
+    failHere('sequence must not end with an optional tool, because its end could not be determined.');
   }
   sequence.forEach((item, at) => {
     if (!toolsOf(item).some((tool) => isPermitted(step, tool))) {
@@ -161,7 +164,7 @@ function assertStep(step: OrchestrationStep, index: number, fail: Fail): void {
     }
     const next = nextTools(sequence, at);
     if (new Set(next).size < next.length) {
-      failHere(`sequence[${at}] leaves open which item a use is of: ${next.join(', ')} may come next there.`);
+      failHere(`sequence[${at}] is ambiguous: ${next.join(', ')} may come next. Use different tools.`);
     }
   });
   if (resetSequenceOn !== undefined) assertResets(step, sequence, resetSequenceOn, failHere);
@@ -180,7 +183,7 @@ function assertResets(
     if (!isPermitted(step, tool)) fail(`${is}, which availableTools does not allow. Allow it, or remove it.`);
     if (later.has(tool)) {
       fail(
-        `${is}, which comes later in the sequence, so that its use starts over instead. Remove it from one of them.`,
+        `${is}, which also comes later in the sequence. Its use would restart the sequence. Remove it from one of them.`,
       );
     }
   });
@@ -189,7 +192,7 @@ function assertResets(
 function assertCondition(condition: unknown, path: string, step: OrchestrationStep, fail: Fail): void {
   const type = (condition as { readonly type?: unknown } | null)?.type;
   if (typeof type !== 'string' || !Object.hasOwn(CONDITIONS, type)) {
-    fail(`${path}.type is ${JSON.stringify(type)}; it must be one of ${Object.keys(CONDITIONS).join(', ')}.`);
+    fail(`${path}.type must be one of ${Object.keys(CONDITIONS).join(', ')}. Received: ${JSON.stringify(type)}.`);
   }
   const checked = check(CONDITIONS[type as ConditionType], condition, path, fail);
   if (checked instanceof AnyOfInput) {
@@ -202,10 +205,13 @@ function assertCondition(condition: unknown, path: string, step: OrchestrationSt
 }
 
 function assertMatchable({ sequence }: OrchestrationStep, path: string, fail: Fail): void {
-  if (sequence === undefined) return fail(`${path} is sequence_match, and the step has no sequence.`);
+  if (sequence === undefined)
+    return fail(`${path} is sequence_match, but the step has no sequence. Add one to the step.`);
   const uses = sequence.filter((item) => !isOptional(item)).length;
   if (uses > TOOL_HISTORY) {
-    fail(`${path} is sequence_match of ${uses} uses; the history has ${TOOL_HISTORY}. Shorten the sequence.`);
+    fail(
+      `${path}: sequence_match allows at most ${TOOL_HISTORY} uses, because the history has no more. Received: ${uses}. Shorten the sequence.`,
+    );
   }
 }
 

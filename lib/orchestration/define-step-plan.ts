@@ -1,27 +1,32 @@
 import { isName } from '../common/ids.js';
 import { deepFreeze, toJson } from '../common/json.js';
+import { unknownKeyRule } from '../common/known-keys.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 import { assertSteps } from './check-steps.js';
 import { type OnViolation, type OrchestrationConfig, type OrchestrationStep } from './orchestration-config.js';
 import { type StepPlan } from './step-plan.js';
 
-/** What `defineStepPlan` has made. */
+/** The plans that `defineStepPlan` created. */
 const plans = new WeakSet<object>();
 
 const ON_VIOLATION: readonly OnViolation[] = ['reject', 'warn', 'reset'];
+const KEYS = ['agent', 'steps', 'onViolation', 'tokenBudget'];
 
 /** The plan of an agent, for `SessionsModule.forFeature([plan])` and for the factories without Nest. */
 export interface StepPlanConfig extends OrchestrationConfig {
-  /** Whose plan it is; unique in the application. An orchestrator with `steps` has a plan under its own name. */
+  /** The agent of the plan; unique in the application. An orchestrator with `steps` has a plan under its own name. */
   readonly agent: string;
 }
 
-/** @throws SessionsConfigurationError naming the agent, the step and the field that is wrong */
+/**
+ * Validates and freezes a step plan. @throws SessionsConfigurationError naming the agent, the step and the invalid
+ * field
+ */
 export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
   if (!isName(agent)) {
     throw new SessionsConfigurationError(
-      `The agent of a step plan is ${JSON.stringify(agent)}; it must be a text of 1 to 256 characters.`,
+      `The agent of a step plan must be a string of 1 to 256 characters. Received: ${JSON.stringify(agent)}.`,
     );
   }
   const fail = (problem: string): never => {
@@ -29,18 +34,16 @@ export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
   };
   const { steps = [], onViolation = 'reject', tokenBudget, ...unknown } = config;
   const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) fail(`${stranger} is not a known key.`);
+  if (stranger !== undefined) fail(`${stranger} ${unknownKeyRule(stranger, KEYS)}`);
   assertSteps(steps, fail);
   if (steps.length > 0 && !steps.some(({ isDefault, conditions }) => isDefault || conditions)) {
-    fail(
-      'no step can become active; one must have isDefault: true, or conditions. Add isDefault: true to the first step.',
-    );
+    fail('no step can become active. Add isDefault: true to the first step, or conditions to a step.');
   }
   if (!ON_VIOLATION.includes(onViolation)) fail(`onViolation must be one of ${ON_VIOLATION.join(', ')}.`);
   if (tokenBudget !== undefined && !(Number.isFinite(tokenBudget) && tokenBudget > 0)) {
-    fail('tokenBudget must be a number of tokens above 0.');
+    fail('tokenBudget must be a number of tokens greater than 0.');
   }
-  // A copy: what is stored says which plan it was decided by, so that must not change under its signature.
+  // Copied, because stored entries refer to the plan by its signature, so it must not change.
   const copy = toJson(steps, 'steps') as unknown as readonly OrchestrationStep[];
   const plan = deepFreeze({
     agent,

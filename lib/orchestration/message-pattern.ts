@@ -6,15 +6,18 @@ type MessageCondition = Extract<OrchestrationCondition, { type: 'message_matches
 
 type Engine = typeof RE2JS;
 
-/** The part of a message that expressions read: bytes of UTF-8. */
+/** The number of bytes of a message that expressions read, as UTF-8. */
 const MAX_BYTES = 4096;
-/** Instructions of a compiled expression. A search takes time in proportion to their number and the length of the message. */
+/**
+ * The maximum number of instructions of a compiled expression. The time of a search is proportional to it and to the
+ * length of the message.
+ */
 const MAX_SIZE = 500;
 
 const compiled = new WeakMap<MessageCondition, RE2JS>();
 let engine: Engine | undefined;
 
-/** The rule that the expression breaks; `null` if it can be used. */
+/** Returns the rule that the expression violates; `null` if it is valid. */
 export function patternProblem(value: string, flags?: string): string | null {
   try {
     const size = compile(value, flags).programSize();
@@ -26,7 +29,7 @@ export function patternProblem(value: string, flags?: string): string | null {
   }
 }
 
-/** Takes linear time for any expression; it reads the first 4 KiB of the message (FIX-30). */
+/** Matches the first 4 KiB of the message. Takes linear time for any expression (FIX-30). */
 export function matchesMessage(condition: MessageCondition, message: string): boolean {
   let pattern = compiled.get(condition);
   if (!pattern) {
@@ -37,10 +40,10 @@ export function matchesMessage(condition: MessageCondition, message: string): bo
 }
 
 function beginningOf(message: string): string {
-  // The longest string of that many code units has no more bytes.
+  // UTF-8 needs at most three bytes per code unit, so the message fits.
   if (message.length * 3 <= MAX_BYTES) return message;
   const bytes = Buffer.from(message.slice(0, MAX_BYTES)).subarray(0, MAX_BYTES);
-  // As part of a stream: a character that is cut in two is left out.
+  // Decoded as part of a stream, so that a character at the cut is omitted.
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true });
 }
 
@@ -53,7 +56,7 @@ function compile(value: string, flags = ''): RE2JS {
   );
 }
 
-/** Loads the engine for the first plan with a condition on the message: that takes 10 to 40 ms. */
+/** Loads the engine for the first plan with a condition on the message, because that takes 10 to 40 ms. */
 function loaded(): Engine {
   engine ??= (createRequire(import.meta.url)('re2js') as { RE2JS: Engine }).RE2JS;
   return engine;

@@ -3,10 +3,10 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { AgentOrchestration, type OrchestrationParts } from './agent-orchestration.js';
 import { type StepPlan } from './step-plan.js';
 
-/** Whose states are meant when there is no plan that says. */
+/** The agent's name without a plan. */
 const NOBODY = 'default';
 
-/** The agents of this process that have a plan, and the states of all. */
+/** The agents of this process that have a plan, and the states of all agents. */
 export class OrchestrationAgents {
   private readonly plans = new Map<string, StepPlan>();
   private readonly agents = new Set<string>();
@@ -14,24 +14,24 @@ export class OrchestrationAgents {
 
   constructor(readonly parts: OrchestrationParts) {}
 
-  /** @throws SessionsConfigurationError when another plan has the agent */
+  /** @throws SessionsConfigurationError if the agent has a different plan */
   register(plan: StepPlan): void {
     const known = this.plans.get(plan.agent);
     if (known && !isDeepStrictEqual(known, plan)) {
       throw new SessionsConfigurationError(
-        `Two step plans are of the agent ${JSON.stringify(plan.agent)}; an agent has one.`,
+        `The agent ${JSON.stringify(plan.agent)} has two step plans. Register one plan per agent.`,
       );
     }
     this.plans.set(plan.agent, plan);
     this.add(plan.agent);
   }
 
-  /** An agent that may have no plan. */
+  /** Adds an agent, with or without a plan. */
   add(agent: string): void {
     this.agents.add(agent);
   }
 
-  /** All agents are registered: from now on an unknown name is an error. */
+  /** Called when all agents are registered: from now on, an unknown name is an error. */
   complete(): void {
     this.isComplete = true;
   }
@@ -41,11 +41,11 @@ export class OrchestrationAgents {
     if (!this.isComplete || this.agents.has(agent)) return;
     const known = [...this.agents].join(', ') || 'none';
     throw new SessionsConfigurationError(
-      `The agent ${JSON.stringify(agent)} is unknown. Registered are: ${known}. Register it with SessionsModule.forFeature([...]).`,
+      `The agent ${JSON.stringify(agent)} is unknown. Registered agents: ${known}. Register it with SessionsModule.forFeature([...]).`,
     );
   }
 
-  /** Where the states are. */
+  /** The namespace of the states. */
   get namespace(): string {
     return this.parts.settings.namespace;
   }
@@ -54,12 +54,12 @@ export class OrchestrationAgents {
     return [...this.plans.values()];
   }
 
-  /** Stores the plans, so that the first use of a tool need not. What fails is tried again then. */
+  /** Stores the plans, so that the first tool use does not have to. Failures are retried then. */
   async publish(): Promise<void> {
     await Promise.allSettled(this.all().map((plan) => this.parts.catalog.publish(plan)));
   }
 
-  /** @param name left out: the only agent that has a plan. @throws SessionsConfigurationError when there are several */
+  /** @param name default: the only agent that has a plan. @throws SessionsConfigurationError if there are several */
   get(name?: string): AgentOrchestration {
     const agent = name ?? this.only();
     return new AgentOrchestration(agent, this.plans.get(agent), this.parts);
@@ -69,7 +69,7 @@ export class OrchestrationAgents {
     const [first = NOBODY, ...others] = this.plans.keys();
     if (others.length === 0) return first;
     throw new SessionsConfigurationError(
-      `The agent must be given: ${[first, ...others].join(', ')} have plans. Say which one is meant with .of(agent).`,
+      `The agent is missing: ${[first, ...others].join(', ')} have plans. Select one with .of(agent).`,
     );
   }
 }

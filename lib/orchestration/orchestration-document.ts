@@ -15,13 +15,13 @@ import {
   type StoredProgress,
 } from './orchestration-state.js';
 
-/** A document is folded once it has this many batches or entries: each read applies them all. */
+/** A document is folded when it has this many batches or entries, because each read applies all of them. */
 const FOLD_AT_BATCHES = 32;
 const FOLD_AT_ENTRIES = 100;
-/** The newest batches stay: while a batch is stored, sending its append again adds nothing. */
+/** The number of newest batches that are kept. An append is idempotent while its batch is stored. */
 const KEEP_BATCHES = 8;
 
-/** The state that a document means: its value, with everything that was appended since applied in order. */
+/** Computes the state of a document: its value, with all appended entries applied in order. */
 export function readState(sessionId: string, document: StateDocument, rules: OrchestrationRules): OrchestrationState {
   return describe(sessionId, document, progressOf(document, rules));
 }
@@ -30,7 +30,10 @@ export function progressOf({ value, batches }: StateDocument, rules: Orchestrati
   return batches.reduce((progress, batch) => applyBatch(progress, batch, rules).progress, fromValue(value));
 }
 
-/** The state now and right after the batch with this id, and what the batch did; no effects when it is not there. */
+/**
+ * Returns the current state, the state right after the batch with this id, and the effects of the batch; no effects if
+ * the batch is missing.
+ */
 export function readStateWith(
   id: string,
   sessionId: string,
@@ -52,7 +55,7 @@ export function readStateWith(
   return { state: describe(sessionId, document, progress), after: after ?? progress, effects };
 }
 
-/** How the document may be made shorter, when that pays: it means the same then. */
+/** Returns a fold that shortens the document without changing its state; `null` if it is short. */
 export function foldOf(document: StateDocument, rules: OrchestrationRules): StateFold | null {
   const { value, batches } = document;
   const folded = batches.slice(0, -KEEP_BATCHES);
@@ -82,12 +85,12 @@ export function toValue(progress: StoredProgress, createdBy?: string): JsonValue
   } as unknown as JsonValue;
 }
 
-/** Whether this append created the document. The first fold forgets it. */
+/** Returns true if this append created the document. The first fold removes this information. */
 export function isCreatedBy({ value }: StateDocument, id: string): boolean {
   return (value as StoredOrigin | null)?.createdBy === id;
 }
 
-/** The signatures of the plans that must be known to read the document. */
+/** Returns the signatures of the plans that are needed to read the document. */
 export function plansIn({ batches }: StateDocument): ReadonlySet<string> {
   const entries = batches.flatMap((batch) => batch.entries as unknown as readonly OrchestrationEntry[]);
   return new Set(entries.flatMap((entry) => ('plan' in entry ? (entry.plan ?? []) : [])));
@@ -127,7 +130,7 @@ function describe(
   };
 }
 
-/** What somebody else may have written is not trusted to be whole. */
+/** Reads a stored value. Other writers may have stored incomplete values, so defaults are added. */
 export function fromValue(value: JsonValue): OrchestrationProgress {
   const { createdBy: _, ...progress } = (value ?? {}) as unknown as Partial<OrchestrationProgress> & StoredOrigin;
   return { ...NO_PROGRESS, ...progress };

@@ -4,26 +4,28 @@ import { NewerStateError } from './orchestration.errors.js';
 import { type TokenUsage } from '../common/token-usage.js';
 
 /**
- * One thing that happened, as it is stored: it says what, and not what follows from it, so that entries of several
- * processes need only an order. What follows is decided by `applyEntry`, the same for every reader.
+ * A stored event. It contains what happened, but not the result, so entries of several processes only need an order.
+ * `applyEntry` computes the result, which is the same for every reader.
  */
 export type OrchestrationEntry =
   | {
       readonly type: 'tool';
       readonly tool: string;
       readonly callId?: string;
-      /** Digest of the call's input. */
+      /** The digest of the call's input. */
       readonly input?: string;
-      /** Call ids are told apart by it. */
+      /** Call ids are unique per turn. */
       readonly turnId?: string;
       readonly outcome: ToolOutcome | 'admitted';
-      /** The signature of the plan that decides what follows. */
+      /** The signature of the plan that decides the result. */
       readonly plan?: string;
-      /** What holds of that plan's conditions that only the writer could answer. Left out: the active step stays. */
+      /**
+       * The plan's conditions that hold and that only the writer could evaluate. If absent, the active step is kept.
+       */
       readonly facts?: readonly string[];
-      /** How many tools `recentlyUsedTools` remembers then, by the writer's options. Absent: 10. */
+      /** The maximum length of `recentlyUsedTools`, from the writer's options. Default 10. */
       readonly recentTools?: number;
-      /** Instead of a plan: the step whose sequence the use is of. */
+      /** The step whose sequence the use belongs to. Replaces `plan`. */
       readonly sequenceOf?: Pick<OrchestrationStep, 'name' | 'sequence' | 'resetSequenceOn'>;
     }
   /** Records a use that is about to begin, if the plan allows the tool at this point of the order (FIX-21). */
@@ -34,12 +36,12 @@ export type OrchestrationEntry =
       readonly input?: string;
       readonly plan: string;
       readonly onViolation: OnViolation;
-      /** How many tools `recentlyUsedTools` remembers then, by the writer's options. Absent: 10. */
+      /** The maximum length of `recentlyUsedTools`, from the writer's options. Default 10. */
       readonly recentTools?: number;
-      /** The same as those of a `tool` entry. */
+      /** See `facts` of a `tool` entry. */
       readonly facts?: readonly string[];
     }
-  /** Completes an admitted use. Without effect if the use is unknown. */
+  /** Completes an admitted use. Has no effect if the use is unknown. */
   | {
       readonly type: 'outcome';
       readonly callId: string;
@@ -47,35 +49,38 @@ export type OrchestrationEntry =
       readonly plan: string;
       readonly facts?: readonly string[];
     }
-  /** The active step is looked for anew. */
+  /** Evaluates the active step again. */
   | { readonly type: 'evaluate'; readonly plan: string; readonly facts: readonly string[] }
-  /** With a plan the default step is left, when no other one was active. */
+  /** Enters a step. With a plan, the default step is left if no other step was active. */
   | { readonly type: 'step'; readonly step: string | null; readonly plan?: string }
   | {
       readonly type: 'advance';
       readonly plan?: string;
-      /** Instead of a plan: the step whose sequence advances. */
+      /** The step whose sequence advances. Replaces `plan`. */
       readonly sequenceOf?: Pick<OrchestrationStep, 'name' | 'sequence'>;
     }
-  /** The sequence of the active step starts over. */
+  /** Restarts the sequence of the active step. */
   | { readonly type: 'restart'; readonly plan?: string }
   | {
       readonly type: 'tokens';
       readonly usage: TokenUsage;
-      /** All that this turn took so far: what earlier entries of the turn said is replaced (FIX-15). */
+      /**
+       * The turn that used the tokens. `usage` is then the turn's total so far, and replaces earlier entries of the
+       * turn (FIX-15).
+       */
       readonly turnId?: string;
     }
   | {
       readonly type: 'merge';
       readonly updates: Partial<OrchestrationProgress>;
       readonly unset: readonly string[];
-      /** How many tools `recentlyUsedTools` remembers then, by the writer's options. Absent: 10. */
+      /** The maximum length of `recentlyUsedTools`, from the writer's options. Default 10. */
       readonly recentTools?: number;
     };
 
 /**
- * What follows from entries, by `applyEntry`. Part of the stored format: a change of it gets the next number, which its entries store as
- * `rules`, and entries keep the rules of their writer (FIX-29). Without a number they have 1.
+ * The version of the rules of `applyEntry`. They are part of the stored format. A change gets the next number, which
+ * new entries store as `rules`; entries keep the rules of their writer (FIX-29). The default is 1.
  */
 const RULES = 1;
 
@@ -96,14 +101,14 @@ export function assertKnownEntry({ type, rules = RULES }: { readonly type: strin
   if (rules > RULES || !TYPES.has(type)) throw new NewerStateError(type, rules, RULES);
 }
 
-/** The `recentTools` of entries that have none. Part of the stored format: it stays when the option's default changes. */
+/** The default `recentTools` of entries. Part of the stored format: it must not change with the option's default. */
 const RECENT_TOOLS = 10;
 
 export function recentToolsOf(entry: OrchestrationEntry): number {
   return ('recentTools' in entry ? entry.recentTools : undefined) ?? RECENT_TOOLS;
 }
 
-/** The entry with the writer's options that readers need: every process reads a state alike (FIX-29). */
+/** Adds the writer's options that readers need, so that every process computes the same state (FIX-29). */
 export function withOptions<Entry extends OrchestrationEntry>(entry: Entry, recentTools: number): Entry {
   const isLimited = entry.type === 'tool' || entry.type === 'admit' || entry.type === 'merge';
   return isLimited && recentTools !== RECENT_TOOLS && entry.recentTools === undefined
@@ -111,7 +116,7 @@ export function withOptions<Entry extends OrchestrationEntry>(entry: Entry, rece
     : entry;
 }
 
-/** What followed from an entry. */
+/** A result of an entry. */
 export type OrchestrationEffect =
   | {
       readonly type: 'tool-recorded';
@@ -123,7 +128,7 @@ export type OrchestrationEffect =
     }
   | { readonly type: 'sequence-advanced'; readonly step?: string; readonly index: number }
   | { readonly type: 'sequence-completed'; readonly step?: string }
-  /** The tool was used though another one was next: it is recorded, and the sequence stays where it is. */
+  /** The tool was used although another one was next. The use is recorded, and the sequence does not move. */
   | {
       readonly type: 'tool-violated';
       readonly tool: string;

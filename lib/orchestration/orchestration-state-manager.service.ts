@@ -1,6 +1,6 @@
 import { checkInput } from '../common/check-input.js';
 import { assertName, mintId } from '../common/ids.js';
-import { inBatches } from '../common/in-batches.js';
+import { inBatches } from '../common/batches.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
@@ -14,10 +14,10 @@ import { stepNamed } from './step-plan.js';
 import { assertOwnCall, toToolCall } from './tool-call.js';
 import { type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
 
-/** Between two looks at what is left to remove. */
+/** The batch size of removals. */
 const BATCH = 500;
 
-/** Of which agent each manager is, for what is made of a manager. */
+/** The agent of each manager, for objects that are built from a manager. */
 const scopes = new WeakMap<OrchestrationStateManager, OrchestrationScope>();
 
 export interface OrchestrationScope {
@@ -25,20 +25,23 @@ export interface OrchestrationScope {
   readonly agent: string | undefined;
 }
 
-/** @returns `undefined` for something that is no manager */
+/** @returns `undefined` for an object that is not a manager */
 export function scopeOf(manager: OrchestrationStateManager): OrchestrationScope | undefined {
   return scopes.get(manager);
 }
 
 /**
- * The states of an agent, by session: active step, progress in tool sequences, recent tools, tokens (ORC-01).
+ * Reads and changes the states of an agent, by session: active step, progress in tool sequences, recent tools, tokens
+ * (ORC-01).
  *
- * Every method is one atomic operation of the store, so nothing is lost whoever else writes at the same time, and all of
- * them reject with StoreUnavailableError when the store does not answer: that is never taken for "not found" (ORC-14). Ids of
- * sessions are checked; a bad one is an InvalidInputError. Inside a turn, `turn.tools` is the way: what a turn does is
- * stored when it settles, or not at all.
+ * Each write is one atomic operation of the store, so concurrent writes are not lost. `updateState` with a function
+ * reads the state first, and {@link cleanupExpired} removes states in batches. All methods reject with
+ * StoreUnavailableError if the store does not answer; this is never reported as "not found" (ORC-14). An invalid
+ * session id is an InvalidInputError. Inside a turn, use `turn.tools`, whose changes are stored when the turn settles,
+ * or not at all.
  *
- * Injected, it is of the only agent that has a plan; with several plans say whose with {@link of}.
+ * The injected instance belongs to the only agent that has a plan. With several plans, select the agent with {@link
+ * of}.
  */
 export class OrchestrationStateManager {
   /** @hidden */
@@ -49,22 +52,25 @@ export class OrchestrationStateManager {
     scopes.set(this, { agents, agent });
   }
 
-  /** The states of another agent: an orchestrator, a plan, or a name (ORC-02). */
+  /** Returns the states of another agent: an orchestrator, a plan, or a name (ORC-02). */
   of(agent: AgentRef): OrchestrationStateManager {
     return new OrchestrationStateManager(this.agents, agentName(agent));
   }
 
-  /** @returns `null` when there is none, or it has expired. Never creates; keeps it from expiring (ORC-03) */
+  /**
+   * Returns the state and renews its expiry. Never creates a state. @returns `null` if it does not exist or has expired
+   * (ORC-03)
+   */
   async getState(sessionId: string): Promise<OrchestrationState | null> {
     return this.states.read(sessionId);
   }
 
   /**
-   * The state, made with defaults when there is none (ORC-04).
-   * @param sessionId left out: a new id, which the state has
-   * @param config an agent's; when it has no steps, there is nothing to keep
-   * @returns `null` for a `config` without steps; nothing is stored then
-   * @throws SessionsConfigurationError for a wrong `config`
+   * Returns the state; creates it with defaults if it does not exist (ORC-04).
+   * @param sessionId default: a new id, which the state contains
+   * @param config the configuration of an agent. Without steps, nothing is stored
+   * @returns `null` for a `config` without steps
+   * @throws SessionsConfigurationError for an invalid `config`
    */
   async getOrCreateState(sessionId?: string, config?: OrchestrationConfig): Promise<OrchestrationState | null> {
     if (config !== undefined && stepsOf(config) === 0) return null;
@@ -73,11 +79,11 @@ export class OrchestrationStateManager {
   }
 
   /**
-   * A shallow merge, or what a function makes of the state (ORC-05). The function is called again when somebody else changed
-   * the state meanwhile, so that nothing of that is lost; what it returns is merged; `undefined` changes nothing.
-   * @returns `null` when there is no state; none is made
-   * @throws InvalidInputError for what is no field of it; UnknownStepError; StateConflictError when the state never rested;
-   * what the function throws, and the state is as before
+   * Merges updates at the first level; a function computes them from the state (ORC-05). The function is called again
+   * if the state was changed in the meantime, so that no change is lost. If it returns `undefined`, nothing changes.
+   * @returns `null` if there is no state; none is created
+   * @throws InvalidInputError for an unknown or invalid field; UnknownStepError; StateConflictError if the state kept
+   * changing; what the function throws, and the state is unchanged
    */
   async updateState(
     sessionId: string,
@@ -97,9 +103,9 @@ export class OrchestrationStateManager {
   }
 
   /**
-   * Enters a step where it was left, or none with `undefined` (ORC-06).
-   * @returns `null` when there is no state
-   * @throws UnknownStepError when the plan is known and has no such step
+   * Enters a step at its stored progress, or no step with `undefined` (ORC-06).
+   * @returns `null` if there is no state
+   * @throws UnknownStepError if the plan is known and has no such step
    */
   async setActiveStep(sessionId: string, step: string | undefined): Promise<OrchestrationState | null> {
     this.assertStep(step);
@@ -110,8 +116,8 @@ export class OrchestrationStateManager {
   }
 
   /**
-   * Records a use, and moves nothing else (ORC-07). Creates the state when there is none.
-   * @throws ToolCallConflictError for a `callId` of another tool or input
+   * Records a tool use without other changes (ORC-07). Creates the state if it does not exist.
+   * @throws ToolCallConflictError if the `callId` was used with another tool or input
    */
   async addUsedTool(sessionId: string, tool: string, options: ToolUseOptions = {}): Promise<OrchestrationState> {
     assertName(tool, 'tool');
@@ -124,7 +130,10 @@ export class OrchestrationStateManager {
     return state;
   }
 
-  /** One item further, up to the end of the active step's sequence where the plan is known (ORC-08). @returns `null` when there is no state */
+  /**
+   * Advances the sequence by one item, up to the end of the active step's sequence if the plan is known (ORC-08).
+   * @returns `null` if there is no state
+   */
   async advanceSequence(sessionId: string): Promise<OrchestrationState | null> {
     const { states } = this;
     const plan = states.plan && { plan: states.plan.signature };
@@ -132,29 +141,32 @@ export class OrchestrationStateManager {
     return appended && appended.state;
   }
 
-  /** Adds to the tokens that the session has taken (ORC-11). Makes the state when there is none. @throws InvalidInputError */
+  /**
+   * Adds to the tokens that the session has used (ORC-11). Creates the state if it does not exist. @throws
+   * InvalidInputError
+   */
   async addTokenUsage(sessionId: string, usage: TokenUsageInput): Promise<OrchestrationState> {
     const entry = { type: 'tokens', usage: toTokenUsage(usage) } as const;
     const { state } = (await this.states.append(sessionId, [entry], { create: true }))!;
     return state;
   }
 
-  /** Back to the defaults, which are returned (ORC-09). */
+  /** Replaces the state with the defaults, and returns them (ORC-09). */
   async resetState(sessionId: string): Promise<OrchestrationState> {
     return this.states.reset(sessionId);
   }
 
-  /** Deletes the state. @returns whether there was one */
+  /** Deletes the state. @returns true if it existed */
   async removeSession(sessionId: string): Promise<boolean> {
     return this.states.delete(sessionId);
   }
 
-  /** As {@link removeSession}. */
+  /** Alias of {@link removeSession}. */
   cleanupSession(sessionId: string): Promise<boolean> {
     return this.removeSession(sessionId);
   }
 
-  /** What a prompt may say of the state (ORC-10). @returns `null` when there is none */
+  /** Returns the state for a prompt (ORC-10). @returns `null` if it does not exist */
   async toAIOrchestrationState(sessionId: string): Promise<AIOrchestrationState | null> {
     const { states } = this;
     const state = await states.read(sessionId);
@@ -162,8 +174,8 @@ export class OrchestrationStateManager {
   }
 
   /**
-   * Removes what has expired, and the states of all agents beyond `maxSessions` that were idle for the longest (ORC-13). It is
-   * done from time to time by itself, unless `cleanup` says otherwise. @returns how many went
+   * Removes expired states, and the longest idle states of all agents beyond `maxSessions` (ORC-13). This also runs
+   * automatically at intervals, unless the `cleanup` option disables it. @returns the number of removed states
    */
   async cleanupExpired(): Promise<number> {
     const { store, settings } = this.agents.parts;

@@ -6,22 +6,22 @@ export interface ToolUse {
   readonly tool: string;
   /** The step that was active. */
   readonly step?: string;
-  /** ISO-8601, by the store's clock: when it was recorded, for uses inside a turn when that settled. */
+  /** When the use was recorded, ISO-8601, by the store's clock. Inside a turn, it is the time when the turn settled. */
   readonly at: string;
   readonly callId?: string;
-  /** Digest of the call's input, where the caller gave it: 64 hexadecimal digits. */
+  /** The digest of the call's input, if the caller passed it: 64 hexadecimal digits. */
   readonly input?: string;
-  /** The turn that used it; absent for uses outside of turns. */
+  /** The turn that used the tool; absent for uses outside of turns. */
   readonly turnId?: string;
-  /** `admitted`: it has no outcome yet, and counts as one that succeeded. */
+  /** `admitted` uses have no outcome yet, and count as succeeded. */
   readonly outcome: ToolOutcome | 'admitted';
-  /** Set while `admitted`: what its admission moved, and what its failure moves back. */
+  /** The move that the admission caused, and that a failure reverts. Present while `admitted`. */
   readonly moved?: SequenceMove;
 }
 
 /** A move of the active step's sequence, or to another step. */
 export interface SequenceMove {
-  /** Absent: no step was active. */
+  /** Absent if no step was active. */
   readonly fromStep?: string;
   /** The index in `fromStep` before. */
   readonly fromIndex: number;
@@ -30,46 +30,46 @@ export interface SequenceMove {
   readonly toIndex: number;
 }
 
-/** What came of a call: a `failed` one is remembered, and moves no sequence. */
+/** The outcome of a call. A `failed` call is recorded, and moves no sequence. */
 export type ToolOutcome = 'succeeded' | 'failed';
 
-/** How far an agent is in its plan: the part of the state that changes by what the agent does. */
+/** The progress of an agent in its plan: the part of the state that the agent's actions change. */
 export interface OrchestrationProgress {
   readonly activeStep?: string;
-  /** Newest first, each tool once, of uses that did not fail; at most `recentTools`. */
+  /** Newest first, without duplicates and failed uses; at most `recentTools`. */
   readonly recentlyUsedTools: readonly string[];
-  /** Chronological, the last 100 uses. */
+  /** The last 100 uses in chronological order. */
   readonly toolHistory: readonly ToolUse[];
-  /** How many items of the active step's sequence are done, from 0. */
+  /** The number of completed items in the active step's sequence, from 0. */
   readonly sequenceIndex: number;
-  /** The same for steps that were left, by name. */
+  /** The same number for steps that are not active, by name. */
   readonly progress: Readonly<Record<string, number>>;
   readonly cumulativeTokenUsage: TokenUsage;
 }
 
 /** The progress as it is stored. */
 export interface StoredProgress extends OrchestrationProgress {
-  /** The part of the tokens that the turn took which counted some last: its next entry replaces the part. */
+  /** The tokens of the turn that last counted some. The turn's next entry replaces them. */
   readonly lastTurn?: { readonly id: string; readonly usage: TokenUsage };
 }
 
-/** The progress as it is shown. */
+/** Returns the progress without internal fields. */
 export function shownProgress({ lastTurn: _, ...progress }: StoredProgress): OrchestrationProgress {
   return progress;
 }
 
-/** What is known of an agent in a session (ORC-01). */
+/** The state of an agent in a session (ORC-01). */
 export interface OrchestrationState extends OrchestrationProgress {
   readonly sessionId: string;
-  /** 1 when created, one more with every change. */
+  /** Starts at 1 and increases with every change. */
   readonly version: number;
-  /** Milliseconds since 1970, by the store's clock: the last change or read. */
+  /** The time of the last change or read, in milliseconds since 1970, by the store's clock. */
   readonly lastAccessed: number;
-  /** Milliseconds after `lastAccessed` until it is gone. */
+  /** Milliseconds after `lastAccessed` until the state expires. */
   readonly ttl: number | 'never';
 }
 
-/** How many uses `toolHistory` remembers; call ids are told apart within them. */
+/** The length of `toolHistory`. Call ids are compared within it. */
 export const TOOL_HISTORY = 100;
 
 export const NO_PROGRESS: OrchestrationProgress = deepFreeze({
@@ -80,7 +80,7 @@ export const NO_PROGRESS: OrchestrationProgress = deepFreeze({
   cumulativeTokenUsage: { promptTokens: 0, completionTokens: 0, totalTokens: 0 },
 });
 
-/** How far a step's sequence is. Without an active step the index is of whichever step is asked for. */
+/** Returns the index of a step's sequence. If no step is active, the index belongs to the given step. */
 export function indexOfStep(progress: OrchestrationProgress, step: string | undefined): number {
   const { activeStep, sequenceIndex } = progress;
   if (step === undefined || activeStep === undefined || activeStep === step) return sequenceIndex;
@@ -99,7 +99,7 @@ export function withIndexOfStep(
   return { ...progress, progress: { ...progress.progress, [step]: index } };
 }
 
-/** Leaves the active step, whose index is kept, and enters another one where that was left (ORC-06). */
+/** Leaves the active step, whose index is kept, and enters another one at its stored index (ORC-06). */
 export function enterStep(progress: OrchestrationProgress, step: string | undefined): OrchestrationProgress {
   const { activeStep, ...rest } = progress;
   if (activeStep === step) return progress;

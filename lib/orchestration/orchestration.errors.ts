@@ -1,7 +1,7 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type Turn } from '../ledger/turn.js';
 
-/** The plan does not allow the tool now (ORC-28). HTTP 403. It was neither run nor recorded. */
+/** The plan does not allow the tool now (ORC-28). The tool did not run, and the use was not recorded. HTTP 403. */
 export class ToolNotAllowedError extends SessionsError {
   readonly code = 'TOOL_NOT_ALLOWED';
   readonly permanent = true;
@@ -15,7 +15,7 @@ export class ToolNotAllowedError extends SessionsError {
     readonly step: string,
     /** Names that are allowed now, or patterns with `*`. */
     readonly allowed: readonly string[],
-    /** Names or patterns that are taken out of `allowed`. */
+    /** Names or patterns that are excluded from `allowed`. */
     readonly denied: readonly string[] = [],
   ) {
     const but = denied.length > 0 ? `, but not ${denied.join(', ')}` : '';
@@ -23,7 +23,7 @@ export class ToolNotAllowedError extends SessionsError {
   }
 }
 
-/** The plan has no such step (ORC-06). HTTP 400. Nothing was changed. */
+/** The plan has no such step (ORC-06). Nothing was changed. HTTP 400. */
 export class UnknownStepError extends SessionsError {
   readonly code = 'UNKNOWN_STEP';
   readonly permanent = true;
@@ -32,13 +32,13 @@ export class UnknownStepError extends SessionsError {
     readonly step: string,
     readonly known: readonly string[],
   ) {
-    super(`There is no step ${JSON.stringify(step)}. The plan has ${known.join(', ') || 'none'}.`);
+    super(`The plan has no step ${JSON.stringify(step)}. Its steps: ${known.join(', ') || 'none'}.`);
   }
 }
 
 /**
- * A newer version of the package wrote an orchestration state, and this process cannot tell what it means (FIX-29). HTTP 503. Nothing is
- * lost: a process with that version reads it. Update this process.
+ * A newer version of the package wrote an orchestration state that this process cannot read (FIX-29). Nothing is lost:
+ * a process with that version can read it. Update this process. HTTP 503.
  */
 export class NewerStateError extends SessionsError {
   readonly code = 'NEWER_STATE';
@@ -46,19 +46,19 @@ export class NewerStateError extends SessionsError {
   constructor(
     /** The type of the stored entry. */
     readonly entryType: string,
-    /** The rules that the entry was written by. */
+    /** The version of the rules that the entry was written with. */
     readonly rules: number,
-    /** The latest rules that this process knows. */
+    /** The latest version of the rules that this process supports. */
     readonly knownRules: number,
   ) {
     super(
-      `A newer version of nestjs-agent-sessions wrote the orchestration state: entry ${JSON.stringify(entryType)} has rules ${rules}, ` +
-        `and this process knows them up to ${knownRules}. Update this process.`,
+      `A newer version of nestjs-agent-sessions wrote the orchestration state: entry ${JSON.stringify(entryType)} has rules version ${rules}, ` +
+        `and this process supports versions up to ${knownRules}. Update this process.`,
     );
   }
 }
 
-/** The session has used up its tokens (ORC-11). HTTP 429. */
+/** The session has used up its token budget (ORC-11). HTTP 429. */
 export class TokenBudgetExceededError extends SessionsError {
   readonly code = 'TOKEN_BUDGET_EXCEEDED';
   readonly permanent = true;
@@ -84,7 +84,7 @@ interface StoredFields {
   readonly tokenBudget: number;
 }
 
-/** Restores a refused tool or an exhausted budget from the record of the turn that failed because of it (FIX-26). */
+/** Recreates the error of a rejected tool or an exhausted budget from the record of the failed turn (FIX-26). */
 export function readOrchestrationFailure({ id, error }: Pick<Turn, 'id' | 'error'>): SessionsError | undefined {
   if (!error?.details) return undefined;
   const { sessionId, tool, step, allowed, denied, usedTokens, tokenBudget } = error.details as unknown as StoredFields;
@@ -97,9 +97,24 @@ export function readOrchestrationFailure({ id, error }: Pick<Turn, 'id' | 'error
   return undefined;
 }
 
+/** A tool has failed, and the failure is stored as the result of the call, see `storeFailure` (AIS-03). HTTP 500. */
+export class ToolFailedError extends SessionsError {
+  readonly code = 'TOOL_FAILED';
+
+  /** @param message the message of the tool's error */
+  constructor(
+    readonly tool: string,
+    readonly callId: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
 /**
- * A tool call's id was used before, with another tool or another input (FIX-11): the use is not recorded, and its work does not
- * run. Ids belong to their turn; outside of turns, to their session. HTTP 409.
+ * The id of a tool call was already used with another tool or another input (FIX-11). The use is not recorded, and its
+ * work does not run. Ids are unique in their turn; outside of turns, in their session. HTTP 409.
  */
 export class ToolCallConflictError extends SessionsError {
   readonly code = 'TOOL_CALL_CONFLICT';
@@ -114,8 +129,8 @@ export class ToolCallConflictError extends SessionsError {
     readonly tool: string,
   ) {
     super(
-      `Tool call ${JSON.stringify(callId)} was a call of ${JSON.stringify(tool)} with another tool name or input. Use one id per ` +
-        'call: the id that the model gave to it.',
+      `The tool call id ${JSON.stringify(callId)} was already used for ${JSON.stringify(tool)}, with another tool or input. Use a separate id ` +
+        'for each call: the id that the model gave to it.',
     );
   }
 }

@@ -15,45 +15,57 @@ const OUTCOMES: readonly ToolUse['outcome'][] = ['succeeded', 'failed', 'admitte
 
 const isIndex = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
-/** About a use of a tool. */
+/** Options of a tool use. */
 export class ToolUseOptions {
   /**
-   * The model's id of the call: the same id again counts once, among the last 100 uses of the session outside of turns.
-   * Default: each use counts.
+   * The model's id of the call. Uses with the same id count once, among the last 100 uses of the session outside of
+   * turns. Default: each use counts.
    */
   @Optional()
   @MustBeName()
   callId?: string;
 
-  /** A use that failed is in the history, for `tool_failed`; it is no recent tool and moves no sequence. Default `succeeded`. */
+  /**
+   * The outcome. A failed use is in the history, for `tool_failed`, but is not a recent tool and moves no sequence.
+   * Default `succeeded`.
+   */
   @Optional()
   @Must((value) => value === 'succeeded' || value === 'failed', 'must be succeeded or failed.')
   outcome?: ToolOutcome;
 
-  /** The model's arguments, as JSON: the same `callId` with another input is refused (FIX-11). Default: inputs are not compared. */
+  /**
+   * The model's arguments, as JSON. The same `callId` with another input is rejected (FIX-11). Default: inputs are not
+   * compared.
+   */
   @Allow()
   input?: unknown;
 }
 
-/** About a use of a tool, for those who know the plan. */
+/** Options of a tool use with a plan. */
 export class ToolUsageOptions extends ToolUseOptions {
-  /** The user's message, for `message_matches`, which is evaluated with this call. It is not stored. Default: none; no message leads to a step. */
+  /**
+   * The user's message, for `message_matches`, which is evaluated with this call. It is not stored. Default: none; no
+   * condition on the message activates a step.
+   */
   @Optional()
-  @Must((value) => typeof value === 'string', 'must be a text.')
+  @Must((value) => typeof value === 'string', 'must be a string.')
   message?: string;
 }
 
-/** About a use of a tool that is to be admitted. */
+/** Options of an admission. */
 export class ToolAdmissionOptions {
   /**
-   * Identifies the call, among the last 100 uses of the session. The same id again is admitted again and counts once, so that a
-   * retry of the same call continues it. Default: a new id.
+   * Identifies the call, among the last 100 uses of the session. The same id is admitted again and counts once, so that
+   * a retry continues the call. Default: a new id.
    */
   @Optional()
   @MustBeName()
   callId?: string;
 
-  /** The model's arguments, as JSON: the same `callId` with another input is refused (FIX-11). Default: inputs are not compared. */
+  /**
+   * The model's arguments, as JSON. The same `callId` with another input is rejected (FIX-11). Default: inputs are not
+   * compared.
+   */
   @Allow()
   input?: unknown;
 }
@@ -85,11 +97,14 @@ class ToolUseInput implements ToolUse {
   outcome!: ToolUse['outcome'];
 
   @Optional()
-  @Must(isFields, 'must be an object: what an admission moved.')
+  @Must(isFields, 'must be an object: the move of an admission.')
   moved?: SequenceMove;
 }
 
-/** What `updateState` may change; a key that is `undefined` is left as it is, but `activeStep`, which is then taken away. */
+/**
+ * The fields that `updateState` can change. `undefined` leaves a field unchanged, except `activeStep`, which is then
+ * removed.
+ */
 export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
   @Optional()
   @MustBeName()
@@ -101,7 +116,7 @@ export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
   recentlyUsedTools?: readonly string[];
 
   @Optional()
-  @ArrayMaxSize(TOOL_HISTORY, { message: `must not have more than ${TOOL_HISTORY} uses.` })
+  @ArrayMaxSize(TOOL_HISTORY, { message: `must have at most ${TOOL_HISTORY} uses.` })
   @IsArray({ message: 'must be a list of uses.' })
   toolHistory?: readonly ToolUse[];
 
@@ -110,15 +125,18 @@ export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
   sequenceIndex?: number;
 
   @Optional()
-  @Must((value) => isFields(value) && Object.values(value).every(isIndex), 'must be an object of indices by step.')
+  @Must(
+    (value) => isFields(value) && Object.values(value).every(isIndex),
+    'must be an object of sequence indices by step name.',
+  )
   progress?: Readonly<Record<string, number>>;
 
   @Optional()
-  @Must(isFields, 'must be an object with numbers of tokens.')
+  @Must(isFields, 'must be an object with token counts.')
   cumulativeTokenUsage?: TokenUsage;
 }
 
-/** A copy of the updates, checked; and which fields they take away. @throws InvalidInputError */
+/** Returns a validated copy of the updates, and the fields that they remove. @throws InvalidInputError */
 export function toUpdates(updates: OrchestrationUpdates): {
   readonly updates: Partial<OrchestrationProgress>;
   readonly unset: readonly 'activeStep'[];

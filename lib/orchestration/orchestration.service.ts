@@ -1,8 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
+import { hashed } from '../common/digests.js';
 import { assertName, mintId } from '../common/ids.js';
-import { hashed } from '../common/log-id.js';
-import { type AdmittedTool } from './admitted-tool.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
 import { availableTools } from './available-tools.js';
@@ -17,17 +16,18 @@ import {
 } from './orchestration-state.js';
 import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { ToolAdmissionOptions, ToolUsageOptions } from './orchestration.inputs.js';
-import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
-import { ToolAdmissions } from './tool-admissions.js';
+import { hasPredicates, type StepPredicates } from './step-predicates.js';
+import { type AdmittedTool, ToolAdmissions } from './tool-admissions.js';
 import { assertOwnCall, type ToolCall, toToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf, wouldPassAnew } from './tool-refusal.js';
 
 /**
- * An agent's plan in a session: which step is active, which tools it may use now, and what a use of one makes of it.
+ * Applies an agent's plan in a session: the active step, the tools that are allowed now, and the effect of tool uses.
  *
- * Without a plan, or with one that has no steps, all tools are allowed and nothing is stored (ORC-31). It is of the only agent
- * that has a plan; with several say whose with {@link of}. Inside a turn `turn.tools` is the way.
+ * Without a plan, or with one that has no steps, all tools are allowed and nothing is stored (ORC-31). The injected
+ * instance belongs to the only agent that has a plan; with several, select the agent with {@link of}. Inside a turn,
+ * use `turn.tools`.
  */
 export class OrchestrationService {
   private readonly logger = new Logger(OrchestrationService.name);
@@ -39,19 +39,28 @@ export class OrchestrationService {
     private readonly agent?: string,
   ) {}
 
-  /** The plan of another agent. @throws SessionsConfigurationError for one that is not registered, at the latest when it is used */
+  /**
+   * Returns the service for another agent's plan. @throws SessionsConfigurationError for an agent that is not
+   * registered, at the latest when it is used
+   */
   of(agent: AgentRef): OrchestrationService {
     const name = agentName(agent);
     this.agents.assertKnown(name);
     return new OrchestrationService(this.agents, this.predicates, name);
   }
 
-  /** Whether this process knows a plan with steps. @throws SessionsConfigurationError when there are several, and none is named */
+  /**
+   * True if this process has a plan with steps. @throws SessionsConfigurationError if there are several plans and no
+   * agent is selected
+   */
   get hasPlan(): boolean {
     return this.plan !== undefined;
   }
 
-  /** The step that is active: the default one until another was (ORC-25). `undefined` without both. Changes nothing. */
+  /**
+   * Returns the active step: the default step, until another one becomes active (ORC-25). `undefined` if there is
+   * neither. Changes nothing.
+   */
   async getActiveStep(sessionId: string): Promise<OrchestrationStep | undefined> {
     const { plan, states } = this;
     if (!plan) return undefined;
@@ -59,8 +68,9 @@ export class OrchestrationService {
   }
 
   /**
-   * Looks for the active step anew, as every use of a tool does: for a message that came, or when a predicate may have another
-   * answer (ORC-25, ORC-27). Makes the state when there is none. One round trip; two for a plan with predicates.
+   * Evaluates the active step again, as every tool use does: for a new message, or when the result of a predicate may
+   * have changed (ORC-25, ORC-27). Creates the state if it does not exist. One round trip; two for a plan with
+   * predicates.
    */
   async evaluateActiveStep(
     sessionId: string,
@@ -83,7 +93,7 @@ export class OrchestrationService {
     return effectiveStep(plan, evaluated?.activeStep);
   }
 
-  /** Those of the tools that may be used now, in their order: what the step allows, then what its sequence does (ORC-24). */
+  /** Returns the given tools that are allowed now, in their order: first by the step, then by its sequence (ORC-24). */
   async getAvailableTools(sessionId: string, tools: readonly string[]): Promise<readonly string[]> {
     const { plan, states } = this;
     if (!plan) return [...tools];
@@ -93,11 +103,12 @@ export class OrchestrationService {
   }
 
   /**
-   * Checks whether the plan allows a tool and records its use, in one atomic operation of the store: of uses that race, from any
-   * process, the plan admits as many as it would one after the other (FIX-21). The use counts from then on. Record its outcome
-   * when it ends. One round trip; two for a plan with predicates, and one more for each conflict. `onViolation` decides about
-   * a tool that is not allowed, as in {@link assertToolAllowed}.
-   * @throws ToolNotAllowedError; ToolCallConflictError for a `callId` of another tool or input; what a predicate throws: then nothing is recorded
+   * Checks whether the plan allows a tool and records its use, in one atomic operation of the store. Concurrent uses,
+   * from any process, are admitted as if they came one after the other (FIX-21). The use counts from then on. Record
+   * its outcome when it ends. `onViolation` decides how a tool is handled that is not allowed, as in {@link
+   * assertToolAllowed}. One round trip; two for a plan with predicates, and one more for each conflict.
+   * @throws ToolNotAllowedError; ToolCallConflictError if the `callId` was used with another tool or input; what a
+   * predicate throws, in which case nothing is recorded
    */
   async admitTool(sessionId: string, tool: string, options: ToolAdmissionOptions = {}): Promise<AdmittedTool> {
     assertName(tool, 'tool');
@@ -111,9 +122,9 @@ export class OrchestrationService {
   }
 
   /**
-   * Refuses a tool that the plan does not allow now (ORC-28). With `onViolation: 'warn'` it only logs; with `reset` it starts
-   * the sequence over, and refuses a tool that is not allowed even then. The answer is advisory, because it reserves nothing: two
-   * callers at the same time may both pass. {@link admitTool} checks and records in one operation.
+   * Rejects a tool that the plan does not allow now (ORC-28). `onViolation: 'warn'` only logs. `reset` restarts the
+   * sequence, and rejects a tool that is not allowed even then. The check is advisory, because it reserves nothing: two
+   * concurrent callers may both pass. {@link admitTool} checks and records in one operation.
    * @throws ToolNotAllowedError
    */
   async assertToolAllowed(sessionId: string, tool: string): Promise<void> {
@@ -131,7 +142,7 @@ export class OrchestrationService {
     }
     states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
     if (plan.onViolation !== 'reset') throw refusal;
-    // In the state that was looked at, and in none that somebody else has changed since.
+    // Only if the state is still the one that was checked.
     const restarted = await states.appendTo(sessionId, state, (now) =>
       wouldPassAnew(plan, now, tool) ? [{ type: 'restart', plan: plan.signature }] : null,
     );
@@ -139,10 +150,12 @@ export class OrchestrationService {
   }
 
   /**
-   * Records the use of a tool, moves the sequence, and looks for the active step, in one operation (ORC-30): one round trip,
-   * two for a plan with predicates. It records whatever the plan allows; to refuse, ask `assertToolAllowed` before.
-   * @returns the state; `null` without a plan: nothing is stored then
-   * @throws InvalidInputError; ToolCallConflictError; what a predicate throws: the use is recorded then, so give it a `callId` before you try again
+   * Records a tool use, moves the sequence, and evaluates the active step, in one operation (ORC-30): one round trip,
+   * two for a plan with predicates. It also records uses that the plan does not allow; call `assertToolAllowed` first
+   * to reject them.
+   * @returns the state; `null` without a plan, in which case nothing is stored
+   * @throws InvalidInputError; ToolCallConflictError; what a predicate throws. The use is then already recorded, so
+   * pass a `callId` if you retry
    */
   async processToolUsage(
     sessionId: string,
@@ -162,7 +175,7 @@ export class OrchestrationService {
     }
     const appended = await states.append(sessionId, [use], { create: true });
     const state = this.recorded(sessionId, call, appended);
-    // The sequence has said where to go on.
+    // The sequence has already decided the next step.
     if (appended!.effects.some(({ type }) => type === 'step-changed')) return state;
     return states.appendTo(sessionId, state, async (now) => [
       { type: 'evaluate', plan: signature, facts: await this.facts(plan, sessionId, now, message) },
@@ -170,7 +183,7 @@ export class OrchestrationService {
   }
 
   /**
-   * To ask before a model is called (ORC-11).
+   * Checks the budget before a call of a model (ORC-11).
    * @throws TokenBudgetExceededError when the session has used up the plan's `tokenBudget`
    */
   async assertTokenBudget(sessionId: string): Promise<void> {
@@ -203,7 +216,7 @@ export class OrchestrationService {
     return this.predicates.facts(plan, { agent, sessionId, state, ...(message === undefined ? {} : { message }) });
   }
 
-  /** One that has steps. */
+  /** The plan, if it has steps. */
   private get plan(): StepPlan | undefined {
     const { plan } = this.states;
     return plan && plan.steps.length > 0 ? plan : undefined;

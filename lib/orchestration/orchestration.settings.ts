@@ -3,15 +3,16 @@ import { type OrchestrationStateOptions } from './orchestration.options.js';
 /** How orchestration states are stored. */
 export interface OrchestrationSettings {
   readonly namespace: string;
-  /** Milliseconds of idleness; `undefined`: never. */
+  /** Idle milliseconds after which a state expires; `undefined` for never. */
   readonly ttlMs: number | undefined;
   readonly recentTools: number;
-  /** `undefined`: no limit. */
+  /** `undefined` for no limit. */
   readonly maxSessions: number | undefined;
 }
 
 /**
- * @param otherSeconds gives the time to live that the environment says, or its default: what is wrong there is its error
+ * @param otherSeconds returns the time to live from the environment, or the given default; throws if the variable is
+ * invalid
  */
 export function orchestrationSettings(
   namespace: string | undefined,

@@ -7,15 +7,15 @@ interface Named {
   readonly name: string;
 }
 
-/** What `forFeature` and `@InjectOrchestrator` take: a class with `@Orchestrator`, or a definition. */
+/** The argument of `forFeature` and `@InjectOrchestrator`: a class with `@Orchestrator`, or a definition. */
 export type OrchestratorRef = Type | { readonly name: string };
 
-/** Makes the class an orchestrator with these options. */
+/** Marks the class as an orchestrator with these options. */
 export function markOrchestrator(target: object, options: Named): void {
   SetMetadata(ORCHESTRATOR, options)(target as Type);
 }
 
-/** The options of {@link markOrchestrator}; `undefined` for another class. */
+/** Returns the options of {@link markOrchestrator}; `undefined` for another class. */
 export function orchestratorMark(target: object): Named | undefined {
   return Reflect.getMetadata(ORCHESTRATOR, target) as Named | undefined;
 }
@@ -26,6 +26,6 @@ export function orchestratorName(orchestrator: OrchestratorRef): string {
   const mark = orchestratorMark(orchestrator);
   if (mark) return mark.name;
   throw new SessionsConfigurationError(
-    `${orchestrator.name} is no orchestrator. Decorate the class with @Orchestrator({ name }).`,
+    `${orchestrator.name} is not an orchestrator. Decorate the class with @Orchestrator({ name }).`,
   );
 }

@@ -7,12 +7,12 @@ import { type StepPlan } from './step-plan.js';
 
 type Plan = Pick<StepPlan, 'steps'>;
 
-/** No session has such an id, so that none takes the plans with it when it is deleted. */
+/** Not a valid session id, so that deleting a session never deletes the plans. */
 const NO_SESSION = ':plans';
 
 /**
- * The plans by which stored entries were decided, by signature. They are kept in the store, once each, so that a process
- * reads a state as the one that wrote it did, though it has another version of the plan, or none.
+ * The plans that stored entries refer to, by signature. Each is stored once, so that a process reads a state exactly as
+ * its writer did, even if it has another version of the plan, or no plan.
  */
 export class PlanCatalog {
   private readonly known = new Map<string, Plan>();
@@ -23,7 +23,7 @@ export class PlanCatalog {
     private readonly settings: Pick<OrchestrationSettings, 'namespace'>,
   ) {}
 
-  /** Done before the first entry names the plan; without effect when it is there. */
+  /** Stores the plan before the first entry that names it. Has no effect if it is stored already. */
   async publish(plan: StepPlan): Promise<void> {
     const { signature, steps } = plan;
     this.known.set(signature, plan);
@@ -31,13 +31,13 @@ export class PlanCatalog {
     if (!stored) {
       stored = this.store.set(this.address(signature), steps as unknown as JsonValue, { ifVersion: 0 });
       this.published.set(signature, stored);
-      // The next one tries again.
+      // The next call tries again.
       stored.catch(() => this.published.delete(signature));
     }
     await stored;
   }
 
-  /** What a document is read by. Asks the store only for a plan that this process has never seen. */
+  /** Returns the rules for reading a document. Reads the store only for plans that this process has not seen. */
   async rulesFor(document: StateDocument): Promise<OrchestrationRules> {
     for (const signature of plansIn(document)) {
       if (!this.known.has(signature)) await this.load(signature);

@@ -4,15 +4,19 @@ import { type OrchestrationProgress } from './orchestration-state.js';
 import { type StepPlan } from './step-plan.js';
 import { endsWithSequence } from './tool-sequence.js';
 
-/** What conditions ask that the progress does not say. Keys are {@link factKey}s of the conditions that hold. */
+/**
+ * The results of conditions that the progress does not contain. The set contains the {@link factKey}s of conditions
+ * that hold.
+ */
 export type StepFacts = ReadonlySet<string>;
 
-/** The fact that the message is evaluated now. Without it conditions on the message lead to no other step. */
+/** Present while the message is evaluated. Without it, conditions on the message activate no other step. */
 const MESSAGE = 'message';
 
 /**
- * The first step of the plan whose conditions all hold; none: the active one stays (ORC-25). A condition on the message leads
- * to a step only when the message is evaluated; later it only keeps the active step, as long as it holds (FIX-22).
+ * Returns the first step of the plan whose conditions all hold; otherwise, the active step is kept (ORC-25). A
+ * condition on the message activates a step only when the message is evaluated. Later it only keeps the active step
+ * while it holds (FIX-22).
  */
 export function nextStep(
   plan: Pick<StepPlan, 'steps'>,
@@ -27,7 +31,7 @@ export function nextStep(
   );
 }
 
-/** Those that only the message can answer, and those that only a provider can, wherever they stand in the plan. */
+/** Returns the conditions that depend on the message or on a provider, from the whole plan. */
 export function externalConditions<Type extends 'message_matches' | 'predicate'>(
   { steps }: Pick<StepPlan, 'steps'>,
   type: Type,
@@ -38,19 +42,19 @@ export function externalConditions<Type extends 'message_matches' | 'predicate'>
   );
 }
 
-/** The facts of a message that is evaluated now. */
+/** Returns the facts of a message that is evaluated now. */
 export function messageFacts(plan: Pick<StepPlan, 'steps'>, message: string | undefined): readonly string[] {
   if (message === undefined) return [];
   const holding = externalConditions(plan, 'message_matches').filter((condition) => matchesMessage(condition, message));
   return [MESSAGE, ...new Set(holding.map(factKey))];
 }
 
-/** The same facts later in the turn. */
+/** Returns the same facts for later in the turn. */
 export function afterwards(facts: readonly string[]): readonly string[] {
   return facts.filter((fact) => fact !== MESSAGE);
 }
 
-/** Names a condition whose answer comes from outside. */
+/** Returns the key of a condition that is evaluated outside. */
 export function factKey(condition: Extract<OrchestrationCondition, { type: 'message_matches' | 'predicate' }>): string {
   return condition.type === 'predicate'
     ? `predicate ${condition.value}`
@@ -62,7 +66,7 @@ function flatten(condition: OrchestrationCondition): OrchestrationCondition[] {
   return condition.type === 'not' ? flatten(condition.condition) : [condition];
 }
 
-/** @returns `undefined` if the answer depends on a message that is not evaluated now */
+/** @returns `undefined` if the result depends on a message that is not evaluated now */
 function holds(
   condition: OrchestrationCondition,
   step: OrchestrationStep,
@@ -71,7 +75,7 @@ function holds(
 ): boolean | undefined {
   const { toolHistory, recentlyUsedTools, cumulativeTokenUsage } = progress;
   const used = (outcome: 'succeeded' | 'failed'): string[] =>
-    // A use without an outcome counts as one that succeeded.
+    // A use without an outcome counts as succeeded.
     toolHistory.filter((use) => (use.outcome === 'failed') === (outcome === 'failed')).map(({ tool }) => tool);
   switch (condition.type) {
     case 'tool_used':

@@ -1,14 +1,14 @@
 import { type OnViolation, type OrchestrationStep } from './orchestration-config.js';
 
-/** A checked plan of an agent: JSON, frozen. `defineStepPlan` makes one. */
+/** A validated plan of an agent: JSON, frozen. Created by `defineStepPlan`. */
 export interface StepPlan {
-  /** Whose plan it is: part of stored keys. */
+  /** The agent of the plan; part of stored keys. */
   readonly agent: string;
-  /** SHA-256 of the steps: what is stored says by which plan it was decided. */
+  /** SHA-256 of the steps. Stored entries refer to the plan by it. */
   readonly signature: string;
   readonly steps: readonly OrchestrationStep[];
   readonly onViolation: OnViolation;
-  /** Tokens that a session may take in all. */
+  /** The maximum number of tokens per session. */
   readonly tokenBudget?: number;
 }
 
@@ -16,7 +16,7 @@ export function stepNamed(plan: Pick<StepPlan, 'steps'>, name: string | undefine
   return plan.steps.find((step) => step.name === name);
 }
 
-/** The one that is active: an unknown or missing name falls back to the default step (ORC-25). */
+/** Returns the active step. An unknown or missing name falls back to the default step (ORC-25). */
 export function effectiveStep(
   plan: Pick<StepPlan, 'steps'>,
   active: string | undefined,

@@ -4,24 +4,27 @@ import { type OrchestrationProgress } from './orchestration-state.js';
 import { externalConditions, factKey, messageFacts } from './step-conditions.js';
 import { type StepPlan } from './step-plan.js';
 
-/** What a predicate is asked about. */
+/** The argument of a predicate. */
 export interface StepPredicateContext {
   readonly agent: string;
   readonly sessionId: string;
   readonly state: OrchestrationProgress;
-  /** The user's message, when there is one at hand. */
+  /** The user's message, if available. */
   readonly message?: string;
 }
 
-/** A condition of the application's own: `{ type: 'predicate', value: name }` in a plan. */
+/** A custom condition of the application: `{ type: 'predicate', value: name }` in a plan. */
 export interface StepPredicateHandler {
-  /** What it throws fails the turn's attempt, or is the error of who asked outside of a turn; the active step stays. */
+  /**
+   * Evaluates the condition. An error fails the turn's attempt, or rejects the call outside of a turn; the active step
+   * is kept.
+   */
   holds(context: StepPredicateContext): boolean | Promise<boolean>;
 }
 
 const PREDICATE = Symbol('agent-sessions:step-predicate');
 
-/** Makes a provider answer the conditions of this name (ORC-27). */
+/** Makes a provider evaluate the conditions with this name (ORC-27). */
 export const StepPredicate = (name: string): ClassDecorator => SetMetadata(PREDICATE, name);
 
 export function predicateName(target: object): string | undefined {
@@ -32,34 +35,36 @@ export function predicateName(target: object): string | undefined {
 export class StepPredicates {
   private readonly handlers = new Map<string, StepPredicateHandler>();
 
-  /** @throws SessionsConfigurationError when another one has the name */
+  /** @throws SessionsConfigurationError if another predicate has the name */
   register(name: string, handler: StepPredicateHandler): void {
     const known = this.handlers.get(name);
     if (known && known !== handler) {
-      throw new SessionsConfigurationError(`Two step predicates are named ${JSON.stringify(name)}.`);
+      throw new SessionsConfigurationError(
+        `Two step predicates are named ${JSON.stringify(name)}. Names must be unique.`,
+      );
     }
     if (typeof (handler as Partial<StepPredicateHandler>).holds !== 'function') {
-      throw new SessionsConfigurationError(`The step predicate ${JSON.stringify(name)} has no method holds().`);
+      throw new SessionsConfigurationError(`The step predicate ${JSON.stringify(name)} must have a method holds().`);
     }
     this.handlers.set(name, handler);
   }
 
-  /** @throws SessionsConfigurationError naming the plan and the predicate that nobody provides */
+  /** @throws SessionsConfigurationError naming the plan and the predicate that no provider implements */
   assertKnown(plan: StepPlan): void {
     const missing = externalConditions(plan, 'predicate').find(({ value }) => !this.handlers.has(value));
     if (!missing) return;
     const at = plan.steps.find((step) => externalConditions({ steps: [step] }, 'predicate').includes(missing));
     throw new SessionsConfigurationError(
-      `The plan of ${plan.agent}: step ${at!.name}: no provider has @StepPredicate(${JSON.stringify(missing.value)}).`,
+      `The plan of ${plan.agent}: step ${at!.name}: no provider has @StepPredicate(${JSON.stringify(missing.value)}). Add one.`,
     );
   }
 
-  /** The facts of a message that is evaluated now, and those of {@link ask}. */
+  /** Returns the facts of a message that is evaluated now, and of the predicates. */
   async facts(plan: StepPlan, context: StepPredicateContext): Promise<readonly string[]> {
     return [...messageFacts(plan, context.message), ...(await this.ask(plan, context))];
   }
 
-  /** The facts of the plan's predicates. */
+  /** Returns the facts of the plan's predicates. */
   async ask(plan: StepPlan, context: StepPredicateContext): Promise<readonly string[]> {
     const predicates = externalConditions(plan, 'predicate');
     const asked = new Map(predicates.map((condition) => [factKey(condition), condition.value]));

@@ -14,14 +14,15 @@ import { assertOwnCall, toToolCall } from './tool-call.js';
 import { describeMismatch } from './tool-refusal.js';
 import { isUnfinished, nextTools } from './tool-sequence.js';
 
-/** The part of a step that is about its sequence. */
+/** The part of a step that defines its sequence. */
 export type SequencedStep = Pick<OrchestrationStep, 'name' | 'sequence' | 'resetSequenceOn'>;
 
 /**
- * Which tool of a step's sequence comes next in a session. It looks at sequences alone; `OrchestrationService` at whole plans.
+ * Tells which tool of a step's sequence comes next in a session. It handles sequences only; `OrchestrationService`
+ * handles whole plans.
  *
- * A step is given as the plan has it; a wrong one is an InvalidInputError. A session without a state is at the start of
- * every sequence.
+ * Pass a step as the plan defines it; an invalid one is an InvalidInputError. A session without a state is at the start
+ * of every sequence.
  */
 export class StepSequencer {
   private readonly logger = new Logger(StepSequencer.name);
@@ -33,30 +34,31 @@ export class StepSequencer {
     private readonly agent?: string,
   ) {}
 
-  /** The sequences of another agent. */
+  /** Returns the sequencer of another agent. */
   of(agent: AgentRef): StepSequencer {
     return new StepSequencer(this.agents, agentName(agent));
   }
 
-  /** False without a sequence, and once it is finished (ORC-20). */
+  /** Returns true while the step has an unfinished sequence (ORC-20). */
   async hasActiveSequence(step: SequencedStep, sessionId: string): Promise<boolean> {
     return isUnfinished(this.sequenced(step).sequence, await this.indexOf(step, sessionId));
   }
 
-  /** The tool that comes next: of a group the first one. `null` without a sequence, and once it is finished (ORC-20). */
+  /** Returns the next tool, the first one of a group; `null` without a sequence, and after its end (ORC-20). */
   async getCurrentSequenceTool(step: SequencedStep, sessionId: string): Promise<string | null> {
     const [tool = null] = await this.getCurrentSequenceTools(step, sessionId);
     return tool;
   }
 
-  /** All tools that may come next: several for a group, and before an optional tool is passed over (ORC-29). */
+  /** Returns all tools that may come next: several for a group, and while an optional tool can be skipped (ORC-29). */
   async getCurrentSequenceTools(step: SequencedStep, sessionId: string): Promise<readonly string[]> {
     return nextTools(this.sequenced(step).sequence, await this.indexOf(step, sessionId));
   }
 
   /**
-   * Records the use of a tool, and moves the sequence when it was the tool's turn, in one operation (ORC-21). The active step stays.
-   * @returns false, with a warning, when another tool comes next; the use is recorded and the sequence stays
+   * Records a tool use, and advances the sequence if the tool was next, in one operation (ORC-21). The active step does
+   * not change.
+   * @returns false, and logs a warning, if another tool was next; the use is recorded and the sequence does not move
    */
   async processTool(
     step: SequencedStep,
@@ -82,8 +84,8 @@ export class StepSequencer {
   }
 
   /**
-   * Advances the step's sequence by one item, whatever tool was used, up to its end. Records no use.
-   * @returns false without a sequence, without a state, and when the sequence is finished
+   * Advances the step's sequence by one item, without recording a use, up to its end.
+   * @returns false without a sequence, without a state, or if the sequence is finished
    */
   async advanceSequence(step: SequencedStep, sessionId: string): Promise<boolean> {
     const { name, sequence } = this.sequenced(step);
@@ -93,14 +95,14 @@ export class StepSequencer {
   }
 
   /**
-   * What the sequence leaves of the tools (ORC-22): those that come next; all of them without a sequence, and once it is
-   * finished. None, with a warning, when those that come next are not among them.
+   * Filters tools by the sequence (ORC-22). Returns those that come next, or all of them without a sequence or after
+   * its end. Returns none, and logs a warning, if the next tools are not in the list.
    */
   async filterToolsBySequence(step: SequencedStep, sessionId: string, tools: readonly string[]): Promise<string[]> {
     const index = await this.indexOf(this.sequenced(step), sessionId);
     const next = nextTools(step.sequence, index);
     if (next.length > 0 && !next.some((tool) => tools.includes(tool))) {
-      this.logger.warn(`Step ${step.name} needs ${next.join(' or ')} next, which is not available.`);
+      this.logger.warn(`Step ${step.name} requires ${next.join(' or ')} next, which is not available.`);
     }
     return tools.filter((tool) => isInSequence(step, index, tool));
   }
@@ -115,7 +117,7 @@ export class StepSequencer {
     if (this.checked.has(step)) return step;
     const { name, sequence, resetSequenceOn } = step;
     const fail = (problem: string): never => {
-      throw new InvalidInputError('step', `is wrong: ${problem}`);
+      throw new InvalidInputError('step', `is invalid: ${problem}`);
     };
     assertSteps([{ name, ...(sequence && { sequence }), ...(resetSequenceOn && { resetSequenceOn }) }], fail);
     this.checked.add(step);

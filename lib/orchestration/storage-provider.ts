@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { hasMethods } from '../common/has-methods.js';
+import { hasMethods } from '../common/check-options.js';
 import { type JsonValue } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { DocumentVersions } from '../ledger/document-versions.js';
@@ -12,33 +12,36 @@ import {
   type StateWriteOptions,
 } from '../ledger/state.store.js';
 
-/** A key-value store that knows no versions (ORC-15): one process at a time may write to a session. */
+/** A key-value store without versions (ORC-15). Only one process at a time may write to a session. */
 export interface StorageProvider {
-  /** @returns what was set, or null or `undefined` when nothing is there any more */
+  /** Returns a value. @returns null or `undefined` if it does not exist or has expired */
   get(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
-  /** Replaces what is there. @param options `ttlSeconds`: how long it stays; left out: for good */
+  /**
+   * Stores or replaces a value. @param options `ttlSeconds`: the time to live; if absent, the value is stored
+   * permanently
+   */
   set(
     key: string,
     value: unknown,
     options?: { readonly namespace?: string; readonly ttlSeconds?: number },
   ): Promise<unknown>;
-  /** What is not there is not deleted, and that is fine. */
+  /** Deletes a value. Has no effect if it does not exist. */
   delete(key: string, options?: { readonly namespace?: string }): Promise<unknown>;
 }
 
 /**
- * A client of a key-value store that has `del`, such as Vercel KV, Upstash or node-redis. Documents are stored as JSON text, without
- * namespaces besides the key.
+ * A client of a key-value store that has `del`, such as Vercel KV, Upstash or node-redis. Documents are stored as JSON
+ * strings, without namespaces besides the key.
  */
 export interface KeyValueClient {
-  /** Returns the value as text or parsed; `null` or `undefined` when there is none. */
+  /** Returns the value as a string or parsed; `null` or `undefined` if it does not exist. */
   get(key: string): Promise<unknown>;
   /**
    * Stores the value.
    * @param options seconds until it expires, in the spelling of Upstash (`ex`) and of node-redis (`EX`)
    */
   set(key: string, value: string, options?: { readonly ex: number; readonly EX: number }): Promise<unknown>;
-  /** Deletes the value, if there is one. */
+  /** Deletes the value, if it exists. */
   del(key: string): Promise<unknown>;
 }
 
@@ -75,11 +78,12 @@ function parsed(kept: unknown): unknown {
 }
 
 /**
- * A DocumentStore over a provider, which keeps whole documents with the times of this process. An operation is a read and a write;
- * what another process writes between them is lost. What the provider throws is the cause of a StoreUnavailableError (ORC-14).
+ * A DocumentStore over a provider, which stores whole documents with the times of this process. An operation is a read
+ * and a write; concurrent writes of other processes between them are lost. An error of the provider is the cause of a
+ * StoreUnavailableError (ORC-14).
  */
 export class StorageProviderState implements DocumentStore {
-  /** The last operation under way, by key: those of this process wait for each other. */
+  /** The last running operation, by key: operations of this process on a key run one after the other. */
   private readonly last = new Map<string, Promise<unknown>>();
   private readonly versions = new DocumentVersions();
 
@@ -88,8 +92,8 @@ export class StorageProviderState implements DocumentStore {
   constructor(client: StorageProvider | KeyValueClient) {
     this.provider = providerOf(client);
     new Logger('AgentSessions').warn(
-      'The storageProvider has no compare-and-set: processes that change the state of one session at the same time lose ' +
-        'what the others write. Give it the state of an adapter, for example memoryAdapter().state.',
+      'The storageProvider has no compare-and-set: processes that change the state of one session at the same time overwrite ' +
+        'changes of each other. Pass the state of an adapter instead, for example memoryAdapter().state.',
     );
   }
 
@@ -122,12 +126,12 @@ export class StorageProviderState implements DocumentStore {
     });
   }
 
-  /** A provider removes what expires itself. */
+  /** Expired documents are removed by the provider. */
   deleteExpired(): Promise<number> {
     return Promise.resolve(0);
   }
 
-  /** A provider has no list of what it keeps. */
+  /** The provider cannot list its documents. */
   evictIdle(): Promise<number> {
     return Promise.resolve(0);
   }
@@ -207,7 +211,10 @@ function place({ namespace }: StateAddress): { readonly namespace: string } {
   return { namespace };
 }
 
-/** Names and ids may hold any character but control characters. A provider may not care for namespaces. */
+/**
+ * Builds the key, which includes the namespace because a provider may ignore namespaces. Parts are encoded, because
+ * names and ids may contain any character except control characters.
+ */
 function keyOf({ namespace, scope, sessionId, key }: StateAddress): string {
   return [namespace, scope, sessionId, key].map(encodeURIComponent).join(':');
 }

@@ -14,9 +14,9 @@ import {
 type AdmitEntry = Extract<OrchestrationEntry, { type: 'admit' }>;
 
 /**
- * Checks a use and, if it may begin, records it (FIX-21). Pure: of uses that race, their order in the store decides.
- * @param step the active one
- * @param use records the use as one that succeeded
+ * Checks a use and, if it is allowed, records it (FIX-21). Pure: for concurrent uses, their order in the store decides.
+ * @param step the active step
+ * @param use records the use as succeeded
  */
 export function admitUse(
   before: OrchestrationProgress,
@@ -35,7 +35,7 @@ export function admitUse(
   return { progress, effects: [violated, ...effects] };
 }
 
-/** Gives an admitted use its outcome. One that failed moves no sequence: what its admission moved is moved back. */
+/** Sets the outcome of an admitted use. A failed use moves no sequence: the move of its admission is reverted. */
 export function completeUse(before: OrchestrationProgress, use: ToolUse, outcome: ToolOutcome): OrchestrationProgress {
   const { moved, ...about } = use;
   const toolHistory = before.toolHistory.map((each) => (each === use ? { ...about, outcome } : each));
@@ -46,7 +46,7 @@ export function completeUse(before: OrchestrationProgress, use: ToolUse, outcome
   return movedBack({ ...completed, recentlyUsedTools }, moved);
 }
 
-/** Unless other uses have moved on from there. */
+/** Reverts a move, unless other uses have moved on from there. */
 function movedBack(progress: OrchestrationProgress, move: SequenceMove | undefined): OrchestrationProgress {
   if (!move || progress.activeStep !== move.toStep) return progress;
   const { fromStep, fromIndex, toIndex } = move;
@@ -54,9 +54,9 @@ function movedBack(progress: OrchestrationProgress, move: SequenceMove | undefin
   return { ...enterStep(progress, fromStep), sequenceIndex: fromIndex };
 }
 
-/** Stores with the newest use what its admission moved. */
+/** Stores the move of an admission with the newest use. */
 function withMove(before: OrchestrationProgress, { progress, effects: all }: Decision): Decision {
-  // A use is recorded by its outcome, and a violation found by the check above.
+  // The outcome records the use, and the check above has reported the violation.
   const effects = all.filter(({ type }) => type !== 'tool-recorded' && type !== 'tool-violated');
   const toIndex = indexIn(progress, before.activeStep);
   if (progress.activeStep === before.activeStep && toIndex === before.sequenceIndex) return { progress, effects };
@@ -70,7 +70,7 @@ function withMove(before: OrchestrationProgress, { progress, effects: all }: Dec
   return { progress: { ...progress, toolHistory }, effects };
 }
 
-/** The index of a step that was active once, or of no step. */
+/** Returns the index of a step that was active, or of no step. */
 function indexIn(progress: OrchestrationProgress, step: string | undefined): number {
   return step === undefined && progress.activeStep !== undefined ? 0 : indexOfStep(progress, step);
 }

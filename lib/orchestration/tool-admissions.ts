@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
-import { type AdmittedTool } from './admitted-tool.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { applyEntry } from './apply-entry.js';
 import { type OrchestrationEntry } from './orchestration-entry.js';
@@ -38,20 +37,22 @@ export class ToolAdmissions {
     const mismatch = use && onViolation === 'warn' ? describeMismatch(sessionId, effects) : null;
     if (mismatch !== null) this.logger.warn(mismatch);
     if (use) return { callId, state, record: (outcome) => this.record(callId, outcome) };
-    // A refused use leaves the state as it was.
+    // A rejected use does not change the state.
     throw refusalOf(plan, sessionId, after, tool)!;
   }
 
   private async record(callId: string, outcome: ToolOutcome): Promise<OrchestrationState | null> {
     const entry = { type: 'outcome', callId, outcome, plan: this.plan.signature } as const;
-    // Only a failure leads to another step.
+    // Only a failure can activate another step.
     const appended = await (outcome === 'failed'
       ? this.appendWithFacts(entry, false)
       : this.states.append(this.sessionId, [entry]));
     return appended && appended.state;
   }
 
-  /** One round trip; two for a plan with predicates, and one more for each conflict. */
+  /**
+   * Appends an entry with its facts. One round trip; two for a plan with predicates, and one more for each conflict.
+   */
   private async appendWithFacts(entry: EvaluatedEntry, create: boolean): Promise<Appended | null> {
     const { states, plan, sessionId } = this;
     if (!hasPredicates(plan)) return states.append(sessionId, [{ ...entry, facts: [] }], { create });
@@ -67,4 +68,18 @@ export class ToolAdmissions {
       return CONTESTED;
     });
   }
+}
+
+/** A use that the plan has admitted. It counts from then on; record its outcome when it ends. */
+export interface AdmittedTool {
+  /** Identifies the use in the session: the given id, or a new one. */
+  readonly callId: string;
+  /** The state after the admission; `null` without a plan. */
+  readonly state: OrchestrationState | null;
+  /**
+   * Records the outcome; a second call has no effect. `failed` reverts the moves of the use, unless later uses moved on
+   * from there. Without an outcome, for example after a crash, the use counts as succeeded.
+   * @returns the state; `null` without a plan, or if the state no longer exists
+   */
+  record(outcome: ToolOutcome): Promise<OrchestrationState | null>;
 }

@@ -1,11 +1,11 @@
-import { jsonDigest } from '../common/json-digest.js';
+import { jsonDigest } from '../common/digests.js';
 import { ToolCallConflictError } from './orchestration.errors.js';
 import { type OrchestrationProgress, type ToolUse } from './orchestration-state.js';
 
-/** What tells calls with an id apart (FIX-11). */
+/** The fields that identify a call (FIX-11). */
 export type ToolCall = Pick<ToolUse, 'tool' | 'callId' | 'input'>;
 
-/** @throws StateSerializationError for an input that JSON cannot carry */
+/** @throws StateSerializationError for an input that is not JSON */
 export function toToolCall(
   tool: string,
   { callId, input }: { readonly callId?: string | undefined; readonly input?: unknown },
@@ -17,14 +17,14 @@ export function toToolCall(
   };
 }
 
-/** Whether both are of one tool and, where both have one, of one input. */
+/** Returns true if both calls have the same tool and, if both have an input, the same input. */
 export function isSameCall(one: ToolCall, other: ToolCall): boolean {
   const isSameInput = one.input === undefined || other.input === undefined || one.input === other.input;
   return one.tool === other.tool && isSameInput;
 }
 
 /**
- * To be asked after a use outside of turns was added, which has no effect if its id belongs to another call.
+ * Checks the id of a use outside of turns after it was added. The use has no effect if its id belongs to another call.
  * @throws ToolCallConflictError
  */
 export function assertOwnCall({ toolHistory }: OrchestrationProgress, call: ToolCall): void {

@@ -1,25 +1,25 @@
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { describeAvailable, isAvailable } from './available-tools.js';
 import { type OrchestrationEffect } from './orchestration-entry.js';
 import { indexOfStep, type OrchestrationProgress } from './orchestration-state.js';
 import { ToolNotAllowedError } from './orchestration.errors.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
 
-/** What a log says of a use that was recorded though another tool was next; `null` when there was none. */
+/** Returns the log message for a use that was recorded although it was not allowed; otherwise `null`. */
 export function describeMismatch(sessionId: string, effects: readonly OrchestrationEffect[]): string | null {
   const violation = effects.find((effect) => effect.type === 'tool-violated');
   if (!violation) return null;
   const { tool, step, allowed } = violation;
-  return `Session ${hashed(sessionId)} used ${tool} in step ${step}, where ${allowed.join(' or ') || 'no tool'} is allowed.`;
+  return `Session ${hashed(sessionId)} used ${tool} in step ${step}. Allowed: ${allowed.join(' or ') || 'no tool'}.`;
 }
 
-/** Whether the tool would be allowed if the active step's sequence started over. */
+/** Returns true if the tool would be allowed after a restart of the active step's sequence. */
 export function wouldPassAnew(plan: StepPlan, progress: OrchestrationProgress, tool: string): boolean {
   const step = effectiveStep(plan, progress.activeStep);
   return step === undefined || isAvailable(step, 0, tool);
 }
 
-/** Why the plan does not allow a tool now; `null` when it does. */
+/** Returns the error for a tool that the plan does not allow now; `null` if it is allowed. */
 export function refusalOf(
   plan: StepPlan,
   sessionId: string,

@@ -1,11 +1,14 @@
 import { type SequenceItem } from './orchestration-config.js';
 
-/** Whether a sequence still says which tool is next. */
+/** Returns true while the sequence has remaining items. */
 export function isUnfinished(sequence: readonly SequenceItem[] | undefined, index: number): boolean {
   return sequence !== undefined && index < sequence.length;
 }
 
-/** The tools that may come next: several in a group, and before an optional one is passed over. Empty: it is finished. */
+/**
+ * Returns the tools that may come next: several in a group, and while an optional tool can be skipped. Empty if the
+ * sequence is finished.
+ */
 export function nextTools(sequence: readonly SequenceItem[] = [], index: number): readonly string[] {
   const next: string[] = [];
   for (const item of sequence.slice(index)) {
@@ -15,7 +18,7 @@ export function nextTools(sequence: readonly SequenceItem[] = [], index: number)
   return next;
 }
 
-/** @returns the index after a use of the tool, or `null` when it is not its turn */
+/** @returns the index after a use of the tool, or `null` if the tool is not next */
 export function indexAfter(sequence: readonly SequenceItem[] = [], index: number, tool: string): number | null {
   for (let at = index; at < sequence.length; at += 1) {
     const item = sequence[at];
@@ -25,7 +28,7 @@ export function indexAfter(sequence: readonly SequenceItem[] = [], index: number
   return null;
 }
 
-/** Whether the last uses are the whole sequence, in its order (ORC-26). */
+/** Returns true if the last uses match the whole sequence, in order (ORC-26). */
 export function endsWithSequence(tools: readonly string[], sequence: readonly SequenceItem[]): boolean {
   if (sequence.length === 0) return true;
   const item = sequence[sequence.length - 1];

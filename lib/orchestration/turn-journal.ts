@@ -2,20 +2,20 @@ import { applyEntry, type OrchestrationRules } from './apply-entry.js';
 import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
 import { type OrchestrationProgress } from './orchestration-state.js';
 
-/** The use of a tool in a turn. */
+/** A tool use in a turn. */
 export type TurnUse = Extract<OrchestrationEntry, { type: 'tool' }>;
 
 interface Item {
-  /** `null`: dropped. */
+  /** `null` if dropped. */
   entry: OrchestrationEntry | null;
   effects: readonly OrchestrationEffect[];
 }
 
 /**
- * The entries that one attempt of a turn adds to its plan's state, in order, and the progress that follows from them.
+ * The entries that one attempt of a turn adds to its plan's state, in order, and the resulting progress.
  *
- * A use is added when it is admitted, so that it counts for the uses after it. The journal drops a use that
- * fails: the progress is then that of a turn without it, followed by the failure.
+ * A use is added when it is admitted, so that it counts for later uses. The journal drops a use that fails: the
+ * progress is then that of a turn without it, followed by the failure.
  */
 export class TurnJournal {
   private readonly items: Item[] = [];
@@ -33,7 +33,7 @@ export class TurnJournal {
     return this.current;
   }
 
-  /** Marks the present end of the journal, for {@link since}. */
+  /** The current end of the journal, for {@link since}. */
   get length(): number {
     return this.items.length;
   }
@@ -55,7 +55,7 @@ export class TurnJournal {
     this.items.push({ entry, effects: this.apply(entry) });
   }
 
-  /** True if the use led to another step. */
+  /** Returns true if the use activated another step. */
   changedStep(use: TurnUse): boolean {
     return this.itemOf(use).effects.some(({ type }) => type === 'step-changed');
   }
@@ -68,7 +68,7 @@ export class TurnJournal {
       effect.type === 'tool-recorded' ? { ...effect, outcome: 'succeeded' } : effect,
     );
     const toolHistory = [...this.current.toolHistory];
-    // Search from the end: the use is one of the newest, unless the history no longer has it.
+    // Searches from the end: the use is one of the newest, unless the history no longer contains it.
     for (let at = toolHistory.length - 1; at >= 0; at -= 1) {
       const each = toolHistory[at];
       if (each.callId !== callId || each.turnId !== turnId || each.tool !== tool || each.outcome !== 'admitted')

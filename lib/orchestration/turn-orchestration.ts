@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { type StateSnapshot } from '../ledger/checkpoint.js';
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { type Mutable } from '../common/mutable.js';
 import { type StateChange, type StateDocument } from '../ledger/state.store.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
@@ -28,7 +28,7 @@ import { refusalOf, wouldPassAnew } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
 import { TurnJournal, type TurnUse } from './turn-journal.js';
 
-/** What matters of a turn here. */
+/** The turn fields that this class needs. */
 export interface OrchestratedTurn {
   readonly id: string;
   readonly sessionId: string;
@@ -37,16 +37,19 @@ export interface OrchestratedTurn {
   readonly usage?: TokenUsage;
 }
 
-/** What is done with the plan in one attempt of a turn: kept here, and stored by the turn's settlement or not at all. */
+/**
+ * The plan's progress in one attempt of a turn. It is kept in memory, and stored by the turn's settlement or not at
+ * all.
+ */
 export class TurnOrchestration {
   private readonly logger = new Logger(TurnOrchestration.name);
   private readonly journal: TurnJournal;
-  /** The facts of the user's message, which leads to a step only when the turn begins (FIX-22). */
+  /** The facts of the user's message, which activates a step only when the turn begins (FIX-22). */
   private said: readonly string[] = [];
-  /** Predicates have not been asked since the last use was admitted. */
+  /** True if predicates have not been evaluated since the last use was admitted. */
   private isOutdated = false;
   private failure: { readonly error: unknown } | null = null;
-  /** Tokens of this attempt are in the stored state. */
+  /** True if tokens of this attempt are in the stored state. */
   private isRecorded = false;
 
   private constructor(
@@ -61,7 +64,7 @@ export class TurnOrchestration {
     this.journal = new TurnJournal(progress, rules);
   }
 
-  /** Begins with what is stored, and the step that the message leads to. Asks the store for nothing, as a rule. */
+  /** Starts from the stored state, and evaluates the message. Usually needs no store call. */
   static async begin(
     turn: OrchestratedTurn,
     plan: StepPlan,
@@ -87,7 +90,7 @@ export class TurnOrchestration {
     return effectiveStep(this.plan, this.state.activeStep);
   }
 
-  /** Whether the order of tools matters now. */
+  /** True if the order of tools matters now. */
   get isSequenced(): boolean {
     const { activeStep } = this;
     return isUnfinished(activeStep?.sequence, this.index);
@@ -102,8 +105,8 @@ export class TurnOrchestration {
   }
 
   /**
-   * Admits a use that is about to begin: it counts from now on, for the uses after it (FIX-20). Call it for one use at a time.
-   * @param isDone the result of an earlier attempt is stored: the use is not refused again
+   * Admits a use that is about to begin: it counts from now on, for later uses (FIX-20). Call it for one use at a time.
+   * @param isDone true if an earlier attempt has stored the result: the use is then not rejected again
    * @throws ToolNotAllowedError, unless `onViolation` allows the use; what a predicate throws
    */
   async admit(tool: string, callId: string, isDone: boolean): Promise<TurnUse> {
@@ -122,7 +125,7 @@ export class TurnOrchestration {
   }
 
   /**
-   * Adds the outcome of a use, and looks for the active step. Never rejects, because the tool has run: an error of a
+   * Adds the outcome of a use, and evaluates the active step. Never rejects, because the tool has run: an error of a
    * predicate fails the attempt.
    */
   async complete(use: TurnUse, outcome: ToolOutcome): Promise<void> {
@@ -138,22 +141,22 @@ export class TurnOrchestration {
     if (this.failure) throw this.failure.error;
   }
 
-  /** Adds tokens that are not of the turn's own models: they count when the turn settles. */
+  /** Adds tokens that the turn's own models did not use: they count when the turn settles. */
   addUsage(usage: TokenUsage): void {
     this.journal.add({ type: 'tokens', usage });
   }
 
-  /** @param total all that the turn took so far */
+  /** @param total all tokens of the turn so far */
   countTokens(total: TokenUsage): void {
     this.journal.add(this.tokens(total));
   }
 
-  /** Counts the tokens of the turn for the session, whatever becomes of the attempt. */
+  /** Counts the tokens of the turn for the session, even if the attempt fails. */
   spending(total: TokenUsage): StateChange {
     return this.change([this.tokens(total)]);
   }
 
-  /** What {@link spending} gave is stored. */
+  /** Called when the change from {@link spending} is stored. */
   recorded(): void {
     if (!this.document && !this.isRecorded) this.states.emit(this.turn.sessionId, 'created');
     this.isRecorded = true;
@@ -169,7 +172,7 @@ export class TurnOrchestration {
     throw new TokenBudgetExceededError(sessionId, usedTokens, tokenBudget);
   }
 
-  /** A place in what this attempt has done with the plan. */
+  /** Returns the current position in the changes of this attempt. */
   mark(): number {
     return this.journal.length;
   }
@@ -179,36 +182,36 @@ export class TurnOrchestration {
     return this.journal.since(mark).filter((entry) => !isOfTurn(entry));
   }
 
-  /** Does again what an earlier attempt has done, which is not run again. */
+  /** Repeats the entries of an earlier attempt whose code does not run again. */
   replay(entries: readonly OrchestrationEntry[]): void {
     entries.forEach((entry) => this.journal.add(entry));
   }
 
-  /** For the settlement: what was done, or at least that the state is still in use. */
+  /** Returns the changes for the settlement. An empty change renews the expiry of the state. */
   changes(): readonly StateChange[] {
     const entries = this.entries();
     return entries.length > 0 || this.document ? [this.change(entries)] : [];
   }
 
-  /** What the state is after the turn, for whoever comes back to it. */
+  /** Returns the state after the turn, for its checkpoint. */
   snapshot(): StateSnapshot {
     return { name: this.states.name, value: toValue(this.state) };
   }
 
-  /** Emits what followed from the turn, once it is stored. */
+  /** Emits the effects of the turn, after they are stored. */
   settled(): void {
-    // A violation was emitted when it was found.
+    // Violations were emitted when they occurred.
     const effects = this.journal.effects.filter(({ type }) => type !== 'tool-violated');
     const { sessionId } = this.turn;
     if (!this.document && !this.isRecorded && this.entries().length > 0) this.states.emit(sessionId, 'created');
     this.states.tell(sessionId, effects);
   }
 
-  /** Conditions see the tokens that they saw in the turn, though more of them are recorded already. */
+  /** Resets the recorded tokens first, so that conditions see the same tokens as in the turn. */
   private entries(): readonly OrchestrationEntry[] {
     const entries = this.journal.since(0);
     const start = this.isRecorded ? [this.tokens(this.turn.usage ?? NO_PROGRESS.cumulativeTokenUsage)] : [];
-    // Of tokens that follow one another the last entry says it all.
+    // Consecutive token entries: only the last one is needed.
     return [...start, ...entries].filter((entry, at, all) => !isOfTurn(entry) || !isOfTurn(all[at + 1]));
   }
 
@@ -218,7 +221,7 @@ export class TurnOrchestration {
 
   private change(entries: readonly OrchestrationEntry[]): StateChange {
     const { document, states } = this;
-    // Once is enough.
+    // Fold only once per attempt.
     const fold = document && !this.isRecorded && foldOf(document, this.rules);
     return {
       name: states.name,
@@ -232,7 +235,7 @@ export class TurnOrchestration {
     };
   }
 
-  /** @throws ToolNotAllowedError, unless the plan says to do otherwise */
+  /** @throws ToolNotAllowedError, unless `onViolation` allows the use */
   private assertAllowed(tool: string, isDone: boolean): void {
     const { plan, state } = this;
     const { sessionId } = this.turn;
@@ -264,7 +267,7 @@ export class TurnOrchestration {
       this.isOutdated = false;
       try {
         const answers = await this.predicates.ask(plan, { agent: plan.agent, sessionId, state: this.state, message });
-        // Answers about a use that was dropped meanwhile are void.
+        // Results that depend on a dropped use are invalid.
         if (revision === journal.revision) return [...this.said, ...answers];
       } catch (error) {
         this.failure ??= { error };
@@ -278,7 +281,7 @@ export class TurnOrchestration {
   }
 }
 
-/** Whether the entry counts the turn's own tokens. */
+/** Returns true if the entry counts the turn's own tokens. */
 function isOfTurn(entry: OrchestrationEntry | undefined): boolean {
   return entry?.type === 'tokens' && entry.turnId !== undefined;
 }

@@ -1,22 +1,22 @@
-/** Resolves when something is over. */
+/** A promise that resolves when a call starts or ends. */
 interface End {
   readonly promise: Promise<void>;
   readonly resolve: () => void;
 }
 
 /**
- * Begins calls one after the other, in their order. Their work runs in parallel, except for a call that must run alone: it
- * begins when the calls before it are over, and the next one begins when it is over.
+ * Starts calls one after the other, in order. Their work runs in parallel, except for a call that must run alone: it
+ * starts when all earlier calls have ended, and the next call starts when it has ended.
  */
 export class CallOrder {
-  /** The latest call that has not begun. */
+  /** The latest call that has not started. */
   private beginning: End | null = null;
   private readonly running = new Set<End>();
-  /** The call that runs alone. */
+  /** The running call that must run alone. */
   private alone: End | null = null;
 
   /**
-   * @param isAlone asked when it is the call's turn
+   * @param isAlone evaluated when the call is next in order
    * @param begin returns the work of the call; a rejection ends the call
    */
   async next<T>(isAlone: () => boolean, begin: () => Promise<() => Promise<T>>): Promise<T> {
@@ -35,7 +35,7 @@ export class CallOrder {
         this.running.add(over);
         if (alone) this.alone = over;
       } finally {
-        // The next call begins in a later microtask: the work of this one has started by then.
+        // The next call starts in a later microtask, after the work of this one has started.
         if (this.beginning === begun) this.beginning = null;
         begun.resolve();
       }

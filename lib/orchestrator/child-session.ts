@@ -1,4 +1,4 @@
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 import { SessionConflictError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
@@ -9,9 +9,9 @@ import { isTerminal } from '../ledger/turn.js';
 const MAX_ID = 200;
 
 /**
- * The session `<parent>/<name>`, made at the first use with the parent's owner, whichever process comes first. One that is over,
- * or was erased, is followed by `<parent>/<name>~2` and so on.
- * @throws SessionConflictError when somebody else has the id
+ * Returns the id of the session `<parent>/<name>`. The first use creates it with the parent's owner; processes may
+ * race. If the session has ended or was erased, `<parent>/<name>~2` is used instead, and so on.
+ * @throws SessionConflictError when another user owns the id
  */
 export async function childSession(sessions: SessionStore, parent: Session, name: string): Promise<string> {
   for (let number = 1; ; number += 1) {
@@ -24,9 +24,9 @@ export async function childSession(sessions: SessionStore, parent: Session, name
 }
 
 /**
- * Does one turn in a session `<parent>/<name>` of its own, which expires once the turn is over. A call that is repeated gets
- * the result of the turn that is there.
- * @throws SessionConflictError when somebody else has the id; what `ask` throws, and the turn's error
+ * Runs one turn in a separate session `<parent>/<name>`, which expires after the turn. A repeated call returns the
+ * result of the existing turn.
+ * @throws SessionConflictError when another user owns the id; what `ask` throws, and the turn's error
  */
 export async function inFreshSession(
   turns: TurnService,
@@ -45,12 +45,12 @@ export async function inFreshSession(
   try {
     return await ask(id);
   } finally {
-    // Where that fails, the sweep expires it as it does other sessions.
+    // If this fails, the sweep expires the session later.
     await expireWhenOver(turns, sessions, id).catch(() => undefined);
   }
 }
 
-/** A turn that is not over goes on: the caller's next attempt asks for it. */
+/** Leaves the session open while its turn is unfinished: the caller's next attempt continues it. */
 async function expireWhenOver(turns: TurnService, sessions: SessionStore, sessionId: string): Promise<void> {
   const [turn] = await turns.list({ sessionId, limit: 1 });
   if (turn && isTerminal(turn.status)) await sessions.expire(sessionId);
@@ -73,12 +73,12 @@ async function make(sessions: SessionStore, parent: Session, id: string): Promis
   }
 }
 
-/** Whether an orchestrator made the session for itself, as a tool of another one. */
+/** Returns true if the session was created for an orchestrator that runs as a tool of another one. */
 export function isChildSession({ metadata }: Session): boolean {
   return typeof metadata.parentSessionId === 'string';
 }
 
-/** What does not fit ends in its hash. */
+/** Shortens an id that is too long, and appends its hash. */
 export function childId(parent: string, name: string): string {
   const id = `${parent}/${name}`;
   if (id.length <= MAX_ID) return id;

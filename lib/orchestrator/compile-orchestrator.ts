@@ -13,17 +13,17 @@ import {
 type State = Record<string, unknown>;
 type Method = RouteFunction<State> & IntentFunction<State> & EvaluateFunction<State> & Summarizer;
 
-/** Finds the provider of a class that an option names. */
+/** Resolves the provider of a class that an option refers to. */
 export type ResolveProvider = <T>(type: abstract new (...args: never[]) => T, option: string) => T;
 
 /**
- * The definition that an instance of a class with `@Orchestrator` stands for.
+ * Compiles an instance of a class with `@Orchestrator` to a definition.
  * @throws SessionsConfigurationError
  */
 export function compileOrchestrator(instance: object, resolve: ResolveProvider): OrchestratorDefinition {
   const options = orchestratorOptions(instance.constructor);
   if (!options)
-    throw new SessionsConfigurationError(`${instance.constructor.name} is not decorated with @Orchestrator().`);
+    throw new SessionsConfigurationError(`${instance.constructor.name} must be decorated with @Orchestrator().`);
   const methods = instance as Record<string, Method>;
   const routes: Method[] = [];
   const evaluations: Method[] = [];
@@ -38,7 +38,7 @@ export function compileOrchestrator(instance: object, resolve: ResolveProvider):
     if (intent === undefined) continue;
     if (Object.hasOwn(intents, intent)) {
       throw new SessionsConfigurationError(
-        `Orchestrator ${options.name}: two methods are the intent ${JSON.stringify(intent)}.`,
+        `Orchestrator ${options.name}: two methods have the intent ${JSON.stringify(intent)}. Intent names must be unique.`,
       );
     }
     intents[intent] = method.bind(instance);
@@ -47,7 +47,7 @@ export function compileOrchestrator(instance: object, resolve: ResolveProvider):
   for (const [decorator, { length }] of Object.entries(single)) {
     if (length <= 1) continue;
     throw new SessionsConfigurationError(
-      `Orchestrator ${options.name}: has several methods with @${decorator}(); it must have one.`,
+      `Orchestrator ${options.name} must have at most one method with @${decorator}(). Found: ${length}.`,
     );
   }
   const { router, memory, compaction, ...rest } = options;
@@ -70,6 +70,6 @@ function withMethod(
   if (!summarize) return compaction;
   if (compaction.summarize === undefined) return { ...compaction, summarize };
   throw new SessionsConfigurationError(
-    `Orchestrator ${orchestrator}: has both compaction.summarize and a method with @Summarize(); it must have one of them.`,
+    `Orchestrator ${orchestrator}: set either compaction.summarize or a method with @Summarize(), not both.`,
   );
 }

@@ -1,5 +1,5 @@
 import { isIntegerWithin } from '../common/check-input.js';
-import { hasMethods } from '../common/has-methods.js';
+import { hasMethods } from '../common/check-options.js';
 import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
@@ -18,16 +18,16 @@ import { signatureOf } from './orchestrator-signature.js';
 import { checkMigrations } from './state-migrations.js';
 import { isStateSchema } from './state-schema.js';
 
-/** What `defineOrchestrator` has made. */
+/** The definitions that `defineOrchestrator` created. */
 const definitions = new WeakSet<object>();
 
 const NO_MEMORY =
   'must be a MemoryPort, an object with recall() and remember(). A class is resolved only by the @Orchestrator decorator.';
 
 /**
- * An orchestrator as a plain object; `@Orchestrator` on a class compiles to the same. Register it with
+ * Defines an orchestrator as a plain object. A class with `@Orchestrator` compiles to the same. Register it with
  * `SessionsModule.forFeature([...])`.
- * @throws SessionsConfigurationError naming the orchestrator and the field that is wrong
+ * @throws SessionsConfigurationError naming the orchestrator and the invalid field
  */
 export function defineOrchestrator<State = Record<string, unknown>>(
   config: OrchestratorConfig<State>,
@@ -35,12 +35,12 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   const { name, version = '1' } = config;
   if (!isName(name))
     throw new SessionsConfigurationError(
-      `An orchestrator's name is ${JSON.stringify(name)}; it must be a text of 1 to 256 characters.`,
+      `An orchestrator's name must be a string of 1 to 256 characters. Received: ${JSON.stringify(name)}.`,
     );
   const check: Check = (ok, field, rule) => {
     if (!ok) throw new SessionsConfigurationError(`Orchestrator ${name}: ${field} ${rule}`);
   };
-  check(isName(version), 'version', 'must be a text of 1 to 256 characters.');
+  check(isName(version), 'version', 'must be a string of 1 to 256 characters.');
   check(isPlainObject(config.intents), 'intents', 'must be an object of functions by name.');
   const intents = new Map(Object.entries(config.intents));
   check(intents.size > 0, 'intents', 'must not be empty.');
@@ -49,7 +49,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
     check(typeof handler === 'function', `intent ${intent}`, 'must be a function.');
   }
   const { initialState = (): State => ({}) as State, keepCheckpoints = 100, maxStateBytes = 262_144 } = config;
-  check(typeof initialState === 'function', 'initialState', 'must be a function that returns the first state.');
+  check(typeof initialState === 'function', 'initialState', 'must be a function that returns the initial state.');
   check(
     keepCheckpoints === 'all' || isIntegerWithin(keepCheckpoints, 1, 1_000_000),
     'keepCheckpoints',
@@ -73,7 +73,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   check(
     listeners.every((listener) => typeof listener === 'function'),
     'on',
-    'must be an object of listeners by type of event.',
+    'must be an object of listeners by event type.',
   );
 
   const schema = stateSchema === undefined ? {} : { stateSchema };
@@ -101,7 +101,7 @@ export function defineOrchestrator<State = Record<string, unknown>>(
   return definition;
 }
 
-/** A definition that carries more than the module needs, for those who make definitions for others. */
+/** Adds fields to a definition, for code that builds definitions for other parts of the package. */
 export function extendDefinition<Extra extends object>(
   definition: OrchestratorDefinition,
   extra: Extra,
@@ -111,7 +111,7 @@ export function extendDefinition<Extra extends object>(
   return extended;
 }
 
-/** Looks at nothing but the object's identity: it is asked of every provider of the application. */
+/** Checks identity only, because it runs for every provider of the application. */
 export function isOrchestratorDefinition(value: unknown): value is OrchestratorDefinition {
   return typeof value === 'object' && value !== null && definitions.has(value);
 }
@@ -133,7 +133,7 @@ function planOf<State>({
 
 type Check = (ok: boolean, field: string, rule: string) => void;
 
-/** What only has a meaning with `iterate` is refused without it. */
+/** Rejects options that require `iterate` when it is false. */
 function loopOf<State>(
   { iterate = false, maxIterations, initialIntent, evaluate }: OrchestratorConfig<State>,
   intents: ReadonlyMap<string, unknown>,
@@ -141,7 +141,7 @@ function loopOf<State>(
 ): Pick<OrchestratorDefinition<State>, 'iterate' | 'maxIterations' | 'initialIntent' | 'evaluate'> {
   check(typeof iterate === 'boolean', 'iterate', 'must be a boolean.');
   for (const [field, value] of Object.entries({ maxIterations, initialIntent, evaluate })) {
-    check(iterate || value === undefined, field, 'has a meaning only with iterate: true.');
+    check(iterate || value === undefined, field, 'requires iterate: true.');
   }
   check(
     maxIterations === undefined || isIntegerWithin(maxIterations, 1, 1000),
@@ -167,13 +167,13 @@ function isMemoryScope(scope: unknown): boolean {
   return scope === 'session' || scope === 'user' || typeof scope === 'function';
 }
 
-/** `route` XOR `router`; an orchestrator with one intent needs neither. */
+/** Accepts either `route` or `router`. An orchestrator with one intent needs neither. */
 function routeOf<State>(
   { name, route, router }: OrchestratorConfig<State>,
   intents: readonly string[],
 ): { route: RouteFunction<State>; routing: 'route' | 'router' | 'single' } {
   if (route !== undefined && router !== undefined) {
-    throw new SessionsConfigurationError(`Orchestrator ${name}: has both route and router; it must have one of them.`);
+    throw new SessionsConfigurationError(`Orchestrator ${name}: set either route or router, not both.`);
   }
   if (route !== undefined) {
     if (typeof route !== 'function')
@@ -192,9 +192,7 @@ function routeOf<State>(
   }
   const [only, ...others] = intents;
   if (only === undefined || others.length > 0) {
-    throw new SessionsConfigurationError(
-      `Orchestrator ${name}: has several intents and neither route nor router; give it one of them.`,
-    );
+    throw new SessionsConfigurationError(`Orchestrator ${name}: several intents require a route or a router.`);
   }
   return { route: () => only, routing: 'single' };
 }

@@ -1,19 +1,19 @@
 import { type JsonValue } from '../common/json.js';
 
-/** What an intent made of one iteration, as `evaluate` and the next iteration see it. */
+/** An intent's result in one iteration, as `evaluate` and the next iteration see it. */
 export interface IntentReply {
   readonly intent: string;
-  /** `null` without an answer in text. */
+  /** `null` if the intent gave no text. */
   readonly text: string | null;
   readonly data?: JsonValue;
 }
 
-/** What becomes of a turn after an iteration (BOT-05). */
+/** Decides how the turn continues after an iteration (BOT-05). */
 export interface Evaluation {
-  /** The turn is done. Default false. */
+  /** Ends the turn. Default false. */
   readonly satisfied?: boolean;
-  /** Where the next iteration goes, instead of asking the route. */
+  /** The intents of the next iteration, used instead of calling the route. */
   readonly reassignTo?: string | readonly string[];
-  /** For the next iteration: `turn.feedback`. */
+  /** Passed to the next iteration as `turn.feedback`. */
   readonly feedback?: string;
 }

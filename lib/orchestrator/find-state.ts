@@ -1,5 +1,5 @@
 import { type JsonObject, toJsonObject } from '../common/json.js';
-import { compareVersions } from '../turn/compare-versions.js';
+import { compareVersions } from '../turn/version-handoff.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';
 import { OrchestratorDriftError } from './orchestrator.errors.js';
 import { isExtended, missingIntents } from './orchestrator-signature.js';
@@ -8,15 +8,18 @@ import { migrationPath, type StateMigration } from './state-migrations.js';
 
 export interface FoundState {
   readonly state: JsonObject;
-  /** Whether the last checkpoint was written by another structure, or by a version from which no migration leads here. */
+  /**
+   * True if the last checkpoint was written by a different structure, or by a version without a migration to the
+   * present one.
+   */
   readonly drifted: boolean;
-  /** What leads from the state's version to the present one (BOT-24). */
+  /** The migrations from the state's version to the current one (BOT-24). */
   readonly path: readonly StateMigration[];
 }
 
 /**
- * The state that a turn begins with, before it is migrated: the last checkpoint's, or the first one.
- * @throws OrchestratorDriftError, unless the turn adopts the present structure (BOT-23)
+ * Returns the state that a turn starts with, before migration: from the last checkpoint, or the initial state.
+ * @throws OrchestratorDriftError, unless the turn adopts the current structure (BOT-23)
  */
 export function findState(
   definition: OrchestratorDefinition,

@@ -5,12 +5,12 @@ import { OrchestratorResultError } from './orchestrator.errors.js';
 import { type IntentReply } from './evaluation.js';
 import { type OutcomeOptions, TurnOutcome } from './turn-outcome.js';
 
-/** What an intent returned, checked and as JSON: it can be stored between two iterations. */
+/** An intent's result, validated and as JSON, so that it can be stored between two iterations. */
 export interface IntentOutcome extends IntentReply {
-  /** Only when the intent gave one. */
+  /** Absent unless the intent set it. */
   readonly status?: 'awaiting-input' | 'completed';
   readonly patch: StatePatch;
-  /** Given by the intent; left out: its text is its message. */
+  /** Messages from the intent. If absent, its text is its message. */
   readonly messages?: readonly MessageDraft[];
 }
 
@@ -22,7 +22,9 @@ export interface StatePatch {
 
 const NO_PATCH: StatePatch = { set: {}, unset: [] };
 
-/** @throws OrchestratorResultError, InvalidInputError or StateSerializationError for what an intent must not return */
+/**
+ * @throws OrchestratorResultError, InvalidInputError or StateSerializationError if the result of the intent is invalid
+ */
 export function toIntentOutcome(orchestrator: string, intent: string, value: unknown): IntentOutcome {
   const { text, options } = checked(orchestrator, intent, normalize(orchestrator, intent, value));
   const { data, status, state, messages } = options;
@@ -36,7 +38,7 @@ export function toIntentOutcome(orchestrator: string, intent: string, value: unk
   };
 }
 
-/** `undefined` removes a key. @throws StateSerializationError */
+/** Converts a patch; `undefined` removes a key. @throws StateSerializationError */
 export function toPatch(patch: object): StatePatch {
   const unset = Object.entries(patch).flatMap(([key, value]) => (value === undefined ? [key] : []));
   return { set: toJsonObject(patch, 'state'), unset };
@@ -57,7 +59,7 @@ function normalize(orchestrator: string, intent: string, value: unknown): TurnOu
   if (isPlainObject(value)) return new TurnOutcome(null, { state: value });
   throw new OrchestratorResultError(
     orchestrator,
-    `intent ${intent} returned ${kindOf(value)}; return reply(...), a text, a patch of the state, or nothing.`,
+    `intent ${intent} returned ${kindOf(value)}. Return reply(...), a string, a plain object (a patch of the state), or nothing.`,
   );
 }
 
@@ -65,7 +67,7 @@ function checked(orchestrator: string, intent: string, value: TurnOutcome): Turn
   const { status, state } = value.options as OutcomeOptions & { status?: unknown };
   const problem =
     value.text !== null && typeof value.text !== 'string'
-      ? 'a reply must be a text.'
+      ? 'a reply must be a string.'
       : status !== undefined && status !== 'awaiting-input' && status !== 'completed'
         ? 'status must be awaiting-input or completed.'
         : state !== undefined && !isPlainObject(state)

@@ -3,35 +3,41 @@ import { type MessageDraft } from '../ledger/message.js';
 import { type Session } from '../ledger/session.js';
 import { type TurnInput } from '../ledger/turn.js';
 
-/** Who shares what is remembered: nobody (`session`), every session of a `user` in a workspace, or whoever the function names. */
+/**
+ * Which sessions share a memory: none (`session`), all sessions of a `user` in a workspace, or those for which the
+ * function returns the same key.
+ */
 export type MemoryScope = 'session' | 'user' | ((session: Session) => string);
 
-/** What a memory is asked with. */
+/** The turn for which memories are recalled. */
 export interface MemoryQuery {
-  /** The key under which memories are kept apart: a session's, a user's, or the application's own. */
+  /** The key that separates memories: a session's, a user's, or a custom key of the application. */
   readonly scope: string;
   /** The session of the turn. */
   readonly sessionId: string;
-  /** The turn that asks; the same in every attempt. */
+  /** The id of the turn; the same in every attempt. */
   readonly turnId: string;
-  /** What the user said. */
+  /** The user's input. */
   readonly input: TurnInput;
 }
 
-/** A turn that has settled. */
+/** A settled turn. */
 export interface MemorableTurn extends MemoryQuery {
   readonly reply: string | null;
-  /** What the turn added to the conversation, the user's message first. */
+  /** The messages that the turn added to the conversation, the user's message first. */
   readonly messages: readonly MessageDraft[];
 }
 
-/** What an orchestrator knows beyond its conversation: a vector store, a profile, notes (BOT-51). */
+/** Long-term memory of an orchestrator beyond the conversation: a vector store, a profile, notes (BOT-51). */
 export abstract class MemoryPort {
-  /** Before dispatch, in every attempt. What it throws fails the attempt. @returns JSON, for `turn.memories` */
+  /**
+   * Recalls memories before dispatch, in every attempt. An error fails the attempt. @returns JSON, for `turn.memories`
+   */
   abstract recall(query: MemoryQuery): Promise<readonly JsonValue[]>;
   /**
-   * After a turn that succeeded, off the caller's path. What it throws is logged. A process that stops waits for it as long as
-   * for turns that run; one that is killed in between leaves it out.
+   * Stores memories of a turn that succeeded, after its result is returned to the caller. Errors are logged. A process
+   * that shuts down waits for it as long as for running turns. If the process is killed first, the turn is not
+   * remembered.
    */
   abstract remember(turn: MemorableTurn): Promise<void>;
 }
@@ -40,6 +46,6 @@ export function memoryKey(scope: MemoryScope, session: Session): string {
   if (typeof scope === 'function') return scope(session);
   const { id, userId, workspaceId } = session;
   if (scope === 'session') return `session:${id}`;
-  // Lengths keep apart what names alone could spell alike.
+  // The length prefix prevents collisions between different pairs of ids.
   return `user:${workspaceId?.length ?? 0}:${workspaceId ?? ''}:${userId}`;
 }

@@ -7,25 +7,27 @@ import { type NewTurnEvent } from '../ledger/turn-event.js';
 import { type SettledTurnStatus } from '../ledger/turn.js';
 import { type DecisionSource } from './turn-report.js';
 
-/** A point in the life of a turn (BOT-10). @inline */
+/** A step in the lifecycle of a turn (BOT-10). @inline */
 export type OrchestratorEventBody =
   | { readonly type: 'turn-starting'; readonly attempt: number }
   | { readonly type: 'session-loaded'; readonly session: Session; readonly turnIndex: number }
   | {
       readonly type: 'drift-checked';
-      /** Whether another structure wrote the last checkpoint; the turn goes on by a migration or by `force`. */
+      /**
+       * True if a different structure wrote the last checkpoint; the turn continues after a migration or with `force`.
+       */
       readonly drifted: boolean;
-      /** The versions that the state went through, the saved one first; empty without a migration. */
+      /** The versions that the state was migrated through, the saved one first; empty without a migration. */
       readonly migrated: readonly string[];
     }
   | {
       readonly type: 'history-windowed';
       readonly for: 'router' | 'agents';
-      /** Messages that were there to choose from, and those that were taken. */
+      /** The number of messages that were available, and the number kept. */
       readonly available: number;
       readonly kept: number;
     }
-  /** Before dispatch. */
+  /** Emitted before dispatch. */
   | {
       readonly type: 'routed';
       readonly iteration: number;
@@ -33,19 +35,22 @@ export type OrchestratorEventBody =
       readonly intents: readonly string[];
       readonly reasoning?: string;
     }
-  /** What the handler emitted, see `turn.emit`. */
+  /** An event that the handler emitted, see `turn.emit`. */
   | { readonly type: 'delta'; readonly event: NewTurnEvent }
   | { readonly type: 'checkpoint-persisted'; readonly turnIndex: number }
-  /** The turn has settled in this process: its last event, and told once. */
+  /** The turn has settled in this process. This is its last event, and is emitted once. */
   | {
       readonly type: 'turn-settled';
       readonly status: SettledTurnStatus;
       readonly turnIndex?: number;
-      /** Of the error that ended it. */
+      /** The code of the error that ended the turn. */
       readonly code?: string;
     };
 
-/** Compaction comes beside the turns: its events may follow `turn-settled`, and belong to no turn. */
+/**
+ * An event of a turn or of a compaction. Compaction runs beside the turns: its events can follow `turn-settled`, and
+ * belong to no turn.
+ */
 export type OrchestratorEvent =
   | ({
       readonly orchestrator: string;
@@ -54,21 +59,21 @@ export type OrchestratorEvent =
     } & OrchestratorEventBody)
   | CompactionEvent;
 
-/** What {@link OrchestratorEvents} tells of. */
+/** The event types of {@link OrchestratorEvents}. */
 export type OrchestratorEventType = OrchestratorEvent['type'];
 
-/** A listener by the type of event. What it throws is logged, and harms nothing. */
+/** Listeners by type of event. Errors that they throw are logged and do not affect the turn. */
 export type OrchestratorListeners = {
   readonly [Type in OrchestratorEventType]?: (event: Extract<OrchestratorEvent, { readonly type: Type }>) => unknown;
 };
 
 /**
- * Tells what happens to turns that this process runs, of every orchestrator (BOT-10). Injectable. A turn that ends without a
- * worker (cancelled while it is queued, superseded) is not heard of here: its record and `turns.events` have its end.
+ * Emits the events of all turns that this process runs, of every orchestrator (BOT-10). Injectable. A turn that ends
+ * without a worker (cancelled in the queue, or superseded) emits nothing here: read its record or `turns.events`.
  */
 export class OrchestratorEvents extends EventStream<OrchestratorEvent> {}
 
-/** What they throw is logged, and harms nothing. */
+/** Calls listeners. Errors that they throw are logged and have no other effect. */
 export function tellListeners(
   logger: Logger,
   event: OrchestratorEvent,
@@ -76,7 +81,7 @@ export function tellListeners(
 ): void {
   for (const listener of listeners) {
     if (!listener) continue;
-    // Inside a promise, so that an async listener's rejection is caught as well.
+    // Runs inside a promise to catch rejections of async listeners as well.
     new Promise((resolve) => resolve(listener(event))).catch((error: unknown) => {
       logger.error(`A listener of ${event.type} events threw.`, traceOf(error));
     });

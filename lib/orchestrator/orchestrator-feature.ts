@@ -16,7 +16,7 @@ import { type OrchestratorPlace } from './orchestrator-place.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 import { TimeTravel } from './time-travel.js';
 
-/** The orchestrators, plans, session managers and state modules of one `forFeature` call, for the explorer to find. */
+/** The orchestrators, plans, session managers and state modules of one `forFeature` call. The explorer reads them. */
 export class OrchestratorFeature {
   constructor(
     readonly orchestrators: readonly OrchestratorRef[],
@@ -27,8 +27,8 @@ export class OrchestratorFeature {
 }
 
 /**
- * The handle of an orchestrator. It looks its services up at the first use, so that a feature module need not import the
- * module that `forRoot` made.
+ * Provides the handle of an orchestrator. The handle resolves its services at the first use, so a feature module does
+ * not have to import the module that `forRoot` created.
  */
 export function handleProvider(orchestrator: OrchestratorRef): FactoryProvider<OrchestratorHandle> {
   const name = orchestratorName(orchestrator);
@@ -54,12 +54,14 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
   if (!definition) {
-    throw new SessionsConfigurationError(`The orchestrator ${name} is used before the application has started.`);
+    throw new SessionsConfigurationError(
+      `The orchestrator ${name} must not be used before the application has started.`,
+    );
   }
   return { definition, turns, sessions, commands, timeTravel };
 }
 
-/** They have no dependencies, so they are there before whatever is given a handle. */
+/** `OrchestratorEvents` has no dependencies, so it exists before any provider that injects a handle. */
 function resolveEvents(moduleRef: ModuleRef, name: string): OrchestratorEvents {
   const events = findProvider(moduleRef, OrchestratorEvents);
   if (!events) throw homeless(name);
@@ -68,7 +70,7 @@ function resolveEvents(moduleRef: ModuleRef, name: string): OrchestratorEvents {
 
 function homeless(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `The orchestrator ${name} has no SessionsModule.forRoot() to run in, or is used before the application has started. ` +
-      "Import it once, in the application's root module.",
+    `The orchestrator ${name} requires SessionsModule.forRoot() and must not be used before the application has started. ` +
+      "Import the module once, in the application's root module.",
   );
 }

@@ -1,40 +1,40 @@
 import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type Session } from '../ledger/session.js';
+import { type Turn } from '../ledger/turn.js';
 import { handOut } from '../turn/running-turn.js';
-import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { type TurnStream } from '../turn/turn-stream.js';
-import { type Turn } from '../ledger/turn.js';
+import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
+import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
+import { type OrchestratorPlace } from './orchestrator-place.js';
 import {
   orchestratorTool,
   type OrchestratorTool,
   type OrchestratorToolCaller,
   type OrchestratorToolOptions,
 } from './orchestrator-tool.js';
-import { type OrchestratorPlace } from './orchestrator-place.js';
 import { type ForkOptions, type HistoryQuery, type UndoOptions } from './time-travel.inputs.js';
 import { type HistoryEntry, type UndoResult } from './time-travel.js';
-import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
 
-/** The state type only documents: it ties a handle to its orchestrator in the reader's mind and in the editor. */
+/** Options of `handle.submit`. The `State` parameter only types the patch of the state. */
 export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
-  /** Merged into the state before dispatch; top-level keys. Default: nothing. */
+  /** Merged into the state before dispatch, by top-level keys. Default: no change. */
   readonly state?: Partial<State>;
-  /** Told what happens to the turn while it runs in this process; what it throws is logged. Default: nobody is told. */
+  /** Called for each event of the turn while it runs in this process; errors are logged. Default: none. */
   readonly onEvent?: (event: OrchestratorEvent) => unknown;
 }
 
 export interface OrchestratorExecuteOptions<State> extends OrchestratorSubmitOptions<State> {
-  /** Milliseconds after which the caller stops waiting; the turn goes on. Default: no limit. */
+  /** Milliseconds after which the caller stops waiting; the turn continues. Default: no limit. */
   readonly timeoutMs?: number;
 }
 
-/** What a command about a session's conversation is given. */
+/** The arguments of a conversation command. */
 export interface ConversationCommandArgs {
   readonly sessionId: string;
 }
 
-/** What `@InjectOrchestrator` gives: one orchestrator, ready to take turns (BOT-01). */
+/** The handle of one orchestrator, injected by `@InjectOrchestrator` (BOT-01). */
 export class OrchestratorHandle<State = Record<string, unknown>> {
   /** @hidden */
   constructor(
@@ -43,77 +43,82 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
     private readonly findEvents: () => OrchestratorEvents,
   ) {}
 
-  /** Of the definition that this process runs. */
+  /** The version of the definition that this process runs. */
   get version(): string {
     return this.find().definition.version;
   }
 
-  /** SHA-256 of the orchestrator's structure; known once the application has started. */
+  /** SHA-256 of the orchestrator's structure; available once the application has started. */
   get signature(): string {
     return this.find().definition.signature;
   }
 
-  /** One turn, waited for. @throws as `TurnService.execute`, and OrchestratorDriftError */
+  /** Runs a turn and waits for its result. @throws as `TurnService.execute`, and OrchestratorDriftError */
   execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
     return handOut('handle.execute', async () => this.find().turns.execute(this.name, input, options));
   }
 
-  /** Accepts a turn and returns at once. @throws as `TurnService.submit` */
+  /** Accepts a turn and returns without waiting for it. @throws as `TurnService.submit` */
   submit(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): Promise<Turn> {
     return handOut('handle.submit', async () => this.find().turns.submit(this.name, input, options));
   }
 
   /**
-   * One turn while it runs: a `for await` over it gives what its handler emits, and at last `settled`; its `result` is what
-   * `execute` gives. What is wrong with the turn rejects there; nothing is thrown here.
+   * Runs a turn and streams it. `for await` yields the events that its handler emits, then `settled`. `result` resolves
+   * as `execute` does, and rejects with the errors of the turn; `stream` itself does not throw them.
    */
   stream(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): TurnStream {
     return this.find().turns.stream(this.name, input, options);
   }
 
   /**
-   * Continues the turn that was interrupted, with its own input, history and stored steps, and waits for its result: at once,
-   * where the module would do it by itself within a moment. A turn that a live worker runs is left to it, and waited for.
-   * When the module was faster, the result is the same, also when called again, until the next turn ends (FIX-14).
-   * @returns `null` when no turn was interrupted: none of this orchestrator is open, and its latest one, among the last 20
-   * that ended in the session, lost no worker; or the open turn waits for a signal
+   * Resumes the interrupted turn with its input, history and stored steps, and waits for its result. It starts at once
+   * instead of when the module would resume it automatically. If a live worker runs the turn, `resume` only waits for
+   * it. If the module was faster, the result is the same, until the next turn ends (FIX-14). A turn that has not begun
+   * is not resumed: workers start it in its order.
+   * @returns `null` if no turn was interrupted. Either no turn of this orchestrator has begun and is open, and its
+   * latest turn, among the last 20 that ended in the session, lost no worker, or the open turn waits for a signal
    * @throws as `execute`
    */
   resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
     return handOut('handle.resume', async () => this.find().turns.resume(this.name, sessionId, options));
   }
 
-  /** The session's checkpoints of this orchestrator, the latest first (BOT-25). @throws InvalidInputError */
+  /** Lists the session's checkpoints of this orchestrator, the latest first (BOT-25). @throws InvalidInputError */
   async history(sessionId: string, query: HistoryQuery = {}): Promise<HistoryEntry<State>[]> {
     return (await this.find().timeTravel.history(this.name, sessionId, query)) as HistoryEntry<State>[];
   }
 
   /**
-   * Takes the last turn back, and again the one before it, up to the state before the first: a turn of its own, which waits
-   * for those before it in the lane. The state, and what the plan knows but for tokens, are as before that turn; its messages
-   * are given to no turn of this orchestrator any more. The log keeps them.
-   * @throws NothingToUndoError; CheckpointPrunedError when `keepCheckpoints` does not reach so far; otherwise as `execute`
+   * Undoes the last turn. Call it again to undo the turn before, back to the initial state. The undo is itself a turn,
+   * which waits for earlier turns in the lane. It restores the state and the plan's progress from before the undone
+   * turn, except for token counts. The log keeps the messages of the undone turn, but later turns of this orchestrator
+   * do not see them.
+   * @throws NothingToUndoError; CheckpointPrunedError when `keepCheckpoints` has already removed the checkpoint;
+   * otherwise as `execute`
    */
   undo(sessionId: string, options: UndoOptions = {}): Promise<UndoResult> {
     return handOut('handle.undo', async () => this.find().timeTravel.undo(this.name, sessionId, options));
   }
 
   /**
-   * A new session that goes on from one of this session's turns: its messages, except those that were undone, its state and
-   * what the plan knows are as after that turn. Owner, workspace and metadata are those of this session; surfaces it has none.
+   * Creates a session that continues from one of this session's turns. Its messages, except undone ones, its state and
+   * its plan progress are those after that turn. Owner, workspace and metadata are copied from this session; it has no
+   * surfaces.
    * @returns the new session
-   * @throws SessionNotFoundError, CheckpointNotFoundError, CheckpointPrunedError; SessionConflictError when the session
-   * `newSessionId` is somebody else's, SessionNotEmptyError when it is in use; otherwise as `execute`
+   * @throws SessionNotFoundError, CheckpointNotFoundError, CheckpointPrunedError; SessionConflictError when another
+   * user owns the session `newSessionId`, SessionNotEmptyError when it is in use; otherwise as `execute`
    */
   fork(sessionId: string, options: ForkOptions = {}): Promise<Session> {
     return handOut('handle.fork', async () => this.find().timeTravel.fork(this.name, sessionId, options));
   }
 
   /**
-   * This orchestrator as a tool for the model of another one: each call is a turn in a session that belongs to the caller's,
-   * whatever the model's arguments say (BOT-50). A retried turn gets the turns that its calls made before; cancelling it
-   * cancels them. Each call is a use of a tool of the calling turn, which its plan must allow. Give it to the AI SDK's `generateText({ tools: { [tool.name]: tool } })` as it is, or call its `execute`.
-   * @param turn the one that calls. It holds no slot of `turns.concurrency` while it waits
+   * Returns this orchestrator as a tool for the model of another one. Each call runs a turn in a session that belongs
+   * to the caller's session, whatever the model's arguments are (BOT-50). A retried turn reuses the turns of its
+   * earlier calls; cancelling it cancels them. Each call counts as a tool use of the calling turn, and its plan must
+   * allow it. Pass the tool to the AI SDK's `generateText({ tools: { [tool.name]: tool } })`, or call its `execute`.
+   * @param turn the calling turn. It does not hold a slot of `turns.concurrency` while it waits
    * @throws InvalidInputError for the options
    */
   asTool(turn: OrchestratorToolCaller, options?: OrchestratorToolOptions): OrchestratorTool {
@@ -121,24 +126,25 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   }
 
   /**
-   * Compacts a session's conversation now, by this orchestrator's policy (BOT-45).
+   * Compacts a session's conversation now, with this orchestrator's policy (BOT-45).
    * @throws InvalidInputError without a policy; SessionNotFoundError, CompactionBusyError, CompactionFailedError
    */
   command(name: 'compact', args: ConversationCommandArgs): Promise<CompactionResult>;
   /**
-   * Takes the latest compaction of a session's conversation back (BOT-43).
-   * @returns up to which position messages are behind a summary now, 0: none; `null` when there is nothing to take back
+   * Reverts the latest compaction of a session's conversation (BOT-43).
+   * @returns the position up to which messages are now replaced by a summary, 0 for none; `null` if there is nothing to
+   * revert
    * @throws SessionNotFoundError, CompactionBusyError
    */
   command(name: 'restore', args: ConversationCommandArgs): Promise<{ readonly through: number } | null>;
-  /** @throws InvalidInputError for an unknown one, naming those that are known */
+  /** @throws InvalidInputError for an unknown command, listing the known ones */
   async command(name: string, args: object = {}): Promise<unknown> {
     return this.find().commands.run(this.name, name, args);
   }
 
   /**
-   * Calls the listener for every event of a type of this orchestrator's turns in this process (BOT-10). A constructor may call
-   * it already. @returns ends it
+   * Calls the listener for each event of a type, of this orchestrator's turns in this process (BOT-10). It can be
+   * called in a constructor. @returns a function that removes the listener
    */
   on<Type extends OrchestratorEventType>(
     type: Type,

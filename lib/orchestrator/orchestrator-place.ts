@@ -4,7 +4,7 @@ import { type ConversationCommands } from './conversation-commands.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type TimeTravel } from './time-travel.js';
 
-/** What a handle works with. */
+/** The definition and services that a handle uses. */
 export interface OrchestratorPlace {
   readonly definition: OrchestratorDefinition;
   readonly turns: TurnService;

@@ -4,7 +4,7 @@ import { type SessionsError } from '../common/sessions.error.js';
 import { HEAD } from '../conversation/conversation-head.js';
 import { readOrchestrationFailure } from '../orchestration/orchestration.errors.js';
 import { type TurnListener } from '../turn/turn-contexts.js';
-import { type Parked, type RunnableOrchestrator, type TurnControl, TurnRunner } from '../turn/turn-runner.js';
+import { type AwaitingSignal, type RunnableOrchestrator, type AttemptHandle, TurnRunner } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement } from '../ledger/turn.store.js';
 import { type Turn } from '../ledger/turn.js';
 import { OrchestratorResultError, readOrchestratorFailure } from './orchestrator.errors.js';
@@ -15,11 +15,15 @@ import {
   type OrchestratorEvents,
   tellListeners,
 } from './orchestrator-events.js';
-import { OrchestratorTurn, type TurnDocuments, type TurnParts } from './orchestrator-turn.js';
+import { OrchestratorTurn } from './orchestrator-turn.js';
+import { replacing, type TurnToRun, withReplacement } from './replacement.js';
+import { type LoadState } from './rewind.js';
+import { TurnStart } from './turn-start.js';
+import { type TurnDocuments, type TurnParts } from './turn-parts.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { readCommandFailure } from './time-travel.errors.js';
 
-/** Runs turns at the orchestrators of this process. */
+/** Runs turns with the orchestrators of this process. */
 export class OrchestratorRunner extends TurnRunner {
   private readonly logger = new Logger(OrchestratorRunner.name);
   private wanted: Pick<ClaimRequest, 'windows' | 'documents'> = { windows: {} };
@@ -42,16 +46,30 @@ export class OrchestratorRunner extends TurnRunner {
 
   needs(): Pick<ClaimRequest, 'windows' | 'documents'> {
     const windows = this.registry.windows();
-    // Every orchestrator that is registered makes new ones.
+    // Each registration creates a new `windows` object.
     if (this.wanted.windows !== windows) this.wanted = { windows, ...this.documents() };
     return this.wanted;
   }
 
-  run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked> {
+  run(claimed: ClaimedTurn, handle: AttemptHandle): Promise<TurnSettlement | AwaitingSignal> {
     const definition = this.definitionOf(claimed.turn);
     const documents = this.documentsOf(definition, claimed);
     const tell = this.teller(definition, claimed.turn);
-    return new OrchestratorTurn(this.parts, definition, claimed, documents, control, tell).run();
+    const run = (turn: TurnToRun): Promise<TurnSettlement | AwaitingSignal> =>
+      new OrchestratorTurn(this.parts, definition, turn, handle, tell).run();
+    const { replaces } = claimed.turn.request;
+    if (replaces === undefined) return run({ claimed, documents });
+    const start = new TurnStart(definition, claimed, this.parts.sessions, tell);
+    const load: LoadState = async (checkpoint) => start.state(checkpoint);
+    const ready = replacing(replaces, this.parts.rewind, definition, { claimed, documents }, load);
+    // A turn that cannot replace its target keeps its messages, too.
+    handle.onKept((settlement) =>
+      ready.then(
+        (turn) => withReplacement(settlement, turn),
+        () => settlement,
+      ),
+    );
+    return ready.then(run);
   }
 
   idle(): Promise<void> {
@@ -68,13 +86,13 @@ export class OrchestratorRunner extends TurnRunner {
     const documents = readers.map((definition) => {
       const { name, plan } = definition;
       const head = this.registry.readsConversation(definition) ? [HEAD] : [];
-      // In the order that documentsOf knows.
+      // documentsOf relies on this order.
       return [name, [...(plan ? [this.parts.agents.get(name).name] : []), ...head]] as const;
     });
     return { documents: Object.fromEntries(documents) };
   }
 
-  /** The documents that the turn was claimed with, see `needs`. */
+  /** Returns the documents that the turn was claimed with, see `needs`. */
   private documentsOf(definition: OrchestratorDefinition, { documents }: ClaimedTurn): TurnDocuments {
     const { plan } = definition;
     const [first = null, second = null] = documents;
@@ -90,20 +108,24 @@ export class OrchestratorRunner extends TurnRunner {
     return definition;
   }
 
-  /** Tells everybody of this process who listens: those of the definition, of this turn, and of all orchestrators. */
+  /**
+   * Returns a function that notifies the listeners of this process: those of the definition, of this turn, and of all
+   * orchestrators.
+   */
   private teller(
     { name, on }: OrchestratorDefinition,
     { id, sessionId }: Turn,
   ): (event: OrchestratorEventBody) => void {
     const about = { orchestrator: name, sessionId, turnId: id };
-    // Kept for the whole attempt: the news of the turn's end may have come by the store before its last events are told.
+    // Keep the listener for the whole attempt: the store may report the end of the turn before its last events are
+    // emitted.
     const own = this.parts.contexts.listener(id);
     let over = false;
     return (body) => {
-      // What a handler left running tells nobody any more.
+      // Ignore events of code that a handler left running.
       if (over) return;
       over = body.type === 'turn-settled';
-      if (!on[body.type] && !own && !this.events.isHeard) return;
+      if (!on[body.type] && !own && !this.events.isAnswered) return;
       const event: OrchestratorEvent = deepFreeze({ ...about, ...body });
       tellListeners(this.logger, event, [on[body.type], own] as (TurnListener | undefined)[]);
       this.events.emit(event);

@@ -1,10 +1,10 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 import { shapeOf } from '../conversation/history-window.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { schemaShape } from './state-schema.js';
 
-/** The structure of an orchestrator: neither its code nor the size of its windows (BOT-22). */
+/** The structure of an orchestrator, without its code and the sizes of its windows (BOT-22). */
 export interface OrchestratorShape extends Pick<
   OrchestratorDefinition,
   'name' | 'routing' | 'historyWindow' | 'iterate' | 'maxIterations' | 'initialIntent' | 'stateSchema'
@@ -13,17 +13,16 @@ export interface OrchestratorShape extends Pick<
   readonly evaluate?: unknown;
 }
 
-/** SHA-256 over a canonical form: independent of the order of intents and of the locale. */
+/** Returns SHA-256 over a canonical form, which does not depend on the order of intents or on the locale. */
 export function signatureOf(shape: OrchestratorShape): string {
   return signatureWith(shape, intentsOf(shape), shape.routing);
 }
 
-/** The names of the intents. */
 export function intentsOf({ intents }: Pick<OrchestratorShape, 'intents'>): readonly string[] {
   return [...intents.keys()];
 }
 
-/** Intents that a checkpoint was written with and that the orchestrator does not have: removed or renamed. */
+/** Returns intents of a checkpoint that the orchestrator does not have: they were removed or renamed. */
 export function missingIntents(
   { intents: known }: Pick<OrchestratorShape, 'intents'>,
   { intents = [] }: Pick<Checkpoint, 'intents'>,
@@ -31,14 +30,14 @@ export function missingIntents(
   return intents.filter((intent) => !known.has(intent));
 }
 
-/** Whether the structure that wrote a checkpoint is this one, or this one with fewer intents (FIX-17). */
+/** Returns true if the checkpoint was written by this structure, or by this structure with fewer intents (FIX-17). */
 export function isExtended(
   shape: OrchestratorShape & Pick<OrchestratorDefinition, 'signature'>,
   { signature, intents }: Pick<Checkpoint, 'signature' | 'intents'>,
 ): boolean {
   if (signature === shape.signature) return true;
   if (!intents || missingIntents(shape, { intents }).length > 0) return false;
-  // A route or router comes with the second intent: it is no change of its own.
+  // The second intent requires a route or router, so adding one with it is not a separate change.
   const hadOne = intents.length === 1 && shape.intents.size > 1;
   const routings = hadOne ? ([shape.routing, 'single'] as const) : [shape.routing];
   return routings.some((routing) => signatureWith(shape, intents, routing) === signature);

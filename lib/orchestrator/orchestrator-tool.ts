@@ -1,7 +1,7 @@
 import { checkInput, Must, Optional } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 import { handOut } from '../turn/running-turn.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../ledger/turn.errors.js';
@@ -18,57 +18,71 @@ import { type TurnContext } from './turn-context.js';
 
 export { type OrchestratorToolInput };
 
-/** What models and their providers take for a tool's name. */
+/** The tool names that model providers accept. */
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** How `handle.asTool` shows an orchestrator to another one. */
+/** Options of `handle.asTool`. */
 export class OrchestratorToolOptions {
-  /** 1 to 64 letters, digits, _ or -. Default: the orchestrator's name with _ in place of what else it has. */
+  /** 1 to 64 letters, digits, `_` or `-`. Default: the orchestrator's name, with `_` for all other characters. */
   @Optional()
   @Must((value) => typeof value === 'string' && NAME.test(value), 'must be 1 to 64 letters, digits, _ or -.')
   readonly name?: string;
 
-  /** Tells the model what it is for. Default: a sentence with the orchestrator's name. */
+  /** Tells the model what the tool is for. Default: a sentence with the orchestrator's name. */
   @Optional()
-  @Must((value) => typeof value === 'string', 'must be a text.')
+  @Must((value) => typeof value === 'string', 'must be a string.')
   readonly description?: string;
 
-  /** `child`, the default: one conversation, in the session `<caller's session>/<name>`. `fresh`: a session for each call, which expires with it. */
+  /**
+   * `child` (default) keeps one conversation, in the session `<caller's session>/<name>`. `fresh` uses a new session
+   * for each call, which expires after the call.
+   */
   @Optional()
   @Must((value) => value === 'child' || value === 'fresh', 'must be child or fresh.')
   readonly session?: 'child' | 'fresh';
 }
 
-/** What the caller says of a call, as the AI SDK does. */
+/** The identity of a tool call, in the format of the AI SDK. */
 export interface OrchestratorToolCall {
-  /** The model's id of the call, unique in the calling turn. The same call of a retried turn gets the same turn. */
+  /**
+   * The model's id of the call, unique in the calling turn. If the turn is retried, the same call id gets the same
+   * turn.
+   */
   readonly toolCallId: string;
   /** Aborting it cancels the call's turn. */
   readonly abortSignal?: AbortSignal | undefined;
 }
 
-/** What the model gets. */
+/** The result that the model receives. */
 export type OrchestratorToolResult = Pick<TurnResult, 'status' | 'reply' | 'data'>;
 
-/** An orchestrator as a tool, bound to one turn of another one (BOT-50). */
+/** An orchestrator as a tool, bound to one turn of another orchestrator (BOT-50). */
 export interface OrchestratorTool {
   readonly name: string;
   readonly description: string;
-  /** JSON schema of {@link OrchestratorToolInput}; a Standard Schema as well. */
+  /** The JSON schema of {@link OrchestratorToolInput}; also a Standard Schema. */
   readonly inputSchema: ToolInputSchema;
   /**
-   * Runs one turn and waits for it, as a use of a tool by `turn.tools.use` of the calling turn: its plan must allow the tool,
-   * and its tool history contains the use (FIX-24). Arguments besides `input` are ignored. Not inside a step or another tool.
-   * @throws ToolNotAllowedError; as `OrchestratorHandle.execute`; TurnReentryError inside a turn of the session that it would speak in;
-   * SessionConflictError when the child session's id is somebody else's
+   * Runs one turn and waits for it. The call is a tool use of the calling turn, as with `turn.tools.use`: its plan must
+   * allow the tool, and its tool history contains the use (FIX-24). Arguments other than `input` are ignored. It cannot
+   * be called inside a step or another tool.
+   * @throws ToolNotAllowedError; as `OrchestratorHandle.execute`; TurnReentryError when the calling chain already runs
+   * a turn of the target session; SessionConflictError when another user owns the child session's id
    */
   readonly execute: (args: OrchestratorToolInput, call: OrchestratorToolCall) => Promise<OrchestratorToolResult>;
+}
+
+const tools = new WeakSet<object>();
+
+/** Returns whether a tool was made by `handle.asTool`. Its calls are durable already. */
+export function isOrchestratorTool(tool: object): boolean {
+  return tools.has(tool);
 }
 
 /** The parts of the calling turn that the tool needs. */
 export type OrchestratorToolCaller = Pick<TurnContext, 'id' | 'session' | 'signal' | 'tools'>;
 
-/** @param orchestrator the name of the one that is the tool */
+/** @param orchestrator the name of the orchestrator that is the tool */
 export function orchestratorTool(
   orchestrator: string,
   place: () => OrchestratorPlace,
@@ -103,17 +117,19 @@ export function orchestratorTool(
     };
     return caller.tools.use(name, toolCallId, () => whileWanted(caller.signal, abortSignal, speak), { input });
   };
-  return {
+  const tool: OrchestratorTool = {
     name,
     description,
     inputSchema: TOOL_INPUT_SCHEMA,
     execute: (args, call) => handOut('asTool().execute', () => execute(args, call)),
   };
+  tools.add(tool);
+  return tool;
 }
 
 /**
- * Gives `work` a signal that is aborted when the calling turn is cancelled, or its model's call is. Where the turn is only
- * stopped here, to be attempted again, nobody waits any more, and what was begun goes on: the next attempt finds it.
+ * Runs `work` with a signal that is aborted when the calling turn or the model's call is cancelled. If this attempt
+ * only stops here and will be retried, `work` is abandoned but continues, and the next attempt finds it.
  */
 async function whileWanted<T>(
   turn: AbortSignal,

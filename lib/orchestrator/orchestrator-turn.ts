@@ -1,125 +1,96 @@
-import { type Checkpoint, type NewCheckpoint } from '../ledger/checkpoint.js';
-import { type BackgroundWork } from '../common/background-work.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
 import { assertWithin, deepFreeze, type JsonObject, stringifyWithin } from '../common/json.js';
-import { type Mutable } from '../common/mutable.js';
 import { tokensOf } from '../common/token-usage.js';
-import { type ConversationLog, type NewMessage } from '../ledger/conversation.store.js';
-import { type ConversationCompactor } from '../conversation/conversation-compactor.service.js';
-import { type MessageTokens } from '../conversation/message-tokens.js';
-import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
+import { type NewMessage } from '../ledger/conversation.store.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
-import { type StepPredicates } from '../orchestration/step-predicates.js';
 import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
-import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
-import { type SessionStore } from '../session/session-store.service.js';
 import { ModuleJournal } from '../state/module-journal.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
-import { type StateChange, type StateDocument, type StateStore } from '../ledger/state.store.js';
-import { type TurnContexts } from '../turn/turn-contexts.js';
+import { type StateChange } from '../ledger/state.store.js';
 import { toNewTurnEvent } from '../ledger/turn-event.js';
-import { type AttemptAccount, Parked, type TurnControl } from '../turn/turn-runner.js';
+import { type PartialOutcome, AwaitingSignal, type AttemptHandle } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
 import { attemptNumber, type SettledTurnStatus, type Turn, type TurnCommand } from '../ledger/turn.js';
 import { type SpentTokens, type TurnSpending } from '../ledger/turn-usage.js';
-import { messageId, userMessage } from '../ledger/user-message.js';
 import { patched, toPatch } from './intent-outcome.js';
-import { findState } from './find-state.js';
-import { intentsOf } from './orchestrator-signature.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
-import { migrateState, type StateMigration } from './state-migrations.js';
 import { assertState } from './state-schema.js';
-import { type AttemptContext, elapsed, TurnCalls } from './turn-calls.js';
-import { type TurnCommands } from './turn-commands.js';
+import { type AttemptContext, TurnCalls } from './turn-calls.js';
 import { TurnContextFactory, type TurnModules, type TurnTask } from './turn-context.js';
 import { TurnConversation } from './turn-conversation.js';
 import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
-import { type ModuleRules, TurnModuleState } from './turn-module-state.js';
+import { type TurnToRun, withUndo } from './replacement.js';
+import { type TurnParts } from './turn-parts.js';
+import { TurnModuleState } from './turn-module-state.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
-import { asJson, type EndedBy, type TurnReport } from './turn-report.js';
+import { type EndedBy } from './turn-report.js';
+import { toCheckpoint, toMessages, toReport } from './turn-settlement.js';
+import { TurnStart } from './turn-start.js';
 import { TurnSteps } from './turn-steps.js';
 import { TurnToolCalls } from './turn-tool-calls.js';
-import { toUsageReport, UsageTally } from './usage-tally.js';
+import { UsageTally } from './usage-tally.js';
 
-/** What all turns of a process work with. */
-export interface TurnParts {
-  readonly sessions: SessionStore;
-  readonly contexts: TurnContexts;
-  readonly contextFactory: () => TurnContextFactory;
-  readonly agents: OrchestrationAgents;
-  readonly predicates: StepPredicates;
-  readonly tokens: MessageTokens;
-  readonly compactor: ConversationCompactor;
-  readonly log: ConversationLog;
-  /** Whether turns of this process read and write the log (FIX-46). */
-  readonly logsConversations: boolean;
-  readonly state: StateStore;
-  readonly modules: ModuleRules;
-  readonly commands: TurnCommands;
-  /** What goes on after a turn has settled. */
-  readonly background: BackgroundWork;
-}
-
-/** The state documents that a turn was claimed with; `null` for what its orchestrator does not need, or is not there. */
-export interface TurnDocuments {
-  readonly plan: StateDocument | null;
-  readonly head: StateDocument | null;
-}
-
-/** One attempt of a turn at its orchestrator: load, drift, window, the loop, and the settlement that follows. */
+/**
+ * Runs one attempt of a turn: loads the session and state, checks drift, cuts the history, runs the loop and builds the
+ * settlement.
+ */
 export class OrchestratorTurn {
   private readonly startedAt = performance.now();
+  private readonly claimed: ClaimedTurn;
   private readonly tally: UsageTally;
   private readonly conversation: TurnConversation;
   private loop: TurnLoop | null = null;
   private orchestration: TurnOrchestration | null = null;
-  private migrated: readonly string[] = [];
+  private readonly start: TurnStart;
 
   constructor(
     private readonly parts: TurnParts,
     private readonly definition: OrchestratorDefinition,
-    private readonly claimed: ClaimedTurn,
-    private readonly documents: TurnDocuments,
-    private readonly control: TurnControl,
+    private readonly turn: TurnToRun,
+    private readonly handle: AttemptHandle,
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
+    const { claimed, documents } = turn;
+    this.claimed = claimed;
     this.conversation = new TurnConversation(definition, claimed, documents.head, parts.tokens, tell);
     this.tally = new UsageTally(claimed.turn.usage);
-    control.onUnfinished((status) => this.account(status));
-    control.onSpending({ read: () => this.spending(), recorded: ({ usage }) => this.recorded(usage) });
-    control.onSettled((turn) => this.tellEnd(turn));
+    this.start = new TurnStart(definition, claimed, parts.sessions, tell);
+    handle.onUnfinished((status) => this.partialOutcome(status));
+    handle.onSpending({ read: () => this.spending(), recorded: ({ usage }) => this.recorded(usage) });
+    handle.onSettled((turn) => this.tellEnd(turn));
   }
 
-  run(): Promise<TurnSettlement | Parked> {
+  run(): Promise<TurnSettlement | AwaitingSignal> {
     const { request } = this.claimed.turn;
     this.tell({ type: 'turn-starting', attempt: attemptNumber(this.claimed.turn) });
     return request.command ? this.obey(request.command) : this.converse();
   }
 
-  private get turnIndex(): number {
-    const { checkpoint } = this.claimed;
-    return checkpoint ? checkpoint.turnIndex + 1 : 0;
-  }
-
-  /** Whether the turn writes to the log: in the process that accepted it and in this one the module is enabled. */
+  /**
+   * True if the turn writes to the log: the module must be enabled in this process and in the one that accepted the
+   * turn.
+   */
   private get isLogged(): boolean {
     return this.parts.logsConversations && !this.claimed.turn.request.unlogged;
   }
 
   private async obey(command: TurnCommand): Promise<TurnSettlement> {
-    await this.loadSession();
-    const load = async (from: Checkpoint | null): Promise<JsonObject> => this.load(from);
+    await this.start.session();
+    const load = async (from: Checkpoint | null): Promise<JsonObject> => this.start.state(from);
     const settlement = await this.parts.commands.run(command, this.definition, this.claimed, load);
     return { ...settlement, report: this.report(settlement.status) };
   }
 
-  private async converse(): Promise<TurnSettlement | Parked> {
-    const { definition, claimed, control, tally, conversation } = this;
+  private async converse(): Promise<TurnSettlement | AwaitingSignal> {
+    const { definition, claimed, handle, tally, conversation } = this;
     const { turn } = claimed;
-    const session = claimed.session ? this.loaded(claimed.session) : await this.loadSession();
-    const loaded = this.load(claimed.checkpoint);
+    // Await only promises: synchronous results need no pause.
+    const found = this.start.session();
+    const session = found instanceof Promise ? await found : found;
+    const loaded = this.start.state(claimed.checkpoint);
     const stored = loaded instanceof Promise ? await loaded : loaded;
     const state = turn.request.statePatch ? patched(stored, toPatch(turn.request.statePatch)) : stored;
     if (conversation.hasGaps && this.parts.logsConversations) await conversation.load(this.parts.log);
@@ -129,7 +100,7 @@ export class OrchestratorTurn {
     this.orchestration = orchestration;
     const summaries = conversation.usage;
     if (summaries) orchestration?.addUsage(summaries);
-    const memo = new TurnSteps(turn.id, claimed.steps, control);
+    const memo = new TurnSteps(turn.id, claimed.steps, handle);
     const journal = new ModuleJournal(this.parts.state, turn.sessionId);
     const modules = new TurnModuleState(turn.sessionId, journal, this.parts.modules, memo);
     const attempt: AttemptContext = {
@@ -137,69 +108,51 @@ export class OrchestratorTurn {
       sessionId: turn.sessionId,
       session,
       input: turn.request.input,
-      turnIndex: this.turnIndex,
+      turnIndex: this.start.turnIndex,
       attempt: attemptNumber(turn),
       attributes: turn.attributes,
       task: turn.request.taskId === undefined ? undefined : await this.task(turn.request.taskId, modules),
       context: this.contextOver(await this.builtContext(session)),
       memories: memory ? await memory.recall() : [],
-      signal: control.signal,
+      signal: handle.signal,
       tools: new TurnToolCalls(memo, orchestration),
       modules,
       emit: (given) => {
         const event = toNewTurnEvent(given);
-        if (!control.signal.aborted) this.tell({ type: 'delta', event });
+        if (!handle.signal.aborted) this.tell({ type: 'delta', event });
         const deciding = memo.saveDecision();
-        // Without a decision the attempt ends, and its events with it.
-        if (deciding) return deciding.then(() => control.emit(event), noEvent);
-        return control.emit(event);
+        // If the decision cannot be stored, the attempt ends, and its events are dropped.
+        if (deciding) return deciding.then(() => handle.emit(event), noEvent);
+        return handle.emit(event);
       },
+      flush: () => this.flush(memo),
+      emitted: () => memo.hand('turn.emitted', () => this.flush(memo).then(() => handle.emitted())),
     };
-    const calls = new TurnCalls(attempt, conversation.window, memo, tally, orchestration, control.telemetry);
-    const loop = new TurnLoop(definition, calls, memo, orchestration, journal, this.tell, state, control.maxReplyBytes);
+    const calls = new TurnCalls(attempt, conversation.window, memo, tally, orchestration, handle.telemetry);
+    const { tell } = this;
+    const { maxReplyBytes } = handle;
+    const loop = new TurnLoop({ definition, calls, memo, orchestration, journal, tell, maxReplyBytes }, state);
     this.loop = loop;
     const endedBy = await loop.run();
-    // Events that wait for the decision belong to the attempt.
+    // Store the decision, so that the events which wait for it belong to the attempt.
     const deciding = memo.saveDecision();
     if (deciding) await deciding;
-    if (endedBy instanceof Parked) return endedBy;
+    if (endedBy instanceof AwaitingSignal) return endedBy;
     orchestration?.assertSound();
-    // Without a pause where there is none to make: an interrupt that came in it would find the answer given.
+    // Await only when there are changes: an interrupt during the pause would find that the answer was already given.
     const written = journal.isEmpty ? [] : await journal.changes();
     if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, loop.progress.state);
     return this.settlement(loop, endedBy, orchestration, written, memory);
   }
 
-  private async loadSession(): Promise<Session> {
-    const { sessionId } = this.claimed.turn;
-    if (this.claimed.session) return this.loaded(this.claimed.session);
-    const foreign = await this.parts.sessions.get(sessionId);
-    if (!foreign) throw new SessionNotFoundError(sessionId);
-    // A copy: the turn freezes it, and the object belongs to the adapter.
-    return this.loaded(structuredClone(foreign));
+  /** Stores the emitted events, after the decision that they wait for. */
+  private async flush(memo: TurnSteps): Promise<void> {
+    const deciding = memo.saveDecision();
+    if (deciding) await deciding.then(noEvent, noEvent);
+    await this.handle.flush();
   }
 
-  private loaded(session: Session): Session {
-    this.tell({ type: 'session-loaded', session, turnIndex: this.turnIndex });
-    return session;
-  }
-
-  /** A promise only where the state is migrated. */
-  private load(checkpoint: Checkpoint | null): JsonObject | Promise<JsonObject> {
-    const { state, drifted, path } = findState(this.definition, { turn: this.claimed.turn, checkpoint });
-    if (path.length > 0) return this.migrate(state, path);
-    this.tell({ type: 'drift-checked', drifted, migrated: [] });
-    return state;
-  }
-
-  private async migrate(state: JsonObject, path: readonly StateMigration[]): Promise<JsonObject> {
-    const migrated = await migrateState(path, state);
-    this.migrated = [path[0].from, ...path.map(({ to }) => to)];
-    this.tell({ type: 'drift-checked', drifted: true, migrated: this.migrated });
-    return migrated;
-  }
-
-  /** The task that the turn is of. @throws TaskNotFoundError */
+  /** Returns the turn's task. @throws TaskNotFoundError */
   private async task(taskId: string, modules: TurnModules): Promise<TurnTask> {
     const task = await modules.task.get(taskId);
     if (!task) throw new TaskNotFoundError(this.claimed.turn.sessionId, taskId);
@@ -213,16 +166,19 @@ export class OrchestratorTurn {
     modules: readonly StateChange[],
     memory: TurnMemory | undefined,
   ): TurnSettlement {
-    const { definition } = this;
+    const { definition, claimed, conversation } = this;
+    const { turnIndex } = this.start;
     const { state, text, data, status = 'awaiting-input' } = progress;
-    // Several intents may each have stayed within the limit.
-    assertWithin({ text, data: data ?? null }, this.control.maxReplyBytes, 'The reply');
+    // Each intent may be within the limit, but not all of them together.
+    assertWithin({ text, data: data ?? null }, this.handle.maxReplyBytes, 'The reply');
     stringifyWithin(state, definition.maxStateBytes, `The state of ${definition.name}`);
-    const messages = messagesOf(this.claimed.turn, progress);
-    const usage = this.tally.totalWith(this.conversation.usage);
-    const changes = orchestration ? [...orchestration.changes(), ...modules] : modules;
-    this.control.onSettled((settled) => {
-      // Its settlement was refused, and it failed.
+    const messages = toMessages(claimed.turn, progress);
+    const usage = this.tally.totalWith(conversation.usage);
+    const { replacement } = this.turn;
+    const own = orchestration ? [...orchestration.changes(), ...modules] : modules;
+    const changes = replacement ? withUndo(replacement.changes, own) : own;
+    this.handle.onSettled((settled) => {
+      // The settlement was rejected, and the turn failed.
       if (settled.status !== status) return;
       orchestration?.settled();
       if (memory) this.parts.background.add(memory.remember(text, messages));
@@ -234,45 +190,26 @@ export class OrchestratorTurn {
       report: this.report(status, endedBy),
       ...(usage ? { usage } : {}),
       messages: this.isLogged ? messages : [],
-      checkpoint: this.nextCheckpoint(lastRoute, state, orchestration),
+      checkpoint: toCheckpoint({
+        definition,
+        claimed,
+        replacement,
+        turnIndex,
+        conversation,
+        orchestration,
+        state,
+        lastRoute,
+      }),
       keepCheckpoints: definition.keepCheckpoints,
       ...(changes.length > 0 ? { stateChanges: changes } : {}),
     };
-  }
-
-  private nextCheckpoint(
-    lastRoute: readonly string[],
-    state: JsonObject,
-    orchestration: TurnOrchestration | null,
-  ): NewCheckpoint {
-    const { name, signature, version } = this.definition;
-    const { turn, checkpoint } = this.claimed;
-    const { log, undone, summarizedThrough, snapshots } = this.conversation;
-    const documents = orchestration ? [orchestration.snapshot(), ...snapshots] : snapshots;
-    const next: Mutable<NewCheckpoint> = {
-      orchestrator: name,
-      sessionId: turn.sessionId,
-      turnIndex: this.turnIndex,
-      state,
-      lastRoute,
-      signature,
-      version,
-      intents: intentsOf(this.definition),
-      summarizedThrough,
-      turnId: turn.id,
-    };
-    if (log !== '') next.log = log;
-    if (checkpoint) next.parent = checkpoint.turnIndex;
-    if (undone.length > 0) next.undone = undone;
-    if (documents.length > 0) next.documents = documents;
-    return next;
   }
 
   private considerCompaction({ settledAt }: Turn, messages: readonly NewMessage[]): void {
     const { name, compaction: policy } = this.definition;
     if (!policy) return;
     const task = { sessionId: this.claimed.turn.sessionId, orchestrator: name, policy };
-    const seen = this.conversation.seen(this.turnIndex, messages);
+    const seen = this.conversation.seen(this.start.turnIndex, messages);
     this.parts.compactor.consider(task, this.conversation.head, seen, settledAt ?? new Date().toISOString());
   }
 
@@ -280,17 +217,17 @@ export class OrchestratorTurn {
     const { agents, predicates } = this.parts;
     const { id, sessionId, request, usage } = this.claimed.turn;
     const begun = { id, sessionId, message: request.input.text, usage };
-    return TurnOrchestration.begin(begun, plan, agents.get(plan.agent), predicates, this.documents.plan);
+    return TurnOrchestration.begin(begun, plan, agents.get(plan.agent), predicates, this.turn.documents.plan);
   }
 
   private builtContext(session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
     const factory = this.parts.contextFactory();
-    // The default one reads nothing.
+    // The default factory does not use them.
     if (factory.create === TurnContextFactory.prototype.create) return {};
     return factory.create(deepFreeze(this.claimed.turn), deepFreeze(session));
   }
 
-  /** What the caller gave goes over what the factory built. */
+  /** Merges the caller's context over the one that the factory built. */
   private contextOver(built: Record<string, unknown>): Readonly<Record<string, unknown>> {
     return Object.freeze({ ...built, ...this.parts.contexts.get(this.claimed.turn.id) });
   }
@@ -306,21 +243,9 @@ export class OrchestratorTurn {
   }
 
   private report(status: SettledTurnStatus, endedBy?: EndedBy): JsonObject {
-    // What a turn reports, its checkpoint has seen: those that did not come to one leave it to the next.
-    const spent = endedBy === undefined ? null : this.conversation.usage;
-    const compaction = this.conversation.compaction(spent);
-    const usage = this.tally.totalWith(spent);
-    const report: Mutable<TurnReport> = {
-      status,
-      attempt: attemptNumber(this.claimed.turn),
-      durationMs: elapsed(this.startedAt),
-      iterations: this.loop?.reports ?? [],
-    };
-    if (endedBy !== undefined) report.endedBy = endedBy;
-    if (usage) report.usage = toUsageReport(usage);
-    if (this.migrated.length > 0) report.migrated = this.migrated;
-    if (compaction) report.compaction = compaction;
-    return asJson(report);
+    const { claimed, conversation, tally, start, startedAt } = this;
+    const iterations = this.loop?.reports ?? [];
+    return toReport({ claimed, conversation, tally, migrated: start.migrated, iterations, startedAt }, status, endedBy);
   }
 
   private spending(): TurnSpending | null {
@@ -335,30 +260,22 @@ export class OrchestratorTurn {
     this.orchestration?.recorded();
   }
 
-  /** Of iterations that an earlier attempt completed. */
+  /** Rebuilds the progress from iterations that an earlier attempt completed. */
   private storedProgress(): TurnProgress {
     const { turn, steps } = this.claimed;
-    return storedIterations(this.definition, new TurnSteps(turn.id, steps, this.control)).reduce(
+    return storedIterations(this.definition, new TurnSteps(turn.id, steps, this.handle)).reduce(
       (progress, { outcomes, evaluation }) => advance(progress, outcomes, evaluation),
       begin({}),
     );
   }
 
-  /** What iterations that are over have said stays with an interrupted turn. */
-  private account(status: 'failed' | 'cancelled'): AttemptAccount {
+  /** Keeps the messages of completed iterations when the turn is interrupted. */
+  private partialOutcome(status: 'failed' | 'cancelled'): PartialOutcome {
     const { turn } = this.claimed;
     const isSaid = this.isLogged && !turn.request.command;
-    const messages = isSaid ? messagesOf(turn, this.loop?.progress ?? this.storedProgress()) : [];
+    const messages = isSaid ? toMessages(turn, this.loop?.progress ?? this.storedProgress()) : [];
     return { report: this.report(status), messages };
   }
 }
 
 const noEvent = (): void => {};
-
-/** The user's message and what the turn adds to it; system messages at the beginning go before it. */
-function messagesOf(turn: Turn, { messages }: TurnProgress): NewMessage[] {
-  const own = messages.map(({ message }, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
-  const lead = own.findIndex(({ role }) => role !== 'system');
-  const leading = own.slice(0, lead === -1 ? own.length : lead);
-  return [...leading, userMessage(turn), ...own.slice(leading.length)];
-}

@@ -12,7 +12,10 @@ const INTENT = Symbol('agent-sessions:intent');
 const EVALUATE = Symbol('agent-sessions:evaluate');
 const SUMMARIZE = Symbol('agent-sessions:summarize');
 
-/** Makes a class an orchestrator: one method with `@Route()` decides, methods with `@Intent()` act (BOT-01). */
+/**
+ * Declares a class as an orchestrator. The method with `@Route()` chooses intents; methods with `@Intent()` handle them
+ * (BOT-01).
+ */
 export function Orchestrator<State = Record<string, unknown>>(options: OrchestratorOptions<State>): ClassDecorator {
   return (target) => {
     Injectable()(target);
@@ -20,21 +23,21 @@ export function Orchestrator<State = Record<string, unknown>>(options: Orchestra
   };
 }
 
-/** The method that decides which intents a turn goes to: it returns a name, several, or END. */
+/** Declares the method that routes a turn: it returns the name of an intent, a list of names, or END. */
 export const Route = (): MethodDecorator => SetMetadata(ROUTE, true);
 
-/** A method that acts on a turn. @param name default: the method's name */
+/** Declares a method that handles an intent. @param name default: the method's name */
 export const Intent =
   (name?: string): MethodDecorator =>
   (target, method, descriptor) =>
     SetMetadata(INTENT, name ?? String(method))(target, method, descriptor);
 
-/** The method that looks at what an iteration gave, see `evaluate`; with `iterate: true`. */
+/** Declares the method that evaluates each iteration, see `evaluate`. Requires `iterate: true`. */
 export const Evaluate = (): MethodDecorator => SetMetadata(EVALUATE, true);
 
 /**
- * The method that writes summaries, see `compaction.summarize`. Without a `compaction` option conversations are compacted by
- * command only.
+ * Declares the method that writes summaries, see `compaction.summarize`. Without a `compaction` option, conversations
+ * are compacted only by command.
  */
 export const Summarize = (): MethodDecorator => SetMetadata(SUMMARIZE, true);
 
@@ -42,7 +45,7 @@ export const Summarize = (): MethodDecorator => SetMetadata(SUMMARIZE, true);
 export const InjectOrchestrator = (orchestrator: OrchestratorRef): ParameterDecorator & PropertyDecorator =>
   Inject(getOrchestratorToken(orchestrator));
 
-/** The token under which an orchestrator's handle is provided. */
+/** Returns the injection token of an orchestrator's handle. */
 export function getOrchestratorToken(orchestrator: OrchestratorRef): string {
   return `AgentSessionsOrchestrator(${orchestratorName(orchestrator)})`;
 }

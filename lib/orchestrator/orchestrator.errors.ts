@@ -3,8 +3,8 @@ import { TaskNotFoundError } from '../state/task.errors.js';
 import { type Turn } from '../ledger/turn.js';
 
 /**
- * A step without a key has the name of a step that runs at the same time, or ran beside another one before: nothing tells
- * their results apart in a later attempt (FIX-02). The turn fails. HTTP 500.
+ * A step without a key has the same name as a step that runs, or ran, in parallel with another one. A later attempt
+ * could not tell their results apart (FIX-02). The turn fails. HTTP 500.
  */
 export class StepKeyRequiredError extends SessionsError {
   readonly code = 'STEP_KEY_REQUIRED';
@@ -13,15 +13,15 @@ export class StepKeyRequiredError extends SessionsError {
   /** @param step the step's name */
   constructor(readonly step: string) {
     super(
-      `Step ${JSON.stringify(step)} is called again where steps run in parallel, and has no key: after a retry its result could ` +
-        `reach another call. Give it one: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`,
+      `Step ${JSON.stringify(step)} is repeated without a key where steps run in parallel: after a retry, its result could ` +
+        `reach another call. Add a key: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`,
     );
   }
 }
 
 /**
- * A route chose an intent that the orchestrator does not have (BOT-03). The turn is attempted again within its retry limit,
- * because a model may answer otherwise (FIX-08). HTTP 500.
+ * A route chose an intent that the orchestrator does not have (BOT-03). The turn is retried within its limit, because a
+ * model may answer differently (FIX-08). HTTP 500.
  */
 export class UnknownIntentError extends SessionsError {
   readonly code = 'UNKNOWN_INTENT';
@@ -35,7 +35,7 @@ export class UnknownIntentError extends SessionsError {
   }
 
   /**
-   * Without what was chosen, which a model may have made of what a user said.
+   * Omits the chosen name: a model may have derived it from user input.
    * @internal
    */
   override get forLog(): string {
@@ -43,9 +43,7 @@ export class UnknownIntentError extends SessionsError {
   }
 }
 
-/**
- * A route chose no intent: it returned an empty list. The turn is attempted again within its retry limit (FIX-08). HTTP 500.
- */
+/** A route returned an empty list of intents. The turn is retried within its limit (FIX-08). HTTP 500. */
 export class NoIntentError extends SessionsError {
   readonly code = 'NO_INTENT';
 
@@ -62,12 +60,12 @@ export class NoIntentError extends SessionsError {
   }
 }
 
-/** A route, an intent or an outcome broke the rules of orchestrators. The turn fails. HTTP 500. */
+/** A route, an intent or an outcome returned an invalid result. The turn fails. HTTP 500. */
 export class OrchestratorResultError extends SessionsError {
   readonly code = 'ORCHESTRATOR_RESULT';
   readonly permanent = true;
 
-  /** @param problem without values: it stands in logs */
+  /** @param problem must not contain values, because it is logged */
   constructor(
     readonly orchestrator: string,
     problem: string,
@@ -81,7 +79,10 @@ export class OrchestratorResultError extends SessionsError {
   }
 }
 
-/** The state does not fit the orchestrator's `stateSchema` (BOT-07): the turn fails, and nothing of it is stored. HTTP 500. */
+/**
+ * The state does not match the orchestrator's `stateSchema` (BOT-07). The turn fails, and none of its changes are
+ * stored. HTTP 500.
+ */
 export class StateSchemaError extends SessionsError {
   readonly code = 'STATE_SCHEMA';
   readonly permanent = true;
@@ -91,32 +92,35 @@ export class StateSchemaError extends SessionsError {
     readonly path: string,
     readonly rule: string,
   ) {
-    super(`Orchestrator ${orchestrator}: the new state does not fit its schema: ${path} ${rule}`);
+    super(`Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`);
   }
 }
 
-/** How a checkpoint and the orchestrator that loads it differ. */
+/** The differences between a checkpoint and the orchestrator that loads it. */
 export interface Drift {
   readonly orchestrator: string;
   readonly savedVersion: string;
   readonly currentVersion: string;
-  /** A newer version of the orchestrator wrote it: a worker of that version may take the turn, so that it is tried again. */
+  /**
+   * True if a newer version of the orchestrator wrote the checkpoint. The turn is then retried, because a worker of
+   * that version may run it.
+   */
   readonly isNewer: boolean;
-  /** The orchestrator has migrations, and none of them leads here. */
+  /** True if the orchestrator has migrations, but none from this version. */
   readonly lacksMigration: boolean;
-  /** Intents that the orchestrator had and does not have now. */
+  /** Intents that the orchestrator no longer has. */
   readonly missing: readonly string[];
 }
 
 /**
- * The session's last checkpoint was written by an orchestrator of another structure, or of a version from which no migration
- * leads here (BOT-23); nothing was dispatched. Migrate the session's state, or adopt the present orchestrator once with
- * `force: true`. HTTP 409.
+ * The session's last checkpoint was written by a different structure of the orchestrator, or by a version without a
+ * migration to the current one (BOT-23). Nothing was dispatched. Migrate the session's state, or adopt the current
+ * orchestrator once with `force: true`. HTTP 409.
  */
 export class OrchestratorDriftError extends SessionsError {
   readonly code = 'ORCHESTRATOR_DRIFT';
   readonly permanent: boolean;
-  /** The turn that failed of it; its callers are told. */
+  /** The turn that failed with this error; set for its callers. */
   readonly turnId?: string;
 
   /** @hidden */
@@ -136,7 +140,7 @@ export class OrchestratorDriftError extends SessionsError {
   }
 }
 
-/** The errors of orchestrators that callers of a turn get as they were thrown, made again from the turn's record. */
+/** Recreates the errors of orchestrators that callers receive as thrown, from the turn's record. */
 export function readOrchestratorFailure({ id, request, error }: Turn): SessionsError | undefined {
   if (error?.code === 'TASK_NOT_FOUND' && error.details?.taskId === request.taskId) {
     const { sessionId, taskId } = error.details as Record<string, string>;
@@ -148,29 +152,29 @@ export function readOrchestratorFailure({ id, request, error }: Turn): SessionsE
   return Object.assign(drift, { message: error.message, turnId: id });
 }
 
-/** It stands in logs too, so it names no session. */
+/** Builds the message. It names no session, because it is logged too. */
 function messageOf(saved: string, current: string, drift?: Drift): string {
   const parts = 'intents, routing, windows, iterations or state schema';
   const structure = `another structure (${parts}: ${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
   if (!drift)
-    return `The session's last checkpoint was written by ${structure}. Adopt the present one with force: true.`;
+    return `The session's last checkpoint was written by ${structure}. Adopt the current one with force: true.`;
   const { orchestrator, savedVersion, currentVersion, isNewer, lacksMigration, missing } = drift;
   const writtenBy = `Orchestrator ${orchestrator}: the session's last checkpoint was written by`;
   if (isNewer) {
     return (
-      `${writtenBy} version ${savedVersion}, which is newer than ${currentVersion} here. A process with version ${savedVersion} ` +
-      `takes the turn; to go on with ${currentVersion}, use force: true.`
+      `${writtenBy} version ${savedVersion}, which is newer than ${currentVersion} in this process. A process with version ${savedVersion} ` +
+      `must run the turn. To continue with ${currentVersion}, use force: true.`
     );
   }
   const removed = missing.length > 0 ? ` Intents that were removed or renamed: ${missing.join(', ')}.` : '';
   const to = savedVersion === currentVersion ? 'the new one' : currentVersion;
   const advice =
-    `a migration: { from: '${savedVersion}', to: '${to}', migrate: (state) => state } where the state stays as it is. ` +
-    `While developing: begin new sessions, or use force: true.${removed}`;
+    `a migration: { from: '${savedVersion}', to: '${to}', migrate: (state) => state } if the state does not change. ` +
+    `During development, start new sessions or use force: true.${removed}`;
   if (lacksMigration) {
     return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add ${advice}`;
   }
   return savedVersion === currentVersion
-    ? `${writtenBy} ${structure}, and the version is ${currentVersion} as before. Give it a new version and ${advice}`
+    ? `${writtenBy} ${structure}, but the version is still ${currentVersion}. Set a new version and add ${advice}`
     : `${writtenBy} version ${savedVersion}, with ${structure}. Add ${advice}`;
 }

@@ -7,16 +7,16 @@ import { orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
-import { RESERVED_PREFIX } from '../ledger/module-namespace.js';
+import { RESERVED_PREFIX } from '../ledger/namespaces.js';
 import { isStateModuleClass } from '../state/state-module.js';
 import { type StateModules } from '../state/state-modules.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
 /**
- * Finds the application's orchestrators: providers with `@Orchestrator`, providers that are definitions, and what
- * `forFeature` lists. A class that only `forFeature` lists is made in the module that imports the feature, so it may
- * inject what that module's own providers may.
+ * Finds the application's orchestrators: providers with `@Orchestrator`, providers that are definitions, and those that
+ * `forFeature` lists. A class that is listed only in `forFeature` is created in the module that imports the feature, so
+ * it can inject the providers that this module can inject.
  */
 export class OrchestratorExplorer {
   constructor(
@@ -52,7 +52,7 @@ export class OrchestratorExplorer {
     this.agents.complete();
   }
 
-  /** @returns the orchestrator classes that are providers, whatever provides them */
+  /** @returns the orchestrator classes that are providers of any kind */
   private exploreProviders(): Set<unknown> {
     const provided = new Set<unknown>();
     const instances = new Set<object>();
@@ -78,7 +78,7 @@ export class OrchestratorExplorer {
     return provided;
   }
 
-  /** State modules that are providers, whatever provides them. */
+  /** Returns the state modules that are providers of any kind. */
   private providedStateModules(): Map<unknown, unknown> {
     const instances = new Map<unknown, unknown>();
     for (const wrapper of this.discovery.getProviders()) {
@@ -90,7 +90,7 @@ export class OrchestratorExplorer {
     return instances;
   }
 
-  /** Each `forFeature` with the module that imports it. */
+  /** Returns each `forFeature` with the module that imports it. */
   private features(): { feature: OrchestratorFeature; host: ModuleRef }[] {
     const modules = [...this.modules.values()];
     return modules.flatMap((module) => {
@@ -103,7 +103,7 @@ export class OrchestratorExplorer {
 
   private register(definition: OrchestratorDefinition): void {
     this.registry.register(definition);
-    // In tests another one may have taken its place.
+    // Tests may have replaced the definition.
     const { plan } = this.registry.get(definition.name) ?? definition;
     if (plan) this.agents.register(plan);
     else this.agents.add(definition.name);
@@ -118,7 +118,7 @@ export class OrchestratorExplorer {
       return this.moduleRef.get<T>(type, { strict: false });
     } catch (error) {
       throw new SessionsConfigurationError(
-        `${instance.constructor.name}: its ${option} ${type.name} is no provider. List it in the providers of a module.`,
+        `${instance.constructor.name}: its ${option} ${type.name} is not a provider. Add it to the providers of a module.`,
         { cause: error },
       );
     }
@@ -130,12 +130,12 @@ function claimNamespace(taken: Map<string, unknown>, owner: { readonly namespace
   const { namespace } = owner;
   if (namespace.startsWith(RESERVED_PREFIX)) {
     throw new SessionsConfigurationError(
-      `The namespace ${JSON.stringify(namespace)} is one of this package: choose one that does not begin with ${RESERVED_PREFIX}`,
+      `The namespace ${JSON.stringify(namespace)} is reserved for this package. Choose one that does not begin with ${RESERVED_PREFIX}`,
     );
   }
   if ((taken.get(namespace) ?? owner) !== owner) {
     throw new SessionsConfigurationError(
-      `The namespace ${JSON.stringify(namespace)} of a session manager is taken, by another one or by the orchestration states.`,
+      `The namespace ${JSON.stringify(namespace)} of a session manager is already used by another session manager or by the orchestration states. Use another namespace.`,
     );
   }
   taken.set(namespace, owner);
@@ -165,20 +165,20 @@ async function make(
 
 function requestScoped(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `${name} is request-scoped, or injects something that is. Turns outlive requests: an orchestrator must be a singleton; ` +
-      'give it what belongs to a request through the context option or a TurnContextFactory.',
+    `${name} is request-scoped or injects a request-scoped provider. An orchestrator must be a singleton, because turns outlive requests. ` +
+      'Pass request data through the context option or a TurnContextFactory.',
   );
 }
 
 function requestScopedModule(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `The state module ${name} is request-scoped, or injects something that is. It is asked outside requests too: it must be a singleton.`,
+    `The state module ${name} is request-scoped or injects a request-scoped provider. It must be a singleton, because it is also called outside of requests.`,
   );
 }
 
 function requestScopedPredicate(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `The step predicate ${JSON.stringify(name)} is request-scoped, or injects something that is. It is asked outside requests ` +
-      'too: it must be a singleton.',
+    `The step predicate ${JSON.stringify(name)} is request-scoped or injects a request-scoped provider. ` +
+      'It must be a singleton, because it is also called outside of requests.',
   );
 }

@@ -11,25 +11,28 @@ export class OrchestratorRegistry {
   private windowsByName: Record<string, number> = {};
   private reading: readonly OrchestratorDefinition[] = [];
 
-  /** @param modules the state modules of the package that are enabled */
+  /** @param modules the enabled state modules of the package */
   constructor(private readonly modules: readonly string[] = STATE_MODULES) {}
 
-  /** Whether turns read and write the conversation log (FIX-46). */
+  /** True if turns read and write the conversation log (FIX-46). */
   get logsConversations(): boolean {
     return this.modules.includes('conversation');
   }
 
-  /** @throws StateModuleDisabledError when turns do not log conversations. @param use what needs the log */
+  /** @throws StateModuleDisabledError when turns do not log conversations. @param use the feature that needs the log */
   assertLog(use: string): void {
     if (!this.logsConversations) throw new StateModuleDisabledError('conversation', this.modules, use);
   }
 
-  /** @throws SessionsConfigurationError when another orchestrator has the name, and for a compaction without conversations */
+  /**
+   * @throws SessionsConfigurationError when another orchestrator has the name, or when compaction is set without
+   * conversations
+   */
   register(definition: OrchestratorDefinition): void {
     const known = this.definitions.get(definition.name);
     if (known && known !== definition) {
       throw new SessionsConfigurationError(
-        `Two orchestrators are named ${JSON.stringify(definition.name)}; names must be unique.`,
+        `Two orchestrators are named ${JSON.stringify(definition.name)}. Names must be unique.`,
       );
     }
     if (definition.compaction) assertConversation(this.modules, `Orchestrator ${definition.name}: compaction`);
@@ -47,22 +50,22 @@ export class OrchestratorRegistry {
     return [...this.definitions.keys()];
   }
 
-  /** Whether its turns need the head of the conversation: what is read of the log, is read through it. */
+  /** Returns true if the orchestrator's turns need the head of the conversation, which they use to read the log. */
   readsConversation(definition: OrchestratorDefinition): boolean {
     return this.logsConversations && historyOf(definition) > 0;
   }
 
-  /** Those whose turns need state documents of the session. */
+  /** Returns the orchestrators whose turns need state documents of the session. */
   readers(): readonly OrchestratorDefinition[] {
     return this.reading;
   }
 
-  /** Those that have a compaction policy. */
+  /** Returns the orchestrators that have a compaction policy. */
   compacting(): OrchestratorDefinition[] {
     return [...this.definitions.values()].filter(({ compaction }) => compaction);
   }
 
-  /** One that counts tokens. */
+  /** Returns an orchestrator that counts tokens, if there is one. */
   counting(): OrchestratorDefinition | undefined {
     return [...this.definitions.values()].find(({ historyWindow: { router, agents }, compaction }) => {
       const counted = [router, agents].some((window) => typeof window === 'object');
@@ -70,13 +73,16 @@ export class OrchestratorRegistry {
     });
   }
 
-  /** The longest history that any part of each orchestrator asks for. */
+  /** The longest history that any part of each orchestrator needs. */
   windows(): Readonly<Record<string, number>> {
     return this.windowsByName;
   }
 }
 
-/** Compaction looks at the end of the log; where it counts tokens, at as much as is loaded for windows. */
+/**
+ * Returns the number of messages to load. Compaction needs the last message; if it counts tokens, it needs the whole
+ * window.
+ */
 export function historyOf({ historyWindow, compaction }: OrchestratorDefinition): number {
   const counted = compaction?.afterTokens === undefined ? 1 : historyWindow.loadLimit;
   return Math.max(messagesToLoad(historyWindow), compaction ? counted : 0);

@@ -11,125 +11,151 @@ import { type StateSchema } from './state-schema.js';
 import { type END, type TurnOutcome } from './turn-outcome.js';
 import { type TurnContext } from './turn-context.js';
 
-/** The intents that a turn goes to: one, several in parallel, or none. */
+/** The intents that handle a turn: one, several in parallel, or none. */
 export type IntentChoice = string | readonly string[] | typeof END;
 
-/** A choice with what is worth remembering of it; both are part of the turn's report (BOT-09). */
+/** A choice with an explanation, which is stored in the turn's report (BOT-09). */
 export interface ExplainedChoice {
   readonly intents: IntentChoice;
-  /** Why, in the router's words. */
+  /** The router's explanation. */
   readonly reasoning?: string;
-  /** What the router's model answered; JSON. */
+  /** The answer of the router's model, as JSON. */
   readonly raw?: unknown;
 }
 
-/** The intents that a turn goes to, with or without the reasons (BOT-03). */
+/** The intents that handle a turn, with an optional explanation (BOT-03). */
 export type RouteDecision = IntentChoice | ExplainedChoice;
 
 type Awaitable<T> = T | Promise<T>;
 
-/** Decides which intents a turn goes to. */
+/** Chooses the intents that handle a turn. */
 export type RouteFunction<State> = (turn: TurnContext<State>) => Awaitable<RouteDecision>;
 
-/** A router that is more than a function, for example one that asks a model. */
+/** Base class of routers that are more than a function, for example one that calls a model. */
 export abstract class IntentRouter<State = Record<string, unknown>> {
   /**
-   * @param intents the names that there are
-   * @returns one of them, several, or `END`; another name fails the turn (UnknownIntentError)
+   * @param intents the names of the orchestrator's intents
+   * @returns one of them, several, or `END`; an unknown name fails the turn (UnknownIntentError)
    */
   abstract route(turn: TurnContext<State>, intents: readonly string[]): Awaitable<RouteDecision>;
 }
 
-/** A text is the reply, an object without a class a patch of the state, nothing changes nothing. */
+/**
+ * The result of an intent. A string is the reply, a plain object is a patch of the state, and `undefined` changes
+ * nothing.
+ */
 export type IntentResult<State> = TurnOutcome<State> | Partial<State> | string | undefined | void;
 
-/** Answers a turn. */
+/** Handles a turn. */
 export type IntentFunction<State> = (turn: TurnContext<State>) => Awaitable<IntentResult<State>>;
 
-/** `true` is satisfied; nothing goes on. */
+/** Evaluates an iteration. `true` means satisfied; `undefined` continues. */
 export type EvaluateFunction<State> = (
   turn: TurnContext<State>,
   replies: readonly IntentReply[],
 ) => Awaitable<Evaluation | boolean | undefined | void>;
 
-/** What `@Orchestrator` and `defineOrchestrator` have in common. */
+/** The options that `@Orchestrator` and `defineOrchestrator` share. */
 export interface OrchestratorOptions<State = Record<string, unknown>> {
   /** Unique in the application; part of stored keys. */
   readonly name: string;
-  /** Bump it when the shape of state or intents changes; compared as people write versions. Default `1`. */
+  /**
+   * Increase it when the shape of the state or the intents changes. Digits compare as numbers: `1.9` < `1.10`.
+   * Default `1`.
+   */
   readonly version?: string;
-  /** Of a session's first turn. Default `{}`. */
+  /** Returns the state of a session's first turn. Default `{}`. */
   readonly initialState?: () => State;
-  /** What the route and the intents are given of the conversation; a window alone is for both. Default 200 messages. */
+  /**
+   * The part of the conversation that the route and the intents receive. A single window applies to both. Default: 200
+   * messages.
+   */
   readonly historyWindow?: HistoryWindowOption;
-  /** When old messages are summarized, and how (BOT-41). Default: never. */
+  /** When and how old messages are summarized (BOT-41). Default: never. */
   readonly compaction?: CompactionOptions;
-  /** How many checkpoints remain per session. Default 100. */
+  /** The number of checkpoints kept per session. Default 100. */
   readonly keepCheckpoints?: KeepCheckpoints;
-  /** Bytes that the state may take as JSON. Default 262,144. */
+  /** The maximum size of the state as JSON, in bytes. Default 262,144. */
   readonly maxStateBytes?: number;
   /**
-   * The steps of the agent's plan, which say what tools its turns may use when; see `turn.tools`. Default: none, all tools.
+   * The steps of the agent's plan, which restrict the tools that its turns may use; see `turn.tools`. Default: no plan,
+   * all tools are allowed.
    */
   readonly steps?: readonly OrchestrationStep[];
-  /** What to do about a tool that the plan does not allow. Default `reject`. */
+  /** How a tool that the plan does not allow is handled. Default `reject`. */
   readonly onViolation?: OnViolation;
-  /** Tokens that a session may take in all, see `turn.usage`. Default: no limit. */
+  /** The maximum number of tokens per session, see `turn.usage`. Default: no limit. */
   readonly tokenBudget?: number;
   /**
-   * Decide, dispatch, merge and evaluate, again and again, until the route says END, an intent gives its outcome a status,
-   * `evaluate` is satisfied, or `maxIterations` is reached (BOT-05). Each iteration that is followed by another one is stored:
-   * after a crash the turn goes on with the next one. Default: one decision and one dispatch.
+   * Repeats decide, dispatch, merge and evaluate until the route returns END, an intent's outcome has a status,
+   * `evaluate` is satisfied, or `maxIterations` is reached (BOT-05). Each iteration that is followed by another one is
+   * stored: after a crash, the turn continues with the next one. Default: one decision and one dispatch.
    */
   readonly iterate?: boolean;
-  /** Iterations that one turn may make, with `iterate`. Default 10. */
+  /** The maximum number of iterations per turn. Requires `iterate`. Default 10. */
   readonly maxIterations?: number;
-  /** Where the first iteration of every turn goes without asking the route; with `iterate`. Default: the route is asked. */
+  /**
+   * The intent of the first iteration of every turn, used instead of calling the route. Requires `iterate`. Default:
+   * the route is called.
+   */
   readonly initialIntent?: string;
-  /** From the states of older versions to the present one, applied when a session is loaded (BOT-24). Default: none. */
+  /**
+   * Migrations from the states of older versions to the current one, applied when a session is loaded (BOT-24).
+   * Default: none.
+   */
   readonly migrations?: readonly StateMigration[];
   /**
-   * What every state must fit before it is stored: a class with class-validator's decorators, or a Standard Schema. Default:
-   * any object.
+   * Validates every state before it is stored: a class with class-validator's decorators, or a Standard Schema.
+   * Default: any object.
    */
   readonly stateSchema?: StateSchema;
   /**
-   * Recalls before dispatch (`turn.memories`), and remembers turns that have settled (BOT-51). A class is a provider.
-   * Default: no memory.
+   * Recalls memories before dispatch (`turn.memories`) and stores memories of settled turns (BOT-51). A class is
+   * resolved as a provider. Default: no memory.
    */
   readonly memory?: MemoryPort | (abstract new (...args: never[]) => MemoryPort);
-  /** Who shares a memory. Default `session`: nobody. */
+  /** Which sessions share a memory. Default `session`: none. */
   readonly memoryScope?: MemoryScope;
-  /** Told of what happens to this orchestrator's turns in this process, see OrchestratorEvents (BOT-10). Default: nobody is told. */
+  /**
+   * Listeners for events of this orchestrator's turns in this process, see OrchestratorEvents (BOT-10). Default: none.
+   */
   readonly on?: OrchestratorListeners;
-  /** Decides like `route`; give one of the two. Left out: the route does. */
+  /** Chooses intents, as an alternative to `route`; set only one of them. Default: none. */
   readonly router?: IntentRouter<State> | (abstract new (...args: never[]) => IntentRouter<State>);
 }
 
-/** What `defineOrchestrator` takes. */
+/** The options of `defineOrchestrator`. */
 export interface OrchestratorConfig<State = Record<string, unknown>> extends OrchestratorOptions<State> {
-  /** Decides which intents a turn goes to. Left out: a `router` does, or there is a single intent. */
+  /** Chooses the intents that handle a turn. Default: the `router`, or the only intent. */
   readonly route?: RouteFunction<NoInfer<State>>;
-  /** By name. What they return does not say what the state is: give its type, or an `initialState`. */
+  /**
+   * The intents by name. The state type is not inferred from their results: pass a type argument, or an `initialState`.
+   */
   readonly intents: Readonly<Record<string, IntentFunction<NoInfer<State>>>>;
-  /** Looks at what an iteration gave; with `iterate`. Left out: goes on until `maxIterations`, END or a status. */
+  /**
+   * Evaluates the replies of an iteration. Requires `iterate`. Default: iterations continue until `maxIterations`, END
+   * or a status.
+   */
   readonly evaluate?: EvaluateFunction<NoInfer<State>>;
 }
 
-/** A checked orchestrator with every default filled in: what decorators and `defineOrchestrator` compile to. */
+/** A validated orchestrator with all defaults applied. Decorators and `defineOrchestrator` compile to this. */
 export interface OrchestratorDefinition<State = Record<string, unknown>> {
   readonly name: string;
   readonly version: string;
-  /** SHA-256 of its structure: changes when intents, routing or windows change shape (BOT-22). With intents added, sessions continue. */
+  /**
+   * SHA-256 of the structure. It changes with the shape of intents, routing or windows (BOT-22). Sessions continue if
+   * intents were only added.
+   */
   readonly signature: string;
-  /** Of a session's first turn. */
+  /** Returns the state of a session's first turn. */
   readonly initialState: () => State;
   readonly historyWindow: Required<HistoryWindow>;
   readonly compaction?: CompactionPolicy;
   readonly keepCheckpoints: KeepCheckpoints;
   readonly maxStateBytes: number;
   readonly route: RouteFunction<State>;
-  /** What decides, for reports. */
+  /** The kind of routing, for reports. */
   readonly routing: 'route' | 'router' | 'single';
   readonly intents: ReadonlyMap<string, IntentFunction<State>>;
   readonly evaluate?: EvaluateFunction<State>;
@@ -142,6 +168,6 @@ export interface OrchestratorDefinition<State = Record<string, unknown>> {
   readonly memory?: MemoryPort;
   readonly memoryScope: MemoryScope;
   readonly on: OrchestratorListeners;
-  /** Present with `steps` or a `tokenBudget`. */
+  /** Present if `steps` or a `tokenBudget` is set. */
   readonly plan?: StepPlan;
 }

@@ -4,20 +4,20 @@ import { type OrchestratorDefinition } from './orchestrator.js';
 import { END } from './turn-outcome.js';
 import { type DecisionReport, type DecisionSource } from './turn-report.js';
 
-/** More intents than this in one route are a mistake, not a plan. */
+/** The maximum number of intents in one route. More are likely a mistake. */
 const MAX_FAN_OUT = 16;
 
 type Shape = Pick<OrchestratorDefinition, 'name' | 'intents'>;
 
 /**
- * What a route gave, with its intents as a list without repeats; empty for END.
+ * Validates a route's result, with its intents as a list without duplicates; empty for END.
  * @throws UnknownIntentError, NoIntentError, OrchestratorResultError, StateSerializationError
  */
 export function toDecision(orchestrator: Shape, source: DecisionSource, given: unknown): DecisionReport {
   if (!isPlainObject(given)) return { source, intents: toIntents(orchestrator, given) };
   const { intents, reasoning, raw } = given;
   if (reasoning !== undefined && typeof reasoning !== 'string') {
-    throw new OrchestratorResultError(orchestrator.name, "a decision's reasoning must be a text.");
+    throw new OrchestratorResultError(orchestrator.name, "a decision's reasoning must be a string.");
   }
   return {
     source,
@@ -35,7 +35,7 @@ function toIntents({ name, intents: known }: Shape, choice: unknown): string[] {
   if (intents.length > MAX_FAN_OUT) {
     throw new OrchestratorResultError(
       name,
-      `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} run in one turn.`,
+      `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} are allowed.`,
     );
   }
   assertKnown({ name, intents: known }, intents);

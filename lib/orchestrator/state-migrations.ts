@@ -2,15 +2,15 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { isName } from '../common/ids.js';
 import { isPlainObject, type JsonObject, toJsonObject } from '../common/json.js';
 
-/** How a state of one version becomes one of a later version (BOT-24). */
+/** Migrates a state from one version to a later one (BOT-24). */
 export interface StateMigration {
   readonly from: string;
   readonly to: string;
-  /** Must give the same for the same state: it runs again when the turn is tried again. */
+  /** Must be deterministic: it runs again when the turn is retried. */
   readonly migrate: (state: JsonObject) => object | Promise<object>;
 }
 
-/** @throws SessionsConfigurationError for a list that does not lead from each `from` to the present version */
+/** @throws SessionsConfigurationError if the list does not lead from each `from` to the current version */
 export function checkMigrations(orchestrator: string, version: string, given: unknown): readonly StateMigration[] {
   const fail = (problem: string): never => {
     throw new SessionsConfigurationError(`Orchestrator ${orchestrator}: migrations ${problem}`);
@@ -25,14 +25,15 @@ export function checkMigrations(orchestrator: string, version: string, given: un
   });
   const sources = migrations.map(({ from }) => from);
   const twice = sources.find((from, index) => sources.indexOf(from) !== index);
-  if (twice !== undefined) fail(`has two that begin at version ${twice}.`);
+  if (twice !== undefined) fail(`must have one per source version. Duplicate: ${twice}.`);
   for (const from of sources) {
-    if (migrationPath(migrations, from, version) === null) fail(`lead from version ${from} to no version ${version}.`);
+    if (migrationPath(migrations, from, version) === null)
+      fail(`must lead from version ${from} to version ${version}.`);
   }
   return migrations;
 }
 
-/** @returns the migrations to take in turn, or `null` when they do not lead there */
+/** @returns the migrations to apply in order, or `null` if they do not lead to the target version */
 export function migrationPath(
   migrations: readonly StateMigration[],
   from: string,

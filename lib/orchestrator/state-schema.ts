@@ -3,12 +3,12 @@ import { validateInput } from '../common/check-input.js';
 import { type JsonObject } from '../common/json.js';
 import { StateSchemaError } from './orchestrator.errors.js';
 
-/** What libraries of schemas (zod, valibot, ArkType and others) have in common: the Standard Schema, version 1. */
+/** The Standard Schema, version 1, which zod, valibot, ArkType and other libraries implement. */
 export interface StandardSchema {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
-    /** Says what is wrong with a value, or gives what it makes of it. */
+    /** Returns the validated value, or the issues. */
     readonly validate: (value: unknown) => SchemaResult | Promise<SchemaResult>;
   };
 }
@@ -32,7 +32,7 @@ export function isStateSchema(value: unknown): value is StateSchema {
   return typeof schema?.['~standard']?.validate === 'function';
 }
 
-/** Looks at the state and changes nothing of it. @throws StateSchemaError naming the first thing that does not fit */
+/** Validates the state without changing it. @throws StateSchemaError naming the first invalid value */
 export async function assertState(orchestrator: string, schema: StateSchema, state: JsonObject): Promise<void> {
   if (!isStandard(schema)) {
     const checked = validateInput(schema, state, 'state');
@@ -46,7 +46,9 @@ export async function assertState(orchestrator: string, schema: StateSchema, sta
   throw new StateSchemaError(orchestrator, ['state', ...keys].join('.'), issue.message);
 }
 
-/** What a signature can know of a schema: the rules of a class; of others, whose they are. */
+/**
+ * Returns the part of a schema that goes into the signature: the rules of a class, or the vendor of a Standard Schema.
+ */
 export function schemaShape(schema: StateSchema | undefined): unknown {
   if (schema === undefined) return null;
   if (isStandard(schema)) return { vendor: schema['~standard'].vendor };

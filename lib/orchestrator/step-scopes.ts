@@ -1,7 +1,7 @@
 import { type StepKey } from '../ledger/turn-step.js';
 import { StepKeyRequiredError } from './orchestrator.errors.js';
 
-/** Where in a turn a step is called. */
+/** The iteration and intent in which a step is called. */
 export type StepPlace = Pick<StepKey, 'iteration' | 'intent'>;
 
 /** The calls of one kind and name in one scope. */
@@ -13,26 +13,26 @@ export interface Calls {
 
 interface Scope {
   readonly calls: Map<string, Calls>;
-  /** Two steps of one name have run at the same time: order no longer tells steps apart. */
+  /** True if two steps with the same name have run at the same time, so that order no longer identifies them. */
   isParallel: boolean;
 }
 
 /**
- * Numbers the calls inside one step or tool call, or outside of all, that have no key of their caller. A number is the same in
- * every attempt only while the steps of a name follow one another, so parallel ones are refused (FIX-02).
+ * Numbers calls without a key, in one step or tool call, or outside of all. A number is stable across attempts only
+ * while steps with the same name run in sequence, so parallel ones are rejected (FIX-02).
  */
 export class StepScopes {
   /** By iteration and intent. */
   private readonly scopes = new Map<string, Scope>();
 
-  /** @returns the number of a wait: waits for the same signal get the same payload, in whatever order they come */
+  /** @returns the number of a wait: waits for the same signal get the same payload, in any order */
   nextWait(place: StepPlace, name: string): number {
     return callsOf(this.scopeOf(place), `wait ${name}`).count++;
   }
 
   /**
-   * Begins a step; reduce `running` when it is over.
-   * @returns the calls of its name, this one included
+   * Begins a step. The caller decrements `running` when it ends.
+   * @returns the calls with its name, including this one
    * @throws StepKeyRequiredError
    */
   begin(place: StepPlace, name: string): Calls {

@@ -2,35 +2,34 @@ import { CheckpointNotFoundError, CheckpointPrunedError } from '../ledger/checkp
 import { SessionsError } from '../common/sessions.error.js';
 import { type Turn } from '../ledger/turn.js';
 
-/** The orchestrator has no turn in the session that could be taken back: none has run, or all are undone. HTTP 409. */
+/** The orchestrator has no turn in the session to undo: none has run, or all are undone. HTTP 409. */
 export class NothingToUndoError extends SessionsError {
   readonly code = 'NOTHING_TO_UNDO';
-  /** Trying again cannot help. */
+  /** A retry cannot succeed. */
   readonly permanent = true;
 
   constructor(
     readonly orchestrator: string,
     readonly sessionId: string,
   ) {
-    super(`There is no turn of ${orchestrator} in session ${sessionId} that could be taken back.`);
+    super(`Session ${sessionId} has no turn of ${orchestrator} to undo.`);
   }
 }
 
-/** A fork goes into a session of its own, and this one has messages or turns already. HTTP 409. */
+/** The target session of a fork already has messages or turns. HTTP 409. */
 export class SessionNotEmptyError extends SessionsError {
   readonly code = 'SESSION_NOT_EMPTY';
   readonly permanent = true;
 
   constructor(readonly sessionId: string) {
-    super(
-      `Session ${sessionId} is in use already. Fork into a new one: leave newSessionId out, or give an id that is free.`,
-    );
+    super(`Session ${sessionId} is already in use. Fork into a new session: omit newSessionId, or pass an unused id.`);
   }
 }
 
-/** Why a command was refused, made again from its turn's record. */
+/** Recreates the error of a rejected command from its turn's record. */
 export function readCommandFailure({ request, error }: Turn): SessionsError | undefined {
-  if (!request.command || !error?.details) return undefined;
+  const isRewound = request.command !== undefined || request.replaces !== undefined;
+  if (!isRewound || !error?.details) return undefined;
   const { orchestrator, sessionId, turnIndex } = error.details as {
     readonly orchestrator: string;
     readonly sessionId: string;

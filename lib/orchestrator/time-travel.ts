@@ -3,7 +3,7 @@ import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 import { SessionConflictError, SessionNotFoundError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
@@ -12,22 +12,22 @@ import { type TurnService } from '../turn/turn.service.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { ForkOptions, HistoryQuery, UndoOptions } from './time-travel.inputs.js';
 
-/** An orchestrator's state in a session as a turn, an undo or a fork left it. */
+/** An orchestrator's state in a session after a turn, an undo or a fork. */
 export type HistoryEntry<State = Record<string, unknown>> = Pick<
   Checkpoint,
   'turnIndex' | 'lastRoute' | 'version' | 'savedAt' | 'turnId' | 'parent'
 > & { readonly state: State };
 
-/** What an undo has done. */
+/** The result of an undo. */
 export interface UndoResult {
   readonly sessionId: string;
-  /** Of the checkpoint that it wrote. */
+  /** The index of the checkpoint that the undo wrote. */
   readonly turnIndex: number;
-  /** The turn that was taken back. */
+  /** The id of the turn that was undone. */
   readonly undone: string;
 }
 
-/** The ways back of every orchestrator (BOT-25): what the methods of its handle do. */
+/** Implements history, undo and fork of an orchestrator's handle (BOT-25). */
 export class TimeTravel {
   constructor(
     private readonly turns: TurnService,
@@ -63,14 +63,15 @@ export class TimeTravel {
       ...(newSessionId === undefined ? {} : { id: newSessionId }),
       ...(source.workspaceId === undefined ? {} : { workspaceId: source.workspaceId }),
     });
-    // The latest turn is another one when the call is sent again, and the fork is the same.
+    // The id comes from the arguments: the latest turn may differ when the call is repeated, but the fork must be the
+    // same.
     const id = forkId(orchestrator, sessionId, target.id, atTurn);
     const command = { type: 'fork', from: { sessionId, turnIndex } } as const;
     await this.turns.command(orchestrator, { ...wait, sessionId: target.id, whenBusy: 'enqueue', command, id });
     return (await this.sessions.get(target.id)) ?? target;
   }
 
-  /** The session that a fork goes into: one that an earlier call of the same owner has made, too. */
+  /** Returns the session that a fork writes to. An earlier call of the same owner may have created it. */
   private async sessionFor(wanted: CreateSessionInput): Promise<Session> {
     try {
       return await this.sessions.create(wanted);

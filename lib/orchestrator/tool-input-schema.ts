@@ -1,6 +1,6 @@
 import { isPlainObject } from '../common/json.js';
 
-/** What a model gives to an orchestrator that is its tool. */
+/** The arguments that a model passes to an orchestrator used as a tool. */
 export interface OrchestratorToolInput {
   /** The message. */
   readonly input: string;
@@ -18,20 +18,20 @@ const JSON_SCHEMA = {
 } as const;
 
 /**
- * A JSON schema, as it is. Out of sight of what serializes it, it is a Standard Schema too (standardschema.dev), so that those
- * who want one take it: the AI SDK does.
+ * A plain JSON schema. It also implements the Standard Schema (standardschema.dev) through a non-enumerable property,
+ * for callers such as the AI SDK.
  */
 export type ToolInputSchema = typeof JSON_SCHEMA & {
   readonly '~standard': {
     readonly version: 1;
     readonly vendor: string;
     readonly types?: { readonly input: OrchestratorToolInput; readonly output: OrchestratorToolInput };
-    /** Takes `input`, and leaves out whatever else a model sends. */
+    /** Returns `input` and drops all other properties. */
     readonly validate: (value: unknown) => Validated;
     readonly jsonSchema: {
-      /** A copy of the schema. */
+      /** Returns a copy of the schema. */
       readonly input: () => Record<string, unknown>;
-      /** The same: nothing is transformed. */
+      /** Returns the same schema, because validation transforms nothing. */
       readonly output: () => Record<string, unknown>;
     };
   };
@@ -48,8 +48,8 @@ export const TOOL_INPUT_SCHEMA: ToolInputSchema = Object.defineProperty(copy() a
   } satisfies ToolInputSchema['~standard'],
 });
 
-/** Takes the message and nothing else: a model's other arguments, a session among them, are left out. */
+/** Takes only the message. Other arguments of the model, such as a session, are dropped. */
 export function toToolInput(args: unknown): Validated {
   if (isPlainObject(args) && typeof args.input === 'string') return { value: { input: args.input } };
-  return { issues: [{ message: 'must be an object whose input is a text.' }] };
+  return { issues: [{ message: 'must be an object with an `input` string.' }] };
 }

@@ -1,18 +1,18 @@
 import { deepFreeze } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
-import { type Message, type MessageDraft } from '../ledger/message.js';
-import { addUsage, type TokenUsage } from '../common/token-usage.js';
+import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
+import { addUsage, type TokenUsage, toTokenUsage } from '../common/token-usage.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { decisionSpan, intentSpan } from '../telemetry/call-spans.js';
 import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';
-import { Parked } from '../turn/turn-runner.js';
+import { AwaitingSignal } from '../turn/turn-runner.js';
 import { type TurnWait } from '../ledger/turn.store.js';
 import { type TurnContext, type TurnTask } from './turn-context.js';
 import { type TurnProgress } from './turn-progress.js';
 import { type TurnSteps } from './turn-steps.js';
 import { type UsageRole, type UsageTally } from './usage-tally.js';
 
-/** What is the same for all calls of an attempt. */
+/** The values that all calls of an attempt share. */
 export interface AttemptContext extends Omit<
   TurnContext,
   'state' | 'history' | 'iteration' | 'feedback' | 'replies' | 'messages' | 'usage' | 'step' | 'waitFor' | 'task'
@@ -20,10 +20,10 @@ export interface AttemptContext extends Omit<
   readonly task: TurnTask | undefined;
 }
 
-/** Where in a turn a function of the orchestrator is called. */
+/** The place in a turn where a function of the orchestrator is called. */
 export interface CallPlace {
   readonly iteration: number;
-  /** '' for what is no intent. */
+  /** Empty if the function is not an intent. */
   readonly intent: string;
   readonly role: UsageRole;
 }
@@ -34,11 +34,11 @@ export interface Called<T> {
   readonly usage?: TokenUsage;
 }
 
-/** Calls the functions of an orchestrator in one attempt of a turn, each with a context of its own. */
+/** Calls the functions of an orchestrator in one attempt of a turn, each with a separate context. */
 export class TurnCalls {
   constructor(
     private readonly attempt: AttemptContext,
-    private readonly history: (role: UsageRole) => readonly (Message | MessageDraft)[],
+    private readonly history: (role: UsageRole) => readonly (ConversationMessage | MessageDraft)[],
     private readonly memo: TurnSteps,
     private readonly tally: UsageTally,
     private readonly orchestration: TurnOrchestration | null,
@@ -46,23 +46,24 @@ export class TurnCalls {
   ) {}
 
   /**
-   * Calls nothing any more once the attempt has been stopped: its turn may be over, and the next one under way.
-   * @returns what the function gave, or the wait that it came to
+   * Rejects once the attempt has been stopped, because its turn may have ended and the next one may be running.
+   * @returns the function's result, or the wait that it reached
    */
   async call<T>(
     place: CallPlace,
     progress: TurnProgress,
     work: (turn: TurnContext) => Promise<T> | T,
-  ): Promise<Called<T> | Parked> {
+  ): Promise<Called<T> | AwaitingSignal> {
     this.attempt.signal.throwIfAborted();
     const startedAt = performance.now();
     let usage: TokenUsage | undefined;
     const count = (tokens: TokenUsage): void => {
       usage = usage ? addUsage(usage, tokens) : tokens;
     };
-    const run = (): Promise<T | Parked> => untilParked((park) => work(this.contextOf(place, progress, count, park)));
-    const value = await (this.telemetry.isHeard ? this.telemetry.span(spanOf(place), run) : run());
-    if (value instanceof Parked) return value;
+    const run = (): Promise<T | AwaitingSignal> =>
+      untilAwaitingSignal((suspend) => work(this.contextOf(place, progress, count, suspend)));
+    const value = await (this.telemetry.isAnswered ? this.telemetry.span(spanOf(place), run) : run());
+    if (value instanceof AwaitingSignal) return value;
     return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
   }
 
@@ -70,13 +71,13 @@ export class TurnCalls {
     { iteration, intent, role }: CallPlace,
     { state, messages, replies, feedback }: TurnProgress,
     count: (tokens: TokenUsage) => void,
-    park: (wait: TurnWait) => Promise<never>,
+    suspend: (wait: TurnWait) => Promise<never>,
   ): TurnContext {
     const { attempt, memo } = this;
     const place = { iteration, intent };
     const history = this.history(role);
-    // All of it by name: one object that is spread into another takes ten times as long. Values that all calls of the
-    // attempt share are frozen.
+    // Properties are listed by name, because spreading an object into another takes ten times as long. Values that all
+    // calls of the attempt share are frozen.
     const context: Mutable<Omit<TurnContext, 'history'>> = {
       id: attempt.id,
       sessionId: attempt.sessionId,
@@ -95,17 +96,28 @@ export class TurnCalls {
       tools: attempt.tools,
       usage: {
         add: (usage) => {
-          memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it after');
+          memo.assertOutside('turn.usage.add', 'return the usage from the step, and add it afterwards');
           const { tokens, total } = this.tally.add({ role, ...memo.usagePlace(place) }, usage);
           count(tokens);
           if (total) this.orchestration?.countTokens(total);
+        },
+        addOfStep: (usage) => {
+          const { tokens, total } = this.tally.addOnce(role, usage);
+          count(tokens);
+          this.orchestration?.countTokens(total);
+        },
+        repeatOfStep: (usage) => {
+          // A step inside another one can be replayed more than once in an attempt.
+          if (!memo.isInside) count(toTokenUsage(usage));
         },
         assertWithinBudget: () => this.orchestration?.assertBudget(),
       },
       modules: attempt.modules,
       step: (name, work, options) => memo.hand('turn.step', () => memo.run(place, name, work, options)),
-      waitFor: (name, options = {}) => memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, park)),
+      waitFor: (name, options = {}) => memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, suspend)),
       emit: attempt.emit,
+      flush: attempt.flush,
+      emitted: attempt.emitted,
     };
     if (attempt.task) context.task = attempt.task;
     if (feedback !== undefined) context.feedback = feedback;
@@ -115,7 +127,7 @@ export class TurnCalls {
 
 const history = Symbol('history');
 
-/** The same getter for every context, so that all contexts share one hidden class of V8. */
+/** Every context uses the same getter, so that all contexts share one hidden class of V8. */
 const HISTORY: PropertyDescriptor = {
   enumerable: true,
   get(this: { readonly [history]: TurnContext['history'] }) {
@@ -123,7 +135,7 @@ const HISTORY: PropertyDescriptor = {
   },
 };
 
-/** Adds the history. It is large, so a call that reads it freezes it. */
+/** Adds the history as a getter. It is large, so it is frozen only when a call reads it. */
 function withHistory(context: Omit<TurnContext, 'history'>, value: TurnContext['history']): TurnContext {
   Object.defineProperty(context, history, { value });
   return Object.defineProperty(context, 'history', HISTORY) as TurnContext;
@@ -134,14 +146,16 @@ function spanOf({ iteration, intent, role }: CallPlace): SpanOptions {
   return decisionSpan(role === 'router' ? 'route' : role, iteration);
 }
 
-/** Work that parks goes no further, and is forgotten. */
-function untilParked<T>(work: (park: (wait: TurnWait) => Promise<never>) => Promise<T> | T): Promise<T | Parked> {
+/** Runs work until it ends or awaits a signal. Work that awaits a signal never resolves, and is garbage-collected. */
+function untilAwaitingSignal<T>(
+  work: (suspend: (wait: TurnWait) => Promise<never>) => Promise<T> | T,
+): Promise<T | AwaitingSignal> {
   return new Promise((resolve, reject) => {
-    const park = (wait: TurnWait): Promise<never> => {
-      resolve(new Parked(wait));
+    const suspend = (wait: TurnWait): Promise<never> => {
+      resolve(new AwaitingSignal(wait));
       return new Promise<never>(() => {});
     };
-    Promise.resolve(work(park)).then(resolve, reject);
+    Promise.resolve(work(suspend)).then(resolve, reject);
   });
 }
 

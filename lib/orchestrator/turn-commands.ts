@@ -1,31 +1,25 @@
 import { checkpointAt, turnsAfter } from '../ledger/checkpoint-at.js';
 import { type CheckpointStore } from '../ledger/checkpoint.store.js';
-import { type Checkpoint, type NewCheckpoint } from '../ledger/checkpoint.js';
-import { mintId } from '../common/ids.js';
-import { type JsonObject, type JsonValue } from '../common/json.js';
-import { HEAD, type TakenBack } from '../conversation/conversation-head.js';
+import { type Checkpoint } from '../ledger/checkpoint.js';
 import { type ConversationHeads } from '../conversation/conversation-heads.js';
 import { isOfLog, logOf, ofLog, undoneIn } from '../conversation/log-epoch.js';
 import { type ConversationLog, type NewMessage } from '../ledger/conversation.store.js';
-import { type Message, type MessageSpan } from '../ledger/message.js';
-import { stillReported } from '../conversation/spent-usage.js';
-import { joined, messagesSince, withoutUndone } from '../conversation/undone-messages.js';
+import { type ConversationMessage } from '../ledger/message.js';
+import { withoutUndone } from '../conversation/undone-messages.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { type StateChange } from '../ledger/state.store.js';
 import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
 import { type TurnCommand } from '../ledger/turn.js';
 import { messageId } from '../ledger/user-message.js';
-import { intentsOf } from './orchestrator-signature.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
-import { NothingToUndoError, SessionNotEmptyError } from './time-travel.errors.js';
+import { type LoadState, type Rewind, standing } from './rewind.js';
+import { SessionNotEmptyError } from './time-travel.errors.js';
 
-/** Messages of the log that are read at once where all of them are. */
+/** Page size for reading the whole log. */
 const PAGE = 500;
 
-type LoadState = (checkpoint: Checkpoint | null) => Promise<JsonObject>;
-
-/** Carries out the turns that are commands (BOT-25). What they change is one settlement, as of any turn. */
+/** Runs turns that are commands (BOT-25). One settlement stores all their changes, as with any turn. */
 export class TurnCommands {
   constructor(
     private readonly checkpoints: CheckpointStore,
@@ -33,9 +27,10 @@ export class TurnCommands {
     private readonly heads: ConversationHeads,
     private readonly agents: OrchestrationAgents,
     private readonly registry: OrchestratorRegistry,
+    private readonly rewind: Rewind,
   ) {}
 
-  /** @param load checks and migrates what is to stand again, as the state that any turn begins with */
+  /** @param load checks and migrates the restored state, as at the start of any turn */
   run(
     command: TurnCommand,
     definition: OrchestratorDefinition,
@@ -48,8 +43,8 @@ export class TurnCommands {
   }
 
   /**
-   * Goes on from where the last turn began: with a checkpoint that stands for the one before, so that a further undo goes
-   * further back.
+   * Continues from the state before the last turn. Writes a checkpoint that represents the earlier one, so that another
+   * undo goes further back.
    * @throws NothingToUndoError, CheckpointPrunedError, OrchestratorDriftError, StateModuleDisabledError
    */
   private async undo(
@@ -57,37 +52,22 @@ export class TurnCommands {
     claimed: ClaimedTurn,
     load: LoadState,
   ): Promise<TurnSettlement> {
-    // Accepted before the application restarted without conversations.
+    // The command may have been accepted before the application restarted without conversations.
     this.registry.assertLog('undo');
-    const { name } = definition;
-    const { turn, checkpoint: latest } = claimed;
-    const { sessionId } = turn;
-    const log = logOf(claimed);
-    if (!latest || latest.turnId === undefined) throw new NothingToUndoError(name, sessionId);
-    const before =
-      latest.parent === undefined ? null : await checkpointAt(this.checkpoints, name, sessionId, latest.parent);
-    const said = await messagesSince(this.log, sessionId, name, latest.turnId);
+    const { checkpoint, changes } = await this.rewind.latest(definition, claimed, load);
+    const { turnIndex, turnId } = claimed.checkpoint as Checkpoint & { readonly turnId: string };
     return {
       status: 'awaiting-input',
-      reply: { text: null, data: { undone: latest.turnId } },
+      reply: { text: null, data: { undone: turnId } },
       messages: [],
-      checkpoint: {
-        ...standing(definition, sessionId, before, await load(before)),
-        documents: stillReported(before?.documents, latest),
-        turnIndex: latest.turnIndex + 1,
-        ...ofLog(log),
-        summarizedThrough: isOfLog(latest, log) ? latest.summarizedThrough : 0,
-        ...(before?.turnId === undefined ? {} : { turnId: before.turnId }),
-        ...(before?.parent === undefined ? {} : { parent: before.parent }),
-        undone: joined([...undoneIn(latest, log), ...said]),
-      },
+      checkpoint: { ...checkpoint, turnIndex: turnIndex + 1 },
       keepCheckpoints: definition.keepCheckpoints,
-      stateChanges: [...this.restored(definition, before), ...said.slice(0, 1).map(withoutSummary)],
+      stateChanges: changes,
     };
   }
 
   /**
-   * Begins an empty session with all that another one has, as after one of its turns.
+   * Initializes an empty session with the messages, state and plan of another one, as they were after one of its turns.
    * @throws SessionNotEmptyError, CheckpointNotFoundError, CheckpointPrunedError, OrchestratorDriftError
    */
   private async fork(
@@ -120,35 +100,31 @@ export class TurnCommands {
     return (await this.log.page(sessionId, { limit: 1 })).length > 0;
   }
 
-  /** All that was said until the orchestrator's next turn, but for what was undone. Nothing when the log was cleared since. */
-  private async conversationAt(checkpoint: Checkpoint): Promise<readonly Message[]> {
+  /**
+   * Returns the messages up to the orchestrator's next turn, without undone ones. Empty if the log was cleared since.
+   */
+  private async conversationAt(checkpoint: Checkpoint): Promise<readonly ConversationMessage[]> {
     const { sessionId } = checkpoint;
-    const log: Message[] = [];
-    for (let page: readonly Message[]; ;) {
+    const log: ConversationMessage[] = [];
+    for (let page: readonly ConversationMessage[]; ;) {
       page = await this.log.page(sessionId, { after: log.length, limit: PAGE });
       log.push(...page);
       if (page.length < PAGE) break;
     }
     const present = (await this.heads.read(sessionId)).head.log;
     if (!isOfLog(checkpoint, present)) return [];
-    // Only now: a turn whose messages were read is there for certain.
+    // Read the turns after the messages: if the messages of a turn exist, its checkpoint does too.
     const end = await this.endOf(checkpoint, log);
     return withoutUndone(log.slice(0, end), undoneIn(checkpoint, present));
   }
 
-  /** Where the messages of later turns begin. Turns without messages were unlogged. */
-  private async endOf(checkpoint: Checkpoint, log: readonly Message[]): Promise<number> {
+  /** Returns the index at which the messages of later turns begin. Turns without messages were unlogged. */
+  private async endOf(checkpoint: Checkpoint, log: readonly ConversationMessage[]): Promise<number> {
     for await (const next of turnsAfter(this.checkpoints, checkpoint)) {
       const end = log.findIndex(({ turnId }) => turnId === next);
       if (end >= 0) return end;
     }
     return log.length;
-  }
-
-  private restored({ plan }: OrchestratorDefinition, before: Checkpoint | null): readonly StateChange[] {
-    if (!plan) return [];
-    const states = this.agents.get(plan.agent);
-    return [states.restored(states.snapshotIn(before?.documents))];
   }
 
   private copied({ plan }: OrchestratorDefinition, { documents }: Checkpoint): readonly StateChange[] {
@@ -159,33 +135,7 @@ export class TurnCommands {
   }
 }
 
-/** What a checkpoint says that stands for another one, or for what was before the first. */
-function standing(
-  definition: OrchestratorDefinition,
-  sessionId: string,
-  before: Checkpoint | null,
-  state: JsonObject,
-): Omit<NewCheckpoint, 'turnIndex' | 'summarizedThrough'> {
-  const { name, signature, version } = definition;
-  return {
-    orchestrator: name,
-    sessionId,
-    state,
-    lastRoute: before ? before.lastRoute : [],
-    signature,
-    version,
-    intents: intentsOf(definition),
-    ...(before?.documents ? { documents: before.documents } : {}),
-  };
-}
-
-/** A summary that stands for messages which were taken back is not read any more. Without effect where there is none. */
-function withoutSummary({ from }: MessageSpan): StateChange {
-  const entry: TakenBack = { from };
-  return { name: HEAD, append: { id: mintId(), entries: [entry as unknown as JsonValue] } };
-}
-
-function copyOf(message: Message, id: string): NewMessage {
+function copyOf(message: ConversationMessage, id: string): NewMessage {
   const { position: _, createdAt: __, turnId: ___, orchestrator = null, ...said } = message;
   return { ...said, id, orchestrator };
 }

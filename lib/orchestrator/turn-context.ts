@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type Message, type MessageDraft } from '../ledger/message.js';
+import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
 import { type AIOrchestrationState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
@@ -12,22 +12,22 @@ import {
   type ToolPatchOptions,
 } from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
-import { type EmittedEvent } from '../ledger/turn-event.js';
+import { type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { type Turn, type TurnInput } from '../ledger/turn.js';
 import { type StepOptions, type ToolCallOptions } from './call-options.js';
 import { type IntentReply } from './evaluation.js';
 
-/** Tells a step's function about itself. */
+/** Passed to a step's function. */
 export interface StepInfo {
-  /** The same in every attempt: give it to the outside system as idempotency key. */
+  /** The same in every attempt. Pass it to the external system as idempotency key. */
   readonly key: string;
   /** Aborted when the turn must stop. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What a route or an intent is given: one attempt of one turn. It is frozen with all its values, nested ones included, so that
- * no handler changes what another one sees; objects in `context` are the application's and stay as they are.
+ * The argument of a route or an intent: one attempt of one turn. It is deeply frozen, so no handler can change what
+ * another one sees. Objects in `context` belong to the application and are not frozen.
  */
 export interface TurnContext<State = Record<string, unknown>> {
   /** The turn's id: the same in every attempt. */
@@ -35,103 +35,137 @@ export interface TurnContext<State = Record<string, unknown>> {
   readonly sessionId: string;
   readonly session: Session;
   readonly input: TurnInput;
-  /** The state as the turn began, with what intents changed since; a copy, frozen. Change it by returning a patch. */
+  /**
+   * The state at the start of the turn, with the changes of earlier iterations; a frozen copy. Return a patch to change
+   * it.
+   */
   readonly state: Readonly<State>;
-  /** What was said before, cut to the window of the one that is called (BOT-40). */
-  readonly history: readonly (Message | MessageDraft)[];
-  /** The number that this turn will have in this session and orchestrator, from 0. */
+  /** The earlier messages, cut to the window of the route or the intents (BOT-40). */
+  readonly history: readonly (ConversationMessage | MessageDraft)[];
+  /** The index that this turn will have in this session and orchestrator, from 0. */
   readonly turnIndex: number;
-  /** 0 on the first decision of the turn. */
+  /** The number of the iteration, from 0. */
   readonly iteration: number;
-  /** What the iterations before this one added to the conversation; empty on the first. */
+  /** The messages that earlier iterations added to the conversation; empty on the first. */
   readonly messages: readonly MessageDraft[];
-  /** What the intents of the iteration before this one answered; empty on the first. */
+  /** The replies of the intents of the previous iteration; empty on the first. */
   readonly replies: readonly IntentReply[];
-  /** What `evaluate` said of the iteration before this one. */
+  /** The feedback from `evaluate` on the previous iteration. */
   readonly feedback?: string;
-  /** What the orchestrator's memory knows of this; empty without one. */
+  /** The memories that the orchestrator's memory recalled; empty without a memory. */
   readonly memories: readonly JsonValue[];
-  /** From 1; more than 1 after a failure or a crash. */
+  /** The number of the attempt, from 1; higher after a failure or a crash. */
   readonly attempt: number;
   readonly attributes: JsonObject;
-  /** The caller's context when the attempt runs in its process, over what the `TurnContextFactory` built; frozen. */
+  /**
+   * The context from the `TurnContextFactory`, overridden by the caller's context if the attempt runs in the caller's
+   * process; frozen.
+   */
   readonly context: Readonly<Record<string, unknown>>;
   /** Aborted when the turn is cancelled, the process stops, or the lease is lost. */
   readonly signal: AbortSignal;
   readonly tools: TurnTools;
   readonly usage: TurnUsage;
-  /** The session's state modules, as the turn sees and changes them (STA-04 to STA-06). */
+  /** The session's state modules, as the turn reads and changes them (STA-04 to STA-06). */
   readonly modules: TurnModules;
-  /** The task that the turn was submitted for with `taskId`, as it is now; absent for a turn of none. */
+  /** The current task of a turn that was submitted with `taskId`; otherwise absent. */
   readonly task?: TurnTask;
   /**
-   * Runs `work` once for this turn: its result is stored before going on, and a later attempt gets the stored result
-   * instead (BOT-30). A crash between the effect and the stored result repeats the effect, so give `info.key` to it.
+   * Runs `work` once for this turn. The result is stored before the turn continues, and a later attempt gets the stored
+   * result instead (BOT-30). A crash between the effect and the stored result repeats the effect, so pass `info.key` to
+   * the external system.
    *
-   * A step inside another step, or inside a tool call, belongs to that call (FIX-01). Steps of one name that follow one
-   * another are numbered; parallel ones need a `key`, and so do chains of steps that interleave (FIX-02).
+   * A step inside another step, or inside a tool call, belongs to that call (FIX-01). Steps with the same name that run
+   * in sequence are numbered. Parallel steps, and interleaved chains of steps, need a `key` (FIX-02).
    * @param name identifies the step within its intent or enclosing call
-   * @param options `key`: identifies the step beside its name, whatever order parallel calls come in; the same name and key
-   * again is the same step. Default: the number of earlier steps with this name
-   * @throws what `work` throws; StateSerializationError for a result that JSON cannot carry; StepKeyRequiredError
+   * @param options `key`: identifies the step together with its name, whatever the order of parallel calls; the same
+   * name and key are the same step. Default: the number of earlier steps with this name
+   * @throws what `work` throws; StateSerializationError for a result that is not JSON; StepKeyRequiredError
    */
   step<T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<T>;
   /**
-   * Waits until somebody calls `turns.signal(id, name, payload)`, for days if need be: no worker is held meanwhile, and the
-   * lane stays the turn's own (TRN-13). The attempt ends here; once the signal is there, another attempt comes to this
-   * place, with its steps memoized, and goes on. So nothing after this line runs before, `finally` blocks neither, and
-   * effects before it belong into steps. A signal that came early is there at once; of several of one name the first one
-   * counts, for every wait of the turn. Steps that run beside it are stored first; several waits, also in `Promise.all`,
-   * follow one another. Not for `Promise.race`: give it `timeoutMs`.
-   * @throws TurnSignalTimeoutError when it does not come in time and there is no `onTimeout`; InvalidInputError when the
-   * payload is not as `schema` says, and inside a step
+   * Waits until `turns.signal(id, name, payload)` is called, for days if necessary. No worker is held in the meantime,
+   * and the turn keeps its lane (TRN-13).
+   *
+   * The attempt ends here. When the signal arrives, a new attempt runs the handler again, replays its stored steps, and
+   * continues after this line. Code after this line, including `finally` blocks, does not run before. Put earlier
+   * effects into steps; parallel steps are stored before the attempt ends.
+   *
+   * A signal that arrived earlier resolves the wait at once. If several signals have the same name, the first one
+   * counts, for every wait of the turn. Several waits, also in `Promise.all`, run in sequence. Do not use it in
+   * `Promise.race`: set `timeoutMs` instead.
+   * @throws TurnSignalTimeoutError when the signal does not arrive in time and there is no `onTimeout`;
+   * InvalidInputError when the payload does not match `schema`, and inside a step
    */
   waitFor<T = JsonValue>(name: string, options?: WaitForOptions<T>): Promise<T>;
   /**
-   * Shows something of the turn while it runs, see `turns.events` (TRN-30): a piece of the answer, a tool call, progress.
-   * Stored in batches, in order, before the turn settles. Nobody must await it: it never rejects. It resolves at once, unless
-   * a mebibyte waits to be stored; awaiting it then slows the handler down to the store. Without effect once the attempt is over.
-   * @param event `type` is a name of your own, `data` JSON of up to 65,536 bytes
-   * @throws InvalidInputError for `type`, also for `settled` and `attempt`; StateSerializationError, TooLargeError for `data`
+   * Emits an event of the running turn, see `turns.events` (TRN-30): a part of the answer, a tool call, progress.
+   * Events are stored in order and in batches, before the turn settles. The promise never rejects and does not have to
+   * be awaited. It resolves at once, unless 1 MiB waits to be stored; awaiting it then slows the handler down to the
+   * speed of the store. Has no effect after the attempt has ended.
+   * @param event `type` is a custom name, `data` JSON of up to 65,536 bytes
+   * @throws InvalidInputError for `type`, also for `settled`, `waiting` and `attempt`; StateSerializationError,
+   * TooLargeError for `data`
    */
   emit(event: EmittedEvent): Promise<void>;
+  /**
+   * Stores the emitted events now, instead of with the next batch (AIS-07). Use it before an effect that must not
+   * happen before its events can be read. Never rejects; resolves once the events are stored, or dropped because the
+   * attempt has ended.
+   */
+  flush(): Promise<void>;
+  /**
+   * Returns the turn's events so far: those of earlier attempts, and the own ones, which it stores first (AIS-07). Use
+   * it to emit only what goes beyond what readers already have.
+   * @returns the events by offset, with the `attempt` events between attempts; empty if events are disabled or have
+   * expired
+   * @throws StoreUnavailableError
+   */
+  emitted(): Promise<readonly TurnEvent[]>;
 }
 
-/** The tools of a turn, as the orchestrator's `steps` allow them; all of them where it has none. */
+/** The tools of a turn, restricted by the orchestrator's `steps`. Without a plan, all tools are allowed. */
 export interface TurnTools {
-  /** The step that is active now. */
+  /** The active step of the plan. */
   readonly activeStep: OrchestrationStep | undefined;
-  /** As the turn sees it: what is stored, with what the turn has done. */
+  /** The stored progress, with the changes of this turn. */
   readonly state: OrchestrationProgress;
-  /** Those of the tools that may be used now, in their order: offer these to the model (ORC-24). */
+  /** Returns the given tools that are allowed now, in their order. Offer these to the model (ORC-24). */
   allowed(tools: readonly string[]): string[];
   /**
-   * Runs a tool (ORC-28, FIX-20): checks that the plan allows it, counts the use, runs the tool as a step whose result is stored,
-   * and adds the outcome. Counting moves the sequence and may lead to another step; a use that fails is taken back. Uses that
-   * start in parallel are admitted one after the other, and their work runs in parallel. While a sequence is active, a use is
-   * admitted when those before it are over. A call that was done before, also in an earlier attempt, returns its result and
-   * counts once; one that was refused or failed may be made again, and is made again when the turn is retried. The changes of the
-   * plan are stored when the turn settles, and dropped if it fails or is cancelled. Not inside a step or another tool.
+   * Runs a tool (ORC-28, FIX-20). It checks that the plan allows the tool, counts the use, runs the tool as a step with
+   * a stored result, and records the outcome. Counting advances the sequence and can activate another step; a failed
+   * use is reverted.
+   *
+   * Uses that start in parallel are admitted one after the other, and their work runs in parallel. While a sequence is
+   * active, a use is admitted only after the earlier ones have ended.
+   *
+   * A call that has succeeded, also in an earlier attempt, returns its result and counts once. A call that was rejected
+   * or failed can be repeated, and is repeated when the turn is retried. The changes of the plan are stored when the
+   * turn settles, and dropped if it fails or is cancelled. It cannot be called inside a step or another tool.
    * @param callId the model's id of the call, unique in the turn; at most 256 characters
-   * @param options `input`: the model's arguments; the same call id with another input is then refused (FIX-11)
-   * @returns the result as JSON, frozen: every call with the id gets it
-   * @throws ToolNotAllowedError before `work` is called, listing what is allowed; what `work` throws, after recording the use
-   * as failed; ToolCallConflictError for a call id that another tool or another input has had; StateSerializationError
+   * @param options `input`: the model's arguments; the same call id with another input is then rejected (FIX-11)
+   * @returns the result as JSON, frozen; the same for every call with this id
+   * @throws ToolNotAllowedError before `work` is called, listing the allowed tools; what `work` throws, after the use
+   * is recorded as failed; ToolCallConflictError if the call id was used with another tool or input;
+   * StateSerializationError
    */
   use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T, options?: ToolCallOptions): Promise<T>;
-  /** What a prompt may say of it (ORC-10). */
+  /** Returns the state of the plan for a prompt (ORC-10). */
   toAIOrchestrationState(): AIOrchestrationState;
 }
 
 /**
- * The session's state modules in a turn. What is read is what is stored, with what the turn has written; it is read once in an
- * attempt. What is written is stored when the turn settles, in the same commit, and not at all when it fails or is cancelled; a
- * module that was reset meanwhile stays as it is (STA-23). Changes are added to what others have changed meanwhile, and one
- * that does not fit any more then (a task has moved on) is left out. Writing is not for steps, which do not run again when the turn is
- * tried again: write after them what they returned.
+ * The session's state modules in a turn. Reads return the stored values with the changes of this turn; each value is
+ * read once per attempt. Writes are stored in the commit that settles the turn, and dropped if it fails or is
+ * cancelled. They do not apply to a module that was reset in the meantime (STA-23).
  *
- * All methods throw StateModuleDisabledError for a module that is not enabled, InvalidInputError for wrong names and values,
- * StateSerializationError and TooLargeError; those that read reject with StoreUnavailableError as well.
+ * Changes are merged with concurrent changes of others. A change that is no longer valid then, for example because a
+ * task has moved on, is dropped. Do not write inside steps, which do not run again when the turn is retried: write
+ * their results after them.
+ *
+ * All methods throw StateModuleDisabledError for a module that is not enabled, InvalidInputError for wrong names and
+ * values, StateSerializationError and TooLargeError. Methods that read also reject with StoreUnavailableError.
  */
 export interface TurnModules {
   readonly tools: TurnToolState;
@@ -139,20 +173,23 @@ export interface TurnModules {
   readonly flow: TurnFlowState;
 }
 
-/** What the session's tools keep, see `SessionStateService.tools`. */
+/** State of the session's tools, see `SessionStateService.tools`. */
 export interface TurnToolState {
-  /** @returns `undefined` when there is none */
+  /** Returns the value of an entry. @returns `undefined` if it does not exist */
   get<T = JsonValue>(tool: string, key: string): Promise<T | undefined>;
   /** Replaces the entry. @throws StateSerializationError, TooLargeError */
   set(tool: string, key: string, value: unknown, options?: ToolEntryOptions): void;
   /**
-   * Merges at the first level, and removes the keys of `unset` (FIX-47). Creates the entry when it does not exist.
-   * @param options `ttlMs`, `secret`: of an entry that it makes @throws InvalidInputError for a value that is no object
+   * Merges at the first level, and removes the keys of `unset` (FIX-47). Creates the entry if it does not exist.
+   * @param options `ttlMs`, `secret`: used when the entry is created @throws InvalidInputError if the value is not an
+   * object
    */
   patch(tool: string, key: string, patch: object, options?: ToolPatchOptions): void;
-  /** Adds to a number; to 0 where there is none. @param by default 1 @param options of an entry that it makes */
+  /**
+   * Adds to a number; a missing entry counts as 0. @param by default 1 @param options used when the entry is created
+   */
   increment(tool: string, key: string, by?: number, options?: ToolEntryOptions): void;
-  /** What is not there is not deleted, and that is fine. */
+  /** Deletes an entry. Has no effect if it does not exist. */
   delete(tool: string, key: string): void;
 }
 
@@ -165,14 +202,17 @@ export interface TurnTask {
 
 /** The session's tasks, see `SessionStateService.task`. */
 export interface TurnTaskState {
-  /** @returns it with what this turn has written, or `null` when there is no such task */
+  /** @returns the task with the changes of this turn, or `null` if it does not exist */
   get(id: string): Promise<TurnTask | null>;
   /**
    * Creates a task, which is `submitted` (FIX-47). Reads the task first only if the call chooses its id.
    * @throws TaskConflictError when the session has a task with this id
    */
   create(task?: NewTask): Promise<TurnTask>;
-  /** Moves a task to another state, and replaces its flow state if `flowState` is given. @throws TaskNotFoundError, TaskTransitionError */
+  /**
+   * Moves a task to another state, and replaces its flow state if `flowState` is given. @throws TaskNotFoundError,
+   * TaskTransitionError
+   */
   transition(id: string, to: TaskState, options?: TaskTransitionOptions): Promise<void>;
   /** @throws TaskNotFoundError */
   setFlowState(id: string, flowState: unknown): Promise<void>;
@@ -180,43 +220,57 @@ export interface TurnTaskState {
 
 /** Checkpoints of the session's flows, see `SessionStateService.flow`. */
 export interface TurnFlowState {
-  /** The latest one; `undefined` when there is none. */
+  /** Returns the latest checkpoint; `undefined` if it does not exist. */
   load<T = JsonValue>(flow: string): Promise<T | undefined>;
-  /** Of several in one turn, the last one is stored. */
+  /** Saves a checkpoint. If a turn saves several, only the last one is stored. */
   save(flow: string, checkpoint: unknown): void;
 }
 
-/** The tokens that models took: part of the turn's result and report (BOT-09), and counted for the session where there is a plan (ORC-11). */
+/**
+ * The tokens that models used. They are part of the turn's result and report (BOT-09), and counted for the session if
+ * there is a plan (ORC-11).
+ */
 export interface TurnUsage {
   /**
-   * Adds what a model took. It counts whatever becomes of the attempt: it is recorded with the next step, or when the attempt
-   * ends (FIX-15). Not inside a step, which does not run again when the turn is tried again: let it return the usage, and add it
-   * after the step; a later attempt that replays the step may add it again, and it counts once. @throws InvalidInputError
+   * Adds the tokens that a model used. They count even if the attempt fails: they are recorded with the next step, or
+   * when the attempt ends (FIX-15). Do not call it inside a step, which does not run again when the turn is retried.
+   * Return the usage from the step, and add it after the step. A later attempt that replays the step may add it again,
+   * but it counts once. @throws InvalidInputError
    */
   add(usage: TokenUsageInput): void;
-  /** To ask before a model is called. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
+  /**
+   * Adds the tokens of a step in its work, before it is stored: its commit records them, so a replay adds none.
+   * @internal
+   */
+  addOfStep(usage: TokenUsageInput): void;
+  /** Adds the tokens of a replayed step only to the report of the intent. @internal */
+  repeatOfStep(usage: TokenUsageInput): void;
+  /** Checks the budget before a call of a model. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
   assertWithinBudget(): void;
 }
 
-/** How `turn.waitFor` waits for a signal (TRN-13). */
+/** Options of `turn.waitFor` (TRN-13). */
 export interface WaitForOptions<T> {
-  /** A class with class-validator's decorators, which the payload must fit; it is then an instance of it. Default: any JSON. */
+  /**
+   * A class with class-validator's decorators. The payload is validated and converted to an instance of it. Default:
+   * any JSON.
+   */
   readonly schema?: new () => T & object;
-  /** Milliseconds; left out: waits for as long as it takes. */
+  /** The timeout in milliseconds. Default: none. */
   readonly timeoutMs?: number;
   /**
-   * Provides the result when the signal did not come in time. Runs once, as a step: its outcome is stored as JSON, and later
-   * attempts get that (FIX-12). Default: TurnSignalTimeoutError is thrown.
+   * Returns the result if the signal did not arrive in time. It runs once, as a step: its outcome is stored as JSON,
+   * and later attempts get the stored value (FIX-12). Default: TurnSignalTimeoutError is thrown.
    */
   readonly onTimeout?: () => T | Promise<T>;
 }
 
 /**
- * Builds what every attempt of a turn gets as `context`, wherever it runs: provide your own to give workers and resumed
- * turns their handles.
+ * Builds the `context` of every attempt of a turn, in any process. Provide a custom factory to give workers and resumed
+ * turns access to application objects.
  */
 export class TurnContextFactory {
-  /** Called once for each attempt, before the route, with frozen values. What it throws fails the attempt. */
+  /** Builds the context. Called once per attempt, before the route, with frozen values. An error fails the attempt. */
   create(_turn: Turn, _session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
     return {};
   }

@@ -4,7 +4,7 @@ import { type SeenConversation } from '../conversation/compaction-thresholds.js'
 import { type ConversationHead, isPinned, readHead, viewThrough } from '../conversation/conversation-head.js';
 import { type MessageTokens } from '../conversation/message-tokens.js';
 import { isOfLog, logOf, undoneIn } from '../conversation/log-epoch.js';
-import { type Message, type MessageDraft, type MessageSpan } from '../ledger/message.js';
+import { type ConversationMessage, type MessageDraft, type MessageSpan } from '../ledger/message.js';
 import { reportedUsage, stillReported, unreportedUsage } from '../conversation/spent-usage.js';
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
@@ -17,19 +17,19 @@ import { historyOf } from './orchestrator.registry.js';
 import { type CompactionReport } from './turn-report.js';
 import { type UsageRole } from './usage-tally.js';
 
-/** What one attempt of a turn sees of its conversation. */
+/** The conversation as one attempt of a turn sees it. */
 export class TurnConversation {
   readonly head: ConversationHead | null;
   /** The epoch of the log. */
   readonly log: string;
-  /** Where messages of the log stand that were taken back. */
+  /** The positions of undone messages in the log. */
   readonly undone: readonly MessageSpan[];
   private view: ConversationView;
-  /** The end of the log, as far as it counts, and the position that it was read from. */
+  /** The end of the log without undone messages, and the position from which it was read. */
   private read: Pick<SeenConversation, 'history' | 'from'>;
-  private readonly cut: { [reader in 'router' | 'agents']?: readonly (Message | MessageDraft)[] } = {};
+  private readonly cut: { [reader in 'router' | 'agents']?: readonly (ConversationMessage | MessageDraft)[] } = {};
 
-  /** @param document of the head; `null` where none was claimed, or there is none */
+  /** @param document of the head; `null` if none was claimed or none exists */
   constructor(
     private readonly definition: OrchestratorDefinition,
     private readonly claimed: ClaimedTurn,
@@ -46,12 +46,12 @@ export class TurnConversation {
     this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, counted);
   }
 
-  /** What was claimed of the log may have lost messages that were taken back: {@link load} comes before a window then. */
+  /** True if undone messages may be missing from the claimed history. Call {@link load} before a window then. */
   get hasGaps(): boolean {
     return this.undone.length > 0;
   }
 
-  /** Reads the log further back where something is missing. */
+  /** Reads further back in the log if messages are missing. */
   async load(log: Pick<ConversationLog, 'page'>): Promise<void> {
     const { turn, history } = this.claimed;
     if (turn.request.history) return;
@@ -60,13 +60,13 @@ export class TurnConversation {
     const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, this.undone);
     this.view = viewThrough(this.head, counted);
     if (counted === history) return;
-    // It was read further back: to the summary, unless there was enough before.
+    // The log was read further back: to the summary, unless enough messages were found before it.
     const from = counted.length < wanted.limit ? through + 1 : beginningOf(counted);
     this.read = { history: counted, from: Math.min(from, this.read.from) };
   }
 
-  /** What each part of the orchestrator is given; cut once, when it is first asked for. */
-  readonly window = (role: UsageRole): readonly (Message | MessageDraft)[] => {
+  /** Returns the history for a part of the orchestrator. It is cut once, at the first use. */
+  readonly window = (role: UsageRole): readonly (ConversationMessage | MessageDraft)[] => {
     const reader = role === 'router' ? 'router' : 'agents';
     let window = this.cut[reader];
     if (!window) {
@@ -79,28 +79,28 @@ export class TurnConversation {
     return window;
   };
 
-  /** For the turn's checkpoint. */
+  /** The position up to which messages are summarized, for the turn's checkpoint. */
   get summarizedThrough(): number {
     return this.head?.through ?? this.reportedThrough;
   }
 
-  /** What summaries took, and no settled turn of the orchestrator has reported. */
+  /** The tokens of summaries that no settled turn of the orchestrator has reported. */
   get usage(): TokenUsage | null {
     return unreportedUsage(this.head, this.definition.name, this.claimed.checkpoint);
   }
 
-  /** For the checkpoint of a turn that reports {@link usage}. */
+  /** The snapshots for the checkpoint of a turn that reports {@link usage}. */
   get snapshots(): readonly StateSnapshot[] {
     const reported = reportedUsage(this.head, this.definition.name);
     if (reported) return [reported];
     const { checkpoint } = this.claimed;
-    // A turn without the head knows nothing newer: it was claimed without the conversation.
+    // Without the head, the turn has nothing newer: it was claimed without the conversation.
     return (checkpoint && !this.head && stillReported([], checkpoint)) || [];
   }
 
   /**
-   * What came of compaction since the orchestrator's turn before; of failures as long as they last.
-   * @param usage what the turn reports of it
+   * Reports compactions since the orchestrator's previous turn, and failures as long as they last.
+   * @param usage the tokens that the turn reports for it
    */
   compaction(usage: TokenUsage | null): CompactionReport | undefined {
     if (!this.head) return undefined;
@@ -114,7 +114,7 @@ export class TurnConversation {
     return { status, number, through, ...(status === 'applied' && usage ? { usage } : {}) };
   }
 
-  /** For the compactor, once the turn has settled. */
+  /** Returns the conversation for the compactor, after the turn has settled. */
   seen(turnIndex: number, added: readonly NewMessage[]): SeenConversation {
     return { turnIndex, ...this.read, added };
   }
@@ -130,8 +130,8 @@ export class TurnConversation {
   }
 }
 
-/** The log's first message may stand before a gap. */
-function beginningOf(history: readonly Message[]): number {
+/** Skips a pinned first message of the log that is followed by a gap. */
+function beginningOf(history: readonly ConversationMessage[]): number {
   const [first, second] = history;
   if (!first) return 1;
   return second && isPinned(first) && second.position > 2 ? second.position : first.position;

@@ -1,7 +1,7 @@
 import { assertWithin, isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
 import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
-import { Parked } from '../turn/turn-runner.js';
+import { AwaitingSignal } from '../turn/turn-runner.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
 import { type StepKey } from '../ledger/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
@@ -16,14 +16,17 @@ import { type DecisionReport, type EndedBy, type IntentReport, type IterationRep
 import { type TurnSteps } from './turn-steps.js';
 
 const MAX_REPORTED_TEXT = 1000;
-/** Where `evaluate` has its steps: no intent has a name with a control character. */
+/** The intent name for the steps of `evaluate`. Intent names contain no control characters. */
 const EVALUATE = '\u007fevaluate';
-/** What the cut may leave of a surrogate pair. */
+/** Half of a surrogate pair, which cutting a string can leave. */
 const HALF_A_PAIR = /[\uD800-\uDBFF]$/;
 
-/** What code of the orchestrator did to the turn besides its result: repeated from the store where the code does not run again. */
+/**
+ * Side effects of orchestrator code on the turn, besides its result. They are replayed from the store when the code
+ * does not run again.
+ */
 interface Effects {
-  /** Uses of tools, for the orchestrator's plan. */
+  /** Tool uses, for the orchestrator's plan. */
   readonly entries: readonly OrchestrationEntry[];
   /** Changes of the session's state modules. */
   readonly writes: readonly ModuleWrite[];
@@ -34,27 +37,34 @@ interface Decided extends Effects {
   readonly decision: DecisionReport;
 }
 
-/** An iteration that is over: all that a later attempt needs to continue after it. */
+/** A completed iteration, with all that a later attempt needs to continue after it. */
 export interface Iteration extends IterationReport, Effects {
   readonly outcomes: readonly IntentOutcome[];
 }
 
-/** One attempt at a turn: decide, dispatch, merge and evaluate, once or until it is done (BOT-04, BOT-05). */
+/** The dependencies of an attempt's loop. */
+export interface TurnLoopParts {
+  readonly definition: OrchestratorDefinition;
+  readonly calls: TurnCalls;
+  readonly memo: TurnSteps;
+  readonly orchestration: TurnOrchestration | null;
+  /** The changes of the session's state modules. */
+  readonly journal: ModuleJournal;
+  readonly tell: (event: OrchestratorEventBody) => void;
+  readonly maxReplyBytes: number;
+}
+
+/** Runs one attempt of a turn: decide, dispatch, merge and evaluate, once or repeatedly (BOT-04, BOT-05). */
 export class TurnLoop {
   private readonly iterations: Iteration[] = [];
   private current: TurnProgress;
-  /** Of the iteration that is under way. */
+  /** The decision of the current iteration. */
   private pending: DecisionReport | null = null;
 
+  /** @param state the orchestrator's state before the turn */
   constructor(
-    private readonly definition: OrchestratorDefinition,
-    private readonly calls: TurnCalls,
-    private readonly memo: TurnSteps,
-    private readonly orchestration: TurnOrchestration | null,
-    private readonly modules: ModuleJournal,
-    private readonly tell: (event: OrchestratorEventBody) => void,
+    private readonly parts: TurnLoopParts,
     state: JsonObject,
-    private readonly maxReplyBytes: number,
   ) {
     this.current = begin(state);
   }
@@ -68,7 +78,7 @@ export class TurnLoop {
     return this.iterations.map(({ decision }) => decision.intents).findLast(({ length }) => length > 0) ?? [];
   }
 
-  /** Of what is over so far, and of a decision that was not carried out. */
+  /** The reports of completed iterations, and of a decision that was not executed. */
   get reports(): readonly IterationReport[] {
     const { iterations } = this;
     const several = iterations.length > 1 || iterations.some(({ intents }) => intents.length > 1);
@@ -79,12 +89,12 @@ export class TurnLoop {
     return this.pending ? [...done, { decision: this.pending, intents: [] }] : done;
   }
 
-  async run(): Promise<EndedBy | Parked> {
-    const { definition, memo } = this;
+  async run(): Promise<EndedBy | AwaitingSignal> {
+    const { definition, memo } = this.parts;
     const stored = storedIterations(definition, memo);
     for (let number = 0; ; number += 1) {
       const iteration = number < stored.length ? stored[number] : await this.iterate(number);
-      if (iteration instanceof Parked) return iteration;
+      if (iteration instanceof AwaitingSignal) return iteration;
       if (number < stored.length) this.replay(iteration);
       this.iterations.push(iteration);
       this.pending = null;
@@ -98,39 +108,39 @@ export class TurnLoop {
     }
   }
 
-  /** Repeats what code did that an earlier attempt ran. */
+  /** Repeats the effects of code that an earlier attempt ran. */
   private replay({ entries, writes }: Effects): void {
-    this.orchestration?.replay(entries);
-    this.modules.replay(writes);
+    this.parts.orchestration?.replay(entries);
+    this.parts.journal.replay(writes);
   }
 
   private endOf({ decision, evaluation }: Iteration): EndedBy | null {
     if (decision.intents.length === 0) return 'end';
-    if (!this.definition.iterate) return 'dispatch';
+    if (!this.parts.definition.iterate) return 'dispatch';
     if (this.current.status !== undefined) return 'outcome';
     return evaluation?.satisfied ? 'satisfied' : null;
   }
 
-  private async iterate(number: number): Promise<Iteration | Parked> {
+  private async iterate(number: number): Promise<Iteration | AwaitingSignal> {
     const startedAt = performance.now();
     const effects = this.watch();
     const decision = this.decided(number) ?? (await this.route(number));
-    if (decision instanceof Parked) return decision;
+    if (decision instanceof AwaitingSignal) return decision;
     this.pending = decision;
     const { source, intents: chosen, reasoning } = decision;
     const why = reasoning === undefined ? {} : { reasoning };
-    this.tell({ type: 'routed', iteration: number, source, intents: chosen, ...why });
+    this.parts.tell({ type: 'routed', iteration: number, source, intents: chosen, ...why });
 
     const runs = await this.dispatch(number, chosen);
-    if (runs instanceof Parked) return runs;
-    const { name, evaluate } = this.definition;
+    if (runs instanceof AwaitingSignal) return runs;
+    const { name, evaluate } = this.parts.definition;
     const outcomes = runs.map(({ value }, index) => toIntentOutcome(name, chosen[index], value));
     for (const { text, data = null, messages = [] } of outcomes) {
-      assertWithin({ text, data }, this.maxReplyBytes, 'The reply');
-      for (const message of messages) assertWithin(asJson(message), this.maxReplyBytes, 'The message');
+      assertWithin({ text, data }, this.parts.maxReplyBytes, 'The reply');
+      for (const message of messages) assertWithin(asJson(message), this.parts.maxReplyBytes, 'The message');
     }
     const evaluation = evaluate && chosen.length > 0 ? await this.evaluate(number, outcomes, evaluate) : undefined;
-    if (evaluation instanceof Parked) return evaluation;
+    if (evaluation instanceof AwaitingSignal) return evaluation;
     const iteration: Iteration = {
       decision,
       intents: runs.map((run, index) => reportOf(chosen[index], run, outcomes[index].text)),
@@ -141,9 +151,9 @@ export class TurnLoop {
     return evaluation ? { ...iteration, evaluation } : iteration;
   }
 
-  /** Where the iteration goes without asking the route. */
+  /** Returns the decision if the route does not have to be called. */
   private decided(iteration: number): DecisionReport | null {
-    const { definition } = this;
+    const { definition } = this.parts;
     const { initialIntent, routing, intents } = definition;
     if (iteration === 0 && initialIntent !== undefined) return toDecision(definition, 'initial', initialIntent);
     const assigned = this.iterations.at(-1)?.evaluation?.reassignTo;
@@ -151,9 +161,9 @@ export class TurnLoop {
     return routing === 'single' ? { source: routing, intents: [...intents.keys()] } : null;
   }
 
-  /** Asks the route, unless an earlier attempt has begun to act on its answer. */
-  private async route(iteration: number): Promise<DecisionReport | Parked> {
-    const { definition, memo } = this;
+  /** Calls the route, unless an earlier attempt has stored its decision. */
+  private async route(iteration: number): Promise<DecisionReport | AwaitingSignal> {
+    const { definition, memo } = this.parts;
     const key = decisionKey(iteration);
     const stored = memo.find(key) as unknown as Decided | undefined;
     if (stored) {
@@ -163,59 +173,62 @@ export class TurnLoop {
     }
     const effects = this.watch();
     const place = { iteration, intent: '', role: 'router' } as const;
-    const routed = await this.calls.call(place, this.current, (turn) => definition.route(turn));
-    if (routed instanceof Parked) return routed;
+    const routed = await this.parts.calls.call(place, this.current, (turn) => definition.route(turn));
+    if (routed instanceof AwaitingSignal) return routed;
     const decision = toDecision(definition, definition.routing, routed.value);
-    assertWithin(asJson(decision), this.maxReplyBytes, 'The decision');
+    assertWithin(asJson(decision), this.parts.maxReplyBytes, 'The decision');
     memo.decide(key, { decision, ...effects() } as unknown as JsonValue);
     return decision;
   }
 
-  /** @returns gives what has been done since */
+  /** @returns a function that returns the effects since this call */
   private watch(): () => Effects {
-    const mark = this.orchestration?.mark() ?? 0;
-    const written = this.modules.mark();
+    const mark = this.parts.orchestration?.mark() ?? 0;
+    const written = this.parts.journal.mark();
     return () => ({
-      entries: this.orchestration?.since(mark) ?? [],
-      writes: this.modules.since(written),
+      entries: this.parts.orchestration?.since(mark) ?? [],
+      writes: this.parts.journal.since(written),
     });
   }
 
-  /** Runs the intents in parallel and waits for all of them: none goes on behind a turn that has failed. */
-  private async dispatch(iteration: number, intents: readonly string[]): Promise<Called<unknown>[] | Parked> {
+  /** Runs the intents in parallel and waits for all of them, so that none continues after the turn has failed. */
+  private async dispatch(iteration: number, intents: readonly string[]): Promise<Called<unknown>[] | AwaitingSignal> {
     const runs = intents.map((intent) => {
       const place = { iteration, intent, role: 'intents' } as const;
-      return this.calls.call<unknown>(place, this.current, (turn) => this.definition.intents.get(intent)?.(turn));
+      return this.parts.calls.call<unknown>(place, this.current, (turn) =>
+        this.parts.definition.intents.get(intent)?.(turn),
+      );
     });
     const done = runs.length === 1 ? [await runs[0]] : await allOf(runs);
-    // The others are done, and what they stored is remembered; when this signal is there, the next wait follows.
-    const parked = done.find((run) => run instanceof Parked);
-    return parked ?? (done as Called<unknown>[]);
+    // The other intents are done, and their steps are stored. After this signal, the next attempt reaches the next
+    // wait.
+    const awaiting = done.find((run) => run instanceof AwaitingSignal);
+    return awaiting ?? (done as Called<unknown>[]);
   }
 
   private async evaluate(
     iteration: number,
     outcomes: readonly IntentOutcome[],
     evaluate: EvaluateFunction<Record<string, unknown>>,
-  ): Promise<Evaluation | Parked> {
+  ): Promise<Evaluation | AwaitingSignal> {
     const progress = advance(this.current, outcomes);
     const place = { iteration, intent: EVALUATE, role: 'evaluate' } as const;
-    const called = await this.calls.call(place, progress, (turn) => evaluate(turn, turn.replies));
-    return called instanceof Parked ? called : this.toEvaluation(called.value);
+    const called = await this.parts.calls.call(place, progress, (turn) => evaluate(turn, turn.replies));
+    return called instanceof AwaitingSignal ? called : this.toEvaluation(called.value);
   }
 
   private toEvaluation(given: unknown): Evaluation {
     if (given === undefined || typeof given === 'boolean') return { satisfied: given === true };
-    const { name } = this.definition;
+    const { name } = this.parts.definition;
     const wrong = (problem: string): OrchestratorResultError =>
       new OrchestratorResultError(name, `evaluate returned ${problem}`);
     if (!isPlainObject(given)) throw wrong('neither a boolean nor { satisfied, reassignTo, feedback }.');
     const { satisfied = false, reassignTo, feedback } = given;
-    if (typeof satisfied !== 'boolean') throw wrong('a satisfied that is no boolean.');
-    if (feedback !== undefined && typeof feedback !== 'string') throw wrong('a feedback that is no text.');
-    assertWithin(feedback ?? null, this.maxReplyBytes, 'The feedback');
+    if (typeof satisfied !== 'boolean') throw wrong('a `satisfied` that is not a boolean.');
+    if (feedback !== undefined && typeof feedback !== 'string') throw wrong('a `feedback` that is not a string.');
+    assertWithin(feedback ?? null, this.parts.maxReplyBytes, 'The feedback');
     const intents =
-      reassignTo === undefined ? undefined : toDecision(this.definition, 'reassigned', reassignTo).intents;
+      reassignTo === undefined ? undefined : toDecision(this.parts.definition, 'reassigned', reassignTo).intents;
     return {
       satisfied,
       ...(intents === undefined ? {} : { reassignTo: intents }),
@@ -224,7 +237,7 @@ export class TurnLoop {
   }
 }
 
-/** As `Promise.all`, once all of them are over. */
+/** Works like `Promise.all`, but waits until all promises are settled. */
 async function allOf<T>(runs: readonly Promise<T>[]): Promise<T[]> {
   const settled = await Promise.allSettled(runs);
   const failed = settled.find((run) => run.status === 'rejected');
@@ -245,7 +258,7 @@ function withoutText({ intent, durationMs, usage }: IntentReport): IntentReport 
   return usage ? { intent, durationMs, usage } : { intent, durationMs };
 }
 
-/** Those that earlier attempts of the turn completed, in order. */
+/** Returns the iterations that earlier attempts of the turn completed, in order. */
 export function storedIterations(definition: OrchestratorDefinition, memo: TurnSteps): readonly Iteration[] {
   const stored: Iteration[] = [];
   if (memo.isEmpty) return stored;
@@ -256,14 +269,14 @@ export function storedIterations(definition: OrchestratorDefinition, memo: TurnS
   }
 }
 
-/** Whether the step holds what code of the orchestrator did, and not what a handler stored. */
+/** Returns true if the step contains effects of orchestrator code, not a handler's result. */
 export function hasEffects({ kind }: StepKey): boolean {
   return kind === 'iteration' || kind === 'route';
 }
 
 /**
- * What an iteration did to the state has the shape that its orchestrator gave it: another version or structure of the
- * orchestrator runs the iteration again, with the results of its steps.
+ * Returns the key of a stored iteration. Its changes to the state depend on the version and structure of the
+ * orchestrator, so a different version runs the iteration again, with the results of its steps.
  */
 function iterationKey(iteration: number, { version, signature }: OrchestratorDefinition): StepKey {
   return { kind: 'iteration', iteration, intent: '', parent: '', name: version, key: signature };
@@ -273,7 +286,7 @@ function decisionKey(iteration: number): StepKey {
   return { kind: 'route', iteration, intent: '', parent: '', name: 'decision', key: 0 };
 }
 
-/** Messages and decisions are JSON. */
+/** Converts messages and decisions, which are JSON. */
 function asJson(value: object): JsonValue {
   return value as JsonObject;
 }

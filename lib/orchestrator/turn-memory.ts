@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonValue, toJson } from '../common/json.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type Session } from '../ledger/session.js';
 import { type Turn } from '../ledger/turn.js';
@@ -9,7 +9,7 @@ import { memoryKey, type MemoryPort, type MemoryQuery, type MemoryScope } from '
 
 const logger = new Logger('TurnMemory');
 
-/** A turn and the memory of its orchestrator. */
+/** The memory of an orchestrator, for one turn. */
 export class TurnMemory {
   constructor(
     private readonly memory: MemoryPort,
@@ -18,17 +18,20 @@ export class TurnMemory {
     private readonly session: Session,
   ) {}
 
-  /** @throws what the memory throws; StateSerializationError for what is no JSON */
+  /** @throws what the memory throws; StateSerializationError if the memories are not JSON */
   async recall(): Promise<readonly JsonValue[]> {
     return deepFreeze(toJson(await this.memory.recall(this.query()), 'memories')) as readonly JsonValue[];
   }
 
-  /** Never rejects: the turn has settled. */
+  /** Never rejects, because the turn has settled. */
   async remember(reply: string | null, messages: readonly MessageDraft[]): Promise<void> {
     try {
       await this.memory.remember({ ...this.query(), reply, messages: deepFreeze(messages) });
     } catch (error) {
-      logger.error(`Turn ${hashed(this.turn.id)} has settled, and the memory did not take it.`, traceOf(error));
+      logger.error(
+        `The memory failed to store turn ${hashed(this.turn.id)}, which has settled. It is not retried.`,
+        traceOf(error),
+      );
     }
   }
 

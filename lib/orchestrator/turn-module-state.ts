@@ -18,14 +18,14 @@ import {
 } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
 
-/** The modules of the package as this process has them. */
+/** The state modules of the package that are enabled in this process, and their limit. */
 export interface ModuleRules {
   readonly enabled: readonly string[];
-  /** Of one value as JSON. */
+  /** The maximum size of one value as JSON, in bytes. */
   readonly maxBytes: number;
 }
 
-/** The session's state modules in one attempt of a turn: what is written goes into its journal. */
+/** The session's state modules in one attempt of a turn. Writes go into the attempt's journal. */
 export class TurnModuleState implements TurnModules {
   private readonly writer: ModuleWriter;
 
@@ -186,10 +186,10 @@ class ModuleWriter {
   }
 
   assertOutside(call: string): void {
-    this.memo.assertOutside(`turn.modules.${call}`, 'return what is to be written from the step, and write it after');
+    this.memo.assertOutside(`turn.modules.${call}`, 'return the value from the step, and write it afterwards');
   }
 
-  /** A copy. @throws StateSerializationError, TooLargeError */
+  /** Returns a copy. @throws StateSerializationError, TooLargeError */
   json(value: unknown, path: string): JsonValue {
     const copy = toJson(value, path);
     stringifyWithin(copy, this.maxBytes, path);

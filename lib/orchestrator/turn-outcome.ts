@@ -1,24 +1,24 @@
 import { type MessageDraft } from '../ledger/message.js';
 
-/** Returned by a route: the turn needs no (further) intent. */
+/** Returned by a route if the turn needs no (further) intent. */
 export const END: unique symbol = Symbol('END');
 
-/** What an answer changes besides its text. */
+/** Changes and data besides the text of an answer. */
 export interface OutcomeOptions<State = Record<string, unknown>> {
-  /** Merged into the state, top-level keys; `undefined` removes a key. Default: nothing changes. */
+  /** Merged into the state by top-level keys; `undefined` removes a key. Default: no change. */
   readonly state?: Partial<State>;
-  /** `completed` says that the conversation is over. Default `awaiting-input`. */
+  /** `completed` ends the conversation. Default `awaiting-input`. */
   readonly status?: 'awaiting-input' | 'completed';
-  /** JSON for the caller beside the text. Default: none. */
+  /** JSON for the caller, in addition to the text. Default: none. */
   readonly data?: unknown;
   /**
    * The messages that the turn adds to the conversation after the user's. Default: the reply as one assistant message.
-   * System messages at the beginning go before the user's message.
+   * Leading system messages go before the user's message.
    */
   readonly messages?: readonly MessageDraft[];
 }
 
-/** What an intent made of the turn. */
+/** The result of an intent. */
 export class TurnOutcome<State = Record<string, unknown>> {
   constructor(
     readonly text: string | null,
@@ -26,7 +26,7 @@ export class TurnOutcome<State = Record<string, unknown>> {
   ) {}
 }
 
-/** An answer in text, with what else the turn changes. */
+/** Creates an answer in text, with optional changes. */
 export function reply<State = Record<string, unknown>>(
   text: string,
   options?: OutcomeOptions<State>,
@@ -34,7 +34,7 @@ export function reply<State = Record<string, unknown>>(
   return new TurnOutcome<State>(text, options);
 }
 
-/** A change without an answer in text, for example of messages or status alone. */
-export function outcome<State = Record<string, unknown>>(options: OutcomeOptions<State>): TurnOutcome<State> {
+/** Creates an outcome without a text, for example to change only messages or status. */
+export function turnOutcome<State = Record<string, unknown>>(options: OutcomeOptions<State>): TurnOutcome<State> {
   return new TurnOutcome<State>(null, options);
 }

@@ -3,22 +3,22 @@ import { type MessageDraft } from '../ledger/message.js';
 import { type IntentOutcome, patched } from './intent-outcome.js';
 import { type Evaluation, type IntentReply } from './evaluation.js';
 
-/** What the iterations of a turn have made of it so far. */
+/** The accumulated result of a turn's iterations. */
 export interface TurnProgress {
   readonly state: JsonObject;
-  /** Of the last iteration that answered. */
+  /** The text of the last iteration that answered. */
   readonly text: string | null;
   readonly data?: JsonValue;
-  /** Once an intent has said how the turn stands. */
+  /** Set once an intent has returned a status. */
   readonly status?: 'awaiting-input' | 'completed';
-  /** What the turn adds to the conversation, in order. */
+  /** The messages that the turn adds to the conversation, in order. */
   readonly messages: readonly TurnMessage[];
-  /** Of the last iteration. */
+  /** The replies of the last iteration. */
   readonly replies: readonly IntentReply[];
   readonly feedback?: string;
 }
 
-/** A message, and whether it only repeats the text of the reply: then a later answer takes its place. */
+/** A message. `isReply` marks one that only repeats the text of the reply, which a later answer replaces. */
 interface TurnMessage {
   readonly message: MessageDraft;
   readonly isReply: boolean;
@@ -29,9 +29,9 @@ export function begin(state: JsonObject): TurnProgress {
 }
 
 /**
- * Adds what the intents of one iteration gave, in the order of the route: later patches win, texts are joined by an empty
- * line, one `completed` completes the conversation. An answer replaces that of an earlier iteration, which the user is not to
- * see; messages that an intent gave itself all stay.
+ * Adds the outcomes of one iteration, in the order of the route. Later patches win, texts are joined by an empty line,
+ * and one `completed` completes the conversation. An answer replaces that of an earlier iteration, which the user does
+ * not see. Messages that an intent returned are always kept.
  */
 export function advance(
   before: TurnProgress,
@@ -40,7 +40,7 @@ export function advance(
 ): TurnProgress {
   const texts = outcomes.flatMap(({ text }) => text ?? []);
   const statuses = outcomes.flatMap(({ status }) => status ?? []);
-  // `null` is data: it replaces what was there before.
+  // `null` is data: it replaces earlier data.
   const data = [before, ...outcomes].map((one) => one.data).findLast((value) => value !== undefined);
   const status = statuses.includes('completed') ? 'completed' : (statuses[0] ?? before.status);
   const kept = texts.length > 0 ? before.messages.filter(({ isReply }) => !isReply) : before.messages;

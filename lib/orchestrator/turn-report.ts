@@ -4,10 +4,10 @@ import { type TokenUsage } from '../common/token-usage.js';
 import { type SettledTurnStatus } from '../ledger/turn.js';
 import { type Evaluation } from './evaluation.js';
 
-/** Who chose the intents: the route, the router, the only intent there is, the `initialIntent`, or `evaluate`. */
+/** The source of a decision: the route, the router, the only intent, the `initialIntent`, or `evaluate`. */
 export type DecisionSource = 'route' | 'router' | 'single' | 'initial' | 'reassigned';
 
-/** Where an iteration went, and why. */
+/** The intents of an iteration, and the reason for them. */
 export interface DecisionReport {
   readonly source: DecisionSource;
   readonly intents: readonly string[];
@@ -15,44 +15,46 @@ export interface DecisionReport {
   readonly raw?: JsonValue;
 }
 
-/** What an intent did in an iteration. */
+/** The report of one intent in an iteration. */
 export interface IntentReport {
   readonly intent: string;
   readonly durationMs: number;
-  /** What it answered, up to 1,000 characters; only where several intents answered, or iterations followed. */
+  /** The answer, up to 1,000 characters. Present only if several intents answered, or there were several iterations. */
   readonly text?: string;
   readonly usage?: TokenUsage;
 }
 
-/** One decision and what came of it. */
+/** One decision and its results. */
 export interface IterationReport {
   readonly decision: DecisionReport;
   readonly intents: readonly IntentReport[];
   readonly evaluation?: Evaluation;
-  /** Absent on one that did not come to its end. */
+  /** Absent if the iteration did not complete. */
   readonly durationMs?: number;
 }
 
 /**
- * Why a turn went no further: one `dispatch` was all, the route said `end`, an `outcome` had a status, `evaluate` was
- * `satisfied`, or `max-iterations` was reached.
+ * Why the turn ended: `dispatch` (its only dispatch was done), `end` (the route returned END), `outcome` (an intent set
+ * a status), `satisfied` (by `evaluate`), or `max-iterations`.
  */
 export type EndedBy = 'dispatch' | 'end' | 'outcome' | 'satisfied' | 'max-iterations';
 
-/** What a turn did, stored with it (BOT-09). Of a turn that failed or was cancelled: what its last attempt did. */
+/**
+ * The report of a turn, stored with it (BOT-09). It describes the last attempt if the turn failed or was cancelled.
+ */
 export interface TurnReport {
   readonly status: SettledTurnStatus;
   readonly attempt: number;
-  /** Of the last attempt. */
+  /** The duration of the last attempt. */
   readonly durationMs: number;
   readonly endedBy?: EndedBy;
   readonly iterations: readonly IterationReport[];
-  /** The tokens of all attempts, as `turn.usage.add` was told: by whom, and together (FIX-15). */
+  /** The tokens of all attempts passed to `turn.usage.add`, by role and in total (FIX-15). */
   readonly usage?: UsageReport;
-  /** The versions that the state went through when it was loaded. */
+  /** The versions that the state was migrated through when it was loaded. */
   readonly migrated?: readonly string[];
   readonly compaction?: CompactionReport;
-  /** State modules that were reset since the turn began: what it was to write to them is not stored (STA-23). */
+  /** State modules that were reset after the turn began: the turn's writes to them are not stored (STA-23). */
   readonly dropped?: readonly string[];
 }
 
@@ -60,17 +62,17 @@ export interface UsageReport extends TokenUsage {
   readonly router?: TokenUsage;
   readonly intents?: TokenUsage;
   readonly evaluate?: TokenUsage;
-  /** Of the compaction that the turn reports. */
+  /** The tokens of the compaction that the turn reports. */
   readonly summarizer?: TokenUsage;
 }
 
-/** What came of compaction since the orchestrator's turn before (BOT-43). */
+/** The compactions since the orchestrator's previous turn (BOT-43). */
 export type CompactionReport =
   | {
-      /** `restored`: a compaction was taken back, or messages that were behind its summary. */
+      /** `restored`: a compaction was reverted, or messages that its summary covered were undone. */
       readonly status: 'applied' | 'restored';
       readonly number: number;
-      /** Messages up to this position are behind the summary. */
+      /** The summary covers messages up to this position. */
       readonly through: number;
       readonly usage?: TokenUsage;
     }
@@ -78,9 +80,9 @@ export type CompactionReport =
       readonly status: 'failed';
       readonly phase: CompactionPhase;
       readonly message: string;
-      /** How often in a row. */
+      /** The number of consecutive failures. */
       readonly failures: number;
-      /** ISO-8601: not tried again before. */
+      /** The earliest time of a retry, ISO-8601. */
       readonly retryAt: string;
     };
 

@@ -7,7 +7,7 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { stepSpan, waitSpan } from '../telemetry/call-spans.js';
 import { WAIT_OUTCOME } from '../telemetry/attributes.js';
 import { type SpanOptions } from '../telemetry/telemetry.js';
-import { type TurnControl } from '../turn/turn-runner.js';
+import { type AttemptHandle } from '../turn/turn-runner.js';
 import { TurnSignalTimeoutError } from '../ledger/turn.errors.js';
 import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../ledger/turn-step.js';
 import { type TurnWait } from '../ledger/turn.store.js';
@@ -20,8 +20,8 @@ import { type UsagePlace } from './usage-tally.js';
 const MAX_WAIT_MS = 315_360_000_000;
 
 /**
- * The step or call that the present code runs in. It has strings, counters and a mark only, so that code left running keeps
- * nothing of the turn.
+ * The step or call that the current code runs in. It contains only strings, counters and a mark, so that code left
+ * running does not keep the turn in memory.
  */
 class Enclosing {
   private inner: StepScopes | undefined;
@@ -38,31 +38,33 @@ class Enclosing {
 
 const enclosing = new AsyncLocalStorage<Enclosing>();
 
-/** The stored steps of a turn in one attempt: what earlier attempts stored, and what this one adds (BOT-30). */
+/** The stored steps of a turn in one attempt: those of earlier attempts, and those that this one adds (BOT-30). */
 export class TurnSteps {
   private readonly stored: Map<string, StoredStep>;
   private readonly scopes = new StepScopes();
   /** Steps that have not ended, by key. */
   private readonly running = new Map<string, Promise<StoredStep>>();
   private readonly mark = Symbol('steps');
-  /** The places where steps have ended: `replay` where one of them was replayed. */
+  /** The places where steps have ended: `replay` if any of them was replayed. */
   private readonly ended = new Map<string, 'step' | 'replay'>();
-  /** By place, the waits of earlier attempts that this one has not come to. */
+  /** Waits of earlier attempts that this one has not reached, by place. */
   private readonly waits = new Map<string, number>();
-  /** The decision that the steps to come rest on, until it is stored with the first of them. */
+  /** The names of the signals that this attempt waits for. */
+  private readonly openWaits = new Set<string>();
+  /** The decision that later steps depend on, until it is stored with the first of them. */
   private decision: StoredStep | null = null;
   private decisionSaved: Promise<unknown> | null = null;
 
   constructor(
     private readonly turnId: string,
     steps: readonly StoredStep[],
-    private readonly control: TurnControl,
+    private readonly handle: AttemptHandle,
   ) {
     this.stored = new Map(steps.map((step) => [stepText(step), step]));
     for (const step of steps) if (step.kind === 'wait') this.countWait(step, 1);
   }
 
-  /** Runs a step of a handler, see `TurnContext.step`. Throws for a call that is refused. */
+  /** Runs a step of a handler, see `TurnContext.step`. Throws if the call is rejected. */
   run<T>(
     place: Pick<StepKey, 'iteration' | 'intent'>,
     name: string,
@@ -85,29 +87,30 @@ export class TurnSteps {
   }
 
   /**
-   * Runs work under a key of its own; the same key at the same time runs once.
-   * @param span describes it, when it runs
-   * @param calls count it as running until it is over
+   * Runs work under the given key. Concurrent calls with the same key run once.
+   * @param span describes the work, if it runs
+   * @param calls counts the step as running until it ends
    */
   async runAt<T>(key: StepKey, span: SpanOptions, work: (info: StepInfo) => Promise<T> | T, calls?: Calls): Promise<T> {
     const text = stepText(key);
     const place = placeOf(key);
     let run: Promise<StoredStep> | undefined;
     try {
-      this.control.signal.throwIfAborted();
+      this.handle.signal.throwIfAborted();
       const stored = this.stored.get(text);
       const known = stored ?? this.running.get(text);
-      // Not in the same task: steps that overlap when they run overlap when they are replayed, too.
+      // Await even a stored result, so that steps that overlap when they run also overlap when they are replayed.
       if (known) {
         const { value } = await known;
         if (stored) this.ended.set(place, 'replay');
         return (value ?? null) as T;
       }
-      run = this.control.telemetry.span(span, () => this.runOnce(key, text, work));
+      run = this.handle.telemetry.span(span, () => this.runOnce(key, text, work));
       this.running.set(text, run);
       const saved = await run;
       if (!this.ended.has(place)) this.ended.set(place, 'step');
-      // What may come again in this attempt: the same key, or an enclosing call that failed and runs again.
+      // Keep results that this attempt can need again: those with a key, and those in an enclosing call that fails and
+      // is repeated.
       if (typeof key.key === 'string' || key.parent !== '') this.stored.set(text, saved);
       return saved.value as T;
     } finally {
@@ -116,7 +119,7 @@ export class TurnSteps {
     }
   }
 
-  /** The place of a call, for the tokens that it counts (FIX-15). A tool may be used by every intent. */
+  /** Returns the place of a call, for the tokens that it counts (FIX-15). All intents can use the same tool. */
   usagePlace(place: Pick<StepKey, 'iteration' | 'intent'>): Pick<UsagePlace, 'name' | 'repeats'> {
     const name = nameOf(place);
     const ended = [this.ended.get(name), this.ended.get(TOOLS)].filter((each) => each !== undefined);
@@ -124,80 +127,82 @@ export class TurnSteps {
     return { name, repeats: (this.waits.get(name) ?? 0) > 0 };
   }
 
-  /** See {@link TurnControl.hand}. @param begin an error that it throws rejects the promise */
+  /** See {@link AttemptHandle.hand}. @param begin an error that it throws rejects the promise */
   hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
-    return this.control.hand(call, begun(begin));
+    return this.handle.hand(call, begun(begin));
   }
 
-  /** Whether no earlier attempt has stored anything. */
+  /** True if no earlier attempt has stored a step. */
   get isEmpty(): boolean {
     return this.stored.size === 0;
   }
 
-  /** Whether an earlier attempt has stored it. */
+  /** Returns true if an earlier attempt has stored the step. */
   isStored(key: StepKey): boolean {
     return this.stored.has(stepText(key));
   }
 
-  /** What an earlier attempt has stored. */
+  /** Returns the value that an earlier attempt has stored. */
   find(key: StepKey): JsonValue | undefined {
     return this.stored.get(stepText(key))?.value;
   }
 
-  /** Stores what later attempts of the turn will find. */
+  /** Stores a value for later attempts of the turn. */
   async save(key: StepKey, value: JsonValue): Promise<void> {
-    this.control.signal.throwIfAborted();
+    this.handle.signal.throwIfAborted();
     await this.saveStep({ ...key, value });
   }
 
-  /** Stores a decision with the first step, wait or event that rests on it (FIX-08). */
+  /** Stores a decision with the first step, wait or event that depends on it (FIX-08). */
   decide(key: StepKey, value: JsonValue): void {
     this.decision = { ...key, value };
     this.decisionSaved = null;
   }
 
-  /** Nothing rests on the decision any more: its iteration is over. */
+  /** Drops the decision after its iteration has ended. */
   forgetDecision(): void {
     this.decision = null;
   }
 
-  /** Stores the decision before an event or a wait. @returns `null` when there is nothing to wait for */
+  /** Stores the decision before an event or a wait. @returns `null` if there is nothing to wait for */
   saveDecision(): Promise<unknown> | null {
     const { decision } = this;
     if (!decision) return this.decisionSaved;
     this.decision = null;
-    // A decision that is too large rejects, as one that the store refuses.
-    const saving = async (): Promise<StoredStep> => this.control.saveStep(decision);
+    // The async function makes an error for a too large decision a rejection, as for one that the store rejects.
+    const saving = async (): Promise<StoredStep> => this.handle.saveStep(decision);
     return this.whileDeciding(saving());
   }
 
   /**
-   * What is called inside a step is left out when the turn is attempted again and the step's result is stored.
-   * @param instead what to do
-   * @throws InvalidInputError when the present code runs in a step of this attempt
+   * Rejects calls inside a step, because they would be skipped when a later attempt replays the step.
+   * @param instead the advice in the message
+   * @throws InvalidInputError when the current code runs in a step of this attempt
    */
   assertOutside(call: string, instead: string): void {
-    if (!this.inside) return;
+    if (!this.isInside) return;
     throw new InvalidInputError(call, `must not be called inside a step: ${instead}.`);
   }
 
-  /** @param park ends the attempt */
+  /** @param suspend ends the attempt */
   async waitFor<T>(
     place: Pick<StepKey, 'iteration' | 'intent'>,
     name: string,
     options: WaitForOptions<T>,
-    park: (wait: TurnWait) => Promise<never>,
+    suspend: (wait: TurnWait) => Promise<never>,
   ): Promise<T> {
     const { schema, timeoutMs } = options;
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
-    this.assertOutside('waitFor', 'that would not be stored before the wait is over');
-    this.control.signal.throwIfAborted();
+    this.assertOutside('waitFor', 'the step would not be stored before the wait ends');
+    this.handle.signal.throwIfAborted();
     const step: StepKey = { kind: 'wait', ...place, parent: '', name, key: this.scopes.nextWait(place, name) };
     const known = this.stored.get(stepText(step));
     if (!known) {
-      await this.tellWait(name, 'parked', () => this.untilStored());
-      return park({ signal: name, step, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+      this.openWaits.add(name);
+      await this.tellWait(name, 'awaiting-signal', () => this.untilStored());
+      const others = [...this.openWaits].filter((other) => other !== name);
+      return suspend({ signal: name, step, others, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
     }
     this.countWait(step, -1);
     const result = known.value as WaitResult;
@@ -216,74 +221,80 @@ export class TurnSteps {
     if (!onTimeout) throw new TurnSignalTimeoutError(this.turnId, wait.name);
     return this.runAt({ ...wait, kind: 'timeout' }, stepSpan(`${wait.name} timed out`), async () => {
       const outcome = await onTimeout();
-      // JSON has no classes: what is stored is checked as a payload is.
+      // JSON has no classes: store a plain object, which is validated like a payload.
       return schema && outcome instanceof schema ? { ...outcome } : outcome;
     });
   }
 
-  /** The step that the present code runs in; `undefined` outside of this attempt's steps. */
+  /** True if the current code runs in a step of this attempt. */
+  get isInside(): boolean {
+    return this.inside !== undefined;
+  }
+
+  /** The step that the current code runs in; `undefined` outside of this attempt's steps. */
   private get inside(): Enclosing | undefined {
     const inside = enclosing.getStore();
     return inside?.mark === this.mark ? inside : undefined;
   }
 
-  /** A wait is over before it begins: it has no attempt while it lasts. */
+  /** Records a span for a wait. It has no duration, because no attempt runs during the wait. */
   private tellWait(name: string, outcome: string, work: () => Promise<void> = async () => {}): Promise<void> {
-    return this.control.telemetry.span(waitSpan(name), (span) => {
+    return this.handle.telemetry.span(waitSpan(name), (span) => {
       span.set({ [WAIT_OUTCOME]: outcome });
       return work();
     });
   }
 
   private async runOnce(key: StepKey, text: string, work: (info: StepInfo) => unknown): Promise<StoredStep> {
-    const leased = this.control.ensureLease();
+    const leased = this.handle.ensureLease();
     if (leased) await leased;
     const id = stepIdOf(text);
-    const info = { key: `${this.turnId}:${id}`, signal: this.control.signal };
+    const info = { key: `${this.turnId}:${id}`, signal: this.handle.signal };
     const result = await enclosing.run(new Enclosing(this.mark, id), () => work(info));
-    // A step without a result is stored as null: it must not run again, and every attempt must see the same.
+    // A step without a result is stored as null, so that it does not run again and every attempt sees the same value.
     const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
-    // Named properties, because V8 creates a new hidden class each time that a literal spreads an object and adds to it.
+    // Properties are named, because V8 creates a new hidden class each time that a literal spreads an object and adds
+    // to it.
     const { kind, iteration, intent, parent, name } = key;
     return await this.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
   }
 
   private saveStep(step: StoredStep): Promise<StoredStep> {
-    return this.decision || this.decisionSaved ? this.saveDecided(step) : this.control.saveStep(step);
+    return this.decision || this.decisionSaved ? this.saveDecided(step) : this.handle.saveStep(step);
   }
 
   private async saveDecided(step: StoredStep): Promise<StoredStep> {
     if (this.decisionSaved) await this.decisionSaved;
     const { decision } = this;
-    if (!decision) return this.control.saveStep(step);
+    if (!decision) return this.handle.saveStep(step);
     this.decision = null;
-    return this.whileDeciding(this.control.saveStep(step, decision));
+    return this.whileDeciding(this.handle.saveStep(step, decision));
   }
 
-  /** Steps and events beside this one wait, so that none is stored before the decision is. */
+  /** Makes parallel steps and events wait, so that none is stored before the decision. */
   private whileDeciding<T>(saving: Promise<T>): Promise<T> {
     this.decisionSaved = saving;
     const isOver = (): void => {
       if (this.decisionSaved === saving) this.decisionSaved = null;
     };
-    // A failure stays, for each of those who wait.
+    // A failure is kept, for every call that waits.
     saving.then(isOver, () => undefined);
     return saving;
   }
 
-  /** What runs beside a wait is stored before the attempt ends, so that the next one does not do it again. */
+  /** Waits until steps that run beside a wait are stored, so that the next attempt does not repeat them. */
   private async untilStored(): Promise<void> {
     do {
       await Promise.allSettled(this.running.values());
-      // What follows a step may begin another one.
+      // Code after a step may begin another one.
       await nextTask();
     } while (this.running.size > 0);
     await this.saveDecision();
-    this.control.signal.throwIfAborted();
+    this.handle.signal.throwIfAborted();
   }
 }
 
-/** Calls it. An error that it throws rejects the promise. */
+/** Calls the function. An error that it throws rejects the promise. */
 function begun<T>(begin: () => Promise<T>): Promise<T> {
   try {
     return begin();

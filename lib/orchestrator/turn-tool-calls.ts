@@ -1,32 +1,36 @@
 import { checkInput } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
 import { deepFreeze } from '../common/json.js';
-import { jsonDigest } from '../common/json-digest.js';
+import { jsonDigest } from '../common/digests.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
-import { ToolCallConflictError } from '../orchestration/orchestration.errors.js';
+import { ToolCallConflictError, ToolFailedError } from '../orchestration/orchestration.errors.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
+import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { type StepKey } from '../ledger/turn-step.js';
 import { ToolCallOptions } from './call-options.js';
 import { CallOrder } from './call-order.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
 
-/** What a call's id stands for. */
+/** The tool and input that a call id identifies. */
 interface CallIdentity {
   readonly tool: string;
-  /** Digest of its input. */
+  /** The digest of the input. */
   readonly input?: string;
 }
 
 /** The stored step of a call. */
 interface StoredCall extends CallIdentity {
   readonly value?: unknown;
+  /** The message of the error, if the call failed and its failure is stored. */
+  readonly failure?: string;
 }
 
-/** The calls of tools in one attempt of a turn. */
+/** The tool calls in one attempt of a turn. */
 export class TurnToolCalls implements TurnTools {
   private readonly calls = new Map<string, { readonly identity: CallIdentity; readonly result: Promise<unknown> }>();
   private readonly order = new CallOrder();
@@ -61,17 +65,19 @@ export class TurnToolCalls implements TurnTools {
     return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options));
   }
 
-  /** Throws for a call that is refused at once. */
+  /** Throws if the call is rejected before it starts. */
   private call<T>(
     tool: string,
     callId: string,
     work: (info: StepInfo) => Promise<T> | T,
     options?: ToolCallOptions,
   ): Promise<T> {
-    this.steps.assertOutside('turn.tools.use', 'call it beside the step, or after it');
+    this.steps.assertOutside('turn.tools.use', 'call it outside of the step');
     assertName(tool, 'tool');
     assertName(callId, 'callId');
-    const identity = identityOf(tool, options);
+    const { input, storeFailure = false } =
+      options === undefined ? {} : checkInput(ToolCallOptions, options, 'options');
+    const identity = identityOf(tool, input);
     const known = this.calls.get(callId);
     if (known) {
       assertSame(callId, known.identity, identity);
@@ -79,19 +85,19 @@ export class TurnToolCalls implements TurnTools {
     }
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
-      () => this.admit(identity, callId, work),
+      () => this.admit<T>(identity, callId, storeFailure ? withFailure(work) : succeeded(work)),
     );
     this.calls.set(callId, { identity, result });
-    // What did not happen may be called again.
+    // A call that was rejected or failed can be repeated.
     result.catch(() => this.calls.delete(callId));
     return result;
   }
 
-  /** @returns the work of a use that counts from now on */
+  /** @param work returns what is stored of the call. @returns the work of an admitted use */
   private async admit<T>(
     identity: CallIdentity,
     callId: string,
-    work: (info: StepInfo) => Promise<T> | T,
+    work: (info: StepInfo) => Promise<CallResult>,
   ): Promise<() => Promise<T>> {
     const { steps, orchestration } = this;
     const { tool, input } = identity;
@@ -100,8 +106,8 @@ export class TurnToolCalls implements TurnTools {
     if (known) assertSame(callId, known, identity);
     const run = (): Promise<StoredCall> =>
       steps.runAt(key, toolSpan(tool, callId), async (info) => {
-        const value = await work(info);
-        return input === undefined ? { tool, value } : { tool, input, value };
+        const result = await work(info);
+        return input === undefined ? { tool, ...result } : { tool, input, ...result };
       });
     const use = await orchestration?.admit(tool, callId, known !== undefined);
     return async () => {
@@ -112,20 +118,39 @@ export class TurnToolCalls implements TurnTools {
         if (use) await orchestration?.complete(use, 'failed');
         throw error;
       }
-      if (use) await orchestration?.complete(use, 'succeeded');
+      const { failure } = stored;
+      if (use) await orchestration?.complete(use, failure === undefined ? 'succeeded' : 'failed');
+      if (failure !== undefined) throw new ToolFailedError(tool, callId, failure);
       // Every call with this id gets the same result.
       return deepFreeze(stored.value ?? null) as T;
     };
   }
 }
 
-/** A call is the turn's, whatever iteration or intent makes it. */
+/** Returns the key of a call. It belongs to the turn, not to an iteration or intent. */
 function keyOf(callId: string): StepKey {
   return { kind: 'tool', iteration: 0, intent: '', parent: '', name: callId, key: 0 };
 }
 
-function identityOf(tool: string, options: ToolCallOptions | undefined): CallIdentity {
-  const input = options === undefined ? undefined : checkInput(ToolCallOptions, options, 'options').input;
+type CallResult = Pick<StoredCall, 'value' | 'failure'>;
+type Work<T> = (info: StepInfo) => Promise<T> | T;
+
+function succeeded(work: Work<unknown>): (info: StepInfo) => Promise<CallResult> {
+  return async (info) => ({ value: await work(info) });
+}
+
+function withFailure(work: Work<unknown>): (info: StepInfo) => Promise<CallResult> {
+  return async (info) => {
+    try {
+      return { value: await work(info) };
+    } catch (error) {
+      if (info.signal.aborted || isPermanent(error) || error instanceof StoreUnavailableError) throw error;
+      return { failure: toErrorRecord(error).message };
+    }
+  };
+}
+
+function identityOf(tool: string, input: unknown): CallIdentity {
   return input === undefined ? { tool } : { tool, input: jsonDigest(input, 'options.input') };
 }
 

@@ -2,24 +2,27 @@ import { addUsage, tokensOf, type TokenUsage, type TokenUsageInput, toTokenUsage
 import { type SpentTokens } from '../ledger/turn-usage.js';
 import { type UsageReport } from './turn-report.js';
 
-/** Whose model it was. */
+/** The part of a turn that used a model. */
 export type UsageRole = 'router' | 'intents' | 'evaluate' | 'summarizer';
 
-/** Where tokens are counted. */
+/** The place where tokens are counted. */
 export interface UsagePlace {
   readonly role: UsageRole;
   readonly name: string;
-  /** The code before it ran over stored results of an earlier attempt, and may have counted these tokens then. */
+  /**
+   * True if the code before this place replayed stored results, so that an earlier attempt may have counted these
+   * tokens.
+   */
   readonly repeats: boolean;
 }
 
-/** The tokens that were counted in one place. */
+/** The tokens counted in one place. */
 interface PlaceTally {
-  /** By the attempt before that counted the most. */
+  /** The highest count of an earlier attempt. */
   readonly before: TokenUsage;
-  /** By this attempt. */
+  /** The count of this attempt. */
   all: TokenUsage;
-  /** The part that may repeat what an earlier attempt counted. */
+  /** The part that may repeat the count of an earlier attempt. */
   repeated: TokenUsage;
 }
 
@@ -27,20 +30,20 @@ const COUNTS = ['promptTokens', 'completionTokens', 'totalTokens'] as const;
 const NONE: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
 
 /**
- * The tokens of one turn over its attempts (FIX-15).
+ * Counts the tokens of one turn over its attempts (FIX-15).
  *
- * An attempt that replays a step, or goes on after a wait, counts the tokens again that earlier code counted over the same
- * stored results. Such tokens count only as far as they exceed what an earlier attempt has recorded in the same place.
+ * An attempt that replays a step, or continues after a wait, counts tokens again that an earlier attempt counted after
+ * the same stored results. Such tokens count only as far as they exceed the earlier attempt's record in the same place.
  */
 export class UsageTally {
   private total: TokenUsage;
   private readonly roles = new Map<string, TokenUsage>();
   private readonly places = new Map<string, PlaceTally>();
-  /** `null`: nothing, not even that nothing was taken. */
+  /** `null` if nothing was recorded, not even zero tokens. */
   private recordedTokens: TokenUsage | null;
   private isEmpty: boolean;
 
-  /** @param before recorded by the attempts before */
+  /** @param before the tokens that earlier attempts recorded */
   constructor(before: SpentTokens | undefined) {
     this.isEmpty = before === undefined;
     this.total = before ? tokensOf(before) : NONE;
@@ -51,18 +54,24 @@ export class UsageTally {
     }
   }
 
-  /** @returns the tokens as given, and the total of the turn when it has changed. @throws InvalidInputError */
+  /** @returns the tokens as given, and the turn's total if it has changed. @throws InvalidInputError */
   add(place: UsagePlace, usage: TokenUsageInput): { readonly tokens: TokenUsage; readonly total: TokenUsage | null } {
     const tokens = toTokenUsage(usage);
     const fresh = this.count(place, tokens);
     if (place.repeats && isSame(fresh, NONE)) return { tokens, total: null };
-    this.isEmpty = false;
-    this.total = addUsage(this.total, fresh);
-    this.roles.set(place.role, addUsage(this.roles.get(place.role) ?? NONE, fresh));
-    return { tokens, total: this.total };
+    return { tokens, total: this.countFor(place.role, fresh) };
   }
 
-  /** All that the turn took so far; `null` when it is recorded. */
+  /**
+   * Adds tokens that no later attempt adds again, because they are recorded with the result of their step (AIS-05).
+   * @returns the tokens as given, and the turn's total. @throws InvalidInputError
+   */
+  addOnce(role: UsageRole, usage: TokenUsageInput): { readonly tokens: TokenUsage; readonly total: TokenUsage } {
+    const tokens = toTokenUsage(usage);
+    return { tokens, total: this.countFor(role, tokens) };
+  }
+
+  /** All tokens of the turn so far; `null` if they are recorded. */
   get unrecorded(): SpentTokens | null {
     const { recordedTokens } = this;
     if (this.isEmpty || (recordedTokens && isSame(recordedTokens, this.total))) return null;
@@ -78,7 +87,7 @@ export class UsageTally {
   /**
    * Returns the tokens of a turn that ends.
    * @param summarizer the tokens of the session's summaries that the turn reports
-   * @returns `undefined` when no model was counted
+   * @returns `undefined` if no tokens were counted
    */
   totalWith(summarizer: TokenUsage | null): SpentTokens | undefined {
     if (this.isEmpty && !summarizer) return undefined;
@@ -87,7 +96,15 @@ export class UsageTally {
     return { ...total, roles: Object.fromEntries(roles) };
   }
 
-  /** @returns what counts of the tokens */
+  /** @returns the turn's total */
+  private countFor(role: UsageRole, tokens: TokenUsage): TokenUsage {
+    this.isEmpty = false;
+    this.total = addUsage(this.total, tokens);
+    this.roles.set(role, addUsage(this.roles.get(role) ?? NONE, tokens));
+    return this.total;
+  }
+
+  /** @returns the tokens that count */
   private count({ name, repeats }: UsagePlace, tokens: TokenUsage): TokenUsage {
     const place = this.places.get(name) ?? { before: NONE, all: NONE, repeated: NONE };
     this.places.set(name, place);

@@ -1,17 +1,17 @@
 import { type VisitSlot } from '../ledger/turn-queue.js';
-import { type VisitRoom } from './visit-room.js';
+import { type Semaphore } from './semaphore.js';
 
 /** A slot of this process that the visits of one lane share. */
 export class LaneSlot implements VisitSlot {
-  /** How many visits share it. */
+  /** The number of visits that share it. */
   visits = 0;
   private state: 'held' | 'released' | 'over' = 'held';
   /** Stops waiting for the slot. */
   private giveUp: () => void = () => undefined;
 
-  /** @param released is called each time the slot is free for other visits */
+  /** @param released called each time the slot becomes free for other visits */
   constructor(
-    private readonly room: VisitRoom,
+    private readonly semaphore: Semaphore,
     private readonly released: () => void,
   ) {}
 
@@ -22,18 +22,18 @@ export class LaneSlot implements VisitSlot {
   release(): void {
     if (this.state !== 'held') return;
     this.state = 'released';
-    this.room.leave();
+    this.semaphore.release();
     this.released();
   }
 
   async take(): Promise<void> {
     if (this.state !== 'released') return;
-    if (this.room.tryEnter()) {
+    if (this.semaphore.tryAcquire()) {
       this.state = 'held';
       return;
     }
     await new Promise<void>((resolve) => {
-      const withdraw = this.room.queueUp(() => {
+      const withdraw = this.semaphore.wait(() => {
         this.state = 'held';
         resolve();
       });
@@ -44,11 +44,11 @@ export class LaneSlot implements VisitSlot {
     });
   }
 
-  /** Ends it with the last of its visits. */
+  /** Ends the slot with the last of its visits. */
   end(): void {
     const { isHeld } = this;
     this.state = 'over';
     this.giveUp();
-    if (isHeld) this.room.leave();
+    if (isHeld) this.semaphore.release();
   }
 }

@@ -1,7 +1,7 @@
-import { outsideRequests } from '../common/outside-requests.js';
-import { type VisitPlace, type VisitSlot } from '../ledger/turn-queue.js';
+import { outsideRequests } from '../common/background-work.js';
+import { type ReservedSlot, type VisitSlot } from '../ledger/turn-queue.js';
 import { LaneSlot } from './lane-slot.js';
-import { type VisitRoom } from './visit-room.js';
+import { type Semaphore } from './semaphore.js';
 
 type Visit = (slot: VisitSlot) => Promise<void>;
 
@@ -9,15 +9,15 @@ type Visit = (slot: VisitSlot) => Promise<void>;
 export class LaneVisits {
   private readonly lanes = new Map<string, LaneSlot>();
   private readonly running = new Set<Promise<void>>();
-  /** A visit must not run in the asynchronous context of the request that happened to ring. */
+  /** A visit must not run in the asynchronous context of the request that sent the notification. */
   private readonly outsideRequests = outsideRequests();
 
   /**
-   * @param released is called when a visit has released its slot until it takes it again
-   * @param ended is called when a lane has left its slot
+   * @param released called when a visit has released its slot, until it takes the slot again
+   * @param ended called when a lane has left its slot
    */
   constructor(
-    private readonly room: VisitRoom,
+    private readonly semaphore: Semaphore,
     private readonly released: () => void,
     private readonly ended: (sessionId: string) => void = () => undefined,
   ) {}
@@ -27,32 +27,33 @@ export class LaneVisits {
   }
 
   /**
-   * Begins a visit in a slot that the caller has entered.
-   * @param released is called instead of the constructor's
-   * @returns resolves when the visit has ended, with or without an error: the visitor logs errors, and the reconciler rings again
+   * Starts a visit in a slot that the caller has acquired.
+   * @param released called instead of the constructor's `released`
+   * @returns resolves when the visit has ended, with or without an error: the visitor logs errors, and the reconciler
+   * notifies again
    */
   begin(sessionId: string, visit: Visit, released = this.released): Promise<void> {
-    const slot = new LaneSlot(this.room, released);
+    const slot = new LaneSlot(this.semaphore, released);
     this.lanes.set(sessionId, slot);
     return this.join(sessionId, slot, visit);
   }
 
-  /** Begins a visit that is yet to be told what to do. */
-  keep(sessionId: string): VisitPlace {
-    return placeFor((visit) => void this.begin(sessionId, visit));
+  /** Reserves the slot that the caller has acquired; the visit follows. */
+  reserve(sessionId: string): ReservedSlot {
+    return reservedSlot((visit) => void this.begin(sessionId, visit));
   }
 
   /**
-   * The same in the place of the lane's visit that runs: a lane that is idle again has one that is about to end. `null`: none
-   * runs, or another one has come already.
+   * Reserves the slot of the lane's running visit, which is about to end if the lane is idle. Returns `null` if no
+   * visit runs, or another one has already joined it.
    */
-  keepOn(sessionId: string): VisitPlace | null {
+  reserveNext(sessionId: string): ReservedSlot | null {
     const slot = this.lanes.get(sessionId);
     if (slot?.visits !== 1 || !slot.isHeld) return null;
-    return placeFor((visit) => void this.join(sessionId, slot, visit));
+    return reservedSlot((visit) => void this.join(sessionId, slot, visit));
   }
 
-  /** Resolves when all that run have ended. */
+  /** Resolves when all running visits have ended. */
   async settled(): Promise<void> {
     await Promise.all(this.running);
   }
@@ -74,12 +75,12 @@ export class LaneVisits {
   }
 }
 
-/** @param begin begins the visit that it is given, which waits for what it is to do */
-function placeFor(begin: (visit: Visit) => void): VisitPlace {
+/** @param begin starts the given visit, which waits until the caller decides */
+function reservedSlot(begin: (visit: Visit) => void): ReservedSlot {
   let decide!: (visit: Visit) => void;
   const decided = new Promise<Visit>((resolve) => {
     decide = resolve;
   });
   begin(async (slot) => (await decided)(slot));
-  return { visit: decide, leave: () => decide(async () => {}) };
+  return { visit: decide, release: () => decide(async () => {}) };
 }

@@ -2,14 +2,17 @@ import { assertId, assertName } from '../common/ids.js';
 import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 
-/** Whose records: one of these forms and nothing beside it, so that it is never more than was asked for (NST-25). */
+/**
+ * Selects the records of one session or user. Exactly one of these forms without further keys, so that a typo cannot
+ * select more (NST-25).
+ */
 export type RecordsOf =
   | { readonly sessionId: string }
-  /** Of the user's sessions in one workspace; `null`: of those in no workspace. */
+  /** The user's sessions in one workspace; `null`: those without a workspace. */
   | { readonly userId: string; readonly workspaceId: string | null }
   | { readonly userId: string; readonly allWorkspaces: true };
 
-/** @throws InvalidInputError */
+/** Validates a selection. @throws InvalidInputError */
 export function checkRecordsOf(of: unknown): RecordsOf {
   const given: Readonly<Record<string, unknown>> = isFields(of) ? of : {};
   const { sessionId, userId, workspaceId, allWorkspaces } = given;
@@ -28,6 +31,6 @@ export function checkRecordsOf(of: unknown): RecordsOf {
   }
   throw new InvalidInputError(
     'of',
-    'must be { sessionId }, { userId, workspaceId } (null: no workspace) or { userId, allWorkspaces: true }, and have nothing else.',
+    'must be exactly { sessionId }, { userId, workspaceId } (null: no workspace) or { userId, allWorkspaces: true }.',
   );
 }

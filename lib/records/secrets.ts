@@ -6,8 +6,8 @@ import { type StateDocument, type StateEntry } from '../ledger/state.store.js';
 import { type StoredStep } from '../ledger/turn-step.js';
 
 /**
- * A document as an export shows it; `null`: its entry was deleted. An entry of a tool is shown as it is now, because what was
- * written before may have been secret.
+ * Returns the exported form of a document; `null` if its entry was deleted. For a tool entry, only the current value is
+ * exported, because earlier values may have been secret.
  */
 export function shownDocument(
   namespace: string,
@@ -21,7 +21,10 @@ export function shownDocument(
   return secret ? { secret } : { document: { ...document, value: { value, secret }, batches: [] } };
 }
 
-/** What an iteration or a route wrote for tools may be secret: its values are in the documents, those that are not. */
+/**
+ * Returns the exported form of a step. Tool writes of iterations and routes are omitted, because they may be secret.
+ * Values that are not secret are in the documents.
+ */
 export function shownStep(step: StoredStep): StoredStep {
   if (!hasEffects(step) || !isPlainObject(step.value)) return step;
   const { writes, ...value } = step.value;

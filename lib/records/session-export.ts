@@ -1,11 +1,10 @@
 import { type Session } from '../ledger/session.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type Turn } from '../ledger/turn.js';
-import { readPages } from './read-pages.js';
 import { shownDocument, shownStep } from './secrets.js';
 import { type SessionRecord } from './session-record.js';
 
-/** Everything that the store keeps of one session, a page at a time. */
+/** Iterates over all stored data of one session, page by page. */
 export async function* exportSession(store: SessionsAdapter, session: Session): AsyncGenerator<SessionRecord, void> {
   const { id: sessionId } = session;
   yield { type: 'session', sessionId, session };
@@ -77,7 +76,7 @@ const documentsOf = ({ state }: SessionsAdapter, sessionId: string, namespace: s
     ({ scope, key }) => ({ scope, key }),
   );
 
-/** Part by part, strings by code unit: the same everywhere. */
+/** Sorts by part, and strings by code unit, so that the order is the same everywhere. */
 function sorted<T>(
   items: readonly T[],
   keyOf: (item: T) => readonly (string | number)[] = (item) => [String(item)],
@@ -87,4 +86,22 @@ function sorted<T>(
     const at = one.findIndex((part, index) => part !== other[index]);
     return at === -1 ? 0 : one[at] < other[at] ? -1 : 1;
   });
+}
+
+const PAGE = 50;
+
+/**
+ * Iterates over a list of the store, page by page.
+ * @param read returns the items after a position; from the beginning if absent
+ */
+export async function* readPages<T, Place>(
+  read: (after: Place | undefined, limit: number) => Promise<readonly T[]>,
+  placeOf: (item: T) => Place,
+): AsyncGenerator<T, void> {
+  for (let after: Place | undefined; ;) {
+    const page = await read(after, PAGE);
+    yield* page;
+    if (page.length < PAGE) return;
+    after = placeOf(page[page.length - 1]);
+  }
 }

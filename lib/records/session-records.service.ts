@@ -1,4 +1,4 @@
-import { inGroups } from '../common/in-groups.js';
+import { inGroups } from '../common/batches.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
@@ -12,15 +12,15 @@ import { type SessionRecord } from './session-record.js';
 const PAGE = 100;
 const ERASED_AT_ONCE = 4;
 
-/** What `SessionRecords.erase` did. */
+/** The result of `SessionRecords.erase`. */
 export interface ErasedRecords {
-  /** How many sessions went. */
+  /** Number of erased sessions. */
   readonly sessions: number;
 }
 
 /**
- * Everything that is kept of a session or of a user, to hand out and to erase (NST-25). Injectable. Whoever calls it decides who
- * may: nothing here looks at who asks.
+ * Exports and erases all data of a session or user (NST-25). Injectable. Callers must authorize the request: these methods do not
+ * check permissions.
  */
 export class SessionRecords {
   constructor(
@@ -29,36 +29,36 @@ export class SessionRecords {
   ) {}
 
   /**
-   * Record by record, session by session; read in pages, so what a session has is never in memory at once. What is written
-   * meanwhile may be in it or not. What tools keep as secret is named without its value.
-   * @throws InvalidInputError; the iteration SessionNotFoundError for a session that is named and not there, StoreUnavailableError
+   * Exports records session by session. Reads in pages, so the data of a session is never in memory at once. Concurrent writes may be
+   * included or not. Secret entries of tools are listed without their value.
+   * @throws InvalidInputError; the iteration throws SessionNotFoundError if the requested session does not exist, StoreUnavailableError
    */
   export(of: RecordsOf): AsyncIterable<SessionRecord> {
     return this.records(checkRecordsOf(of));
   }
 
-  /** The same as JSON Lines: each a JSON document and a line feed, for `Readable.from()`. @throws as `export` */
+  /** Exports the same records as JSON Lines, one JSON document and a line feed each, for `Readable.from()`. @throws as `export` */
   exportLines(of: RecordsOf): AsyncIterable<string> {
     return toLines(this.export(of));
   }
 
   /**
-   * Removes everything that the store keeps of a session, or of all sessions that a user has when it is called and while it goes on.
-   * A turn that runs is stopped, and nothing that it still sends is stored: the ids are never accepted again.
-   * @throws InvalidInputError; SessionsConfigurationError when sessions live in a store of the application's own, which cannot
-   * erase; StoreUnavailableError: call it again
+   * Erases all data of a session, or of all sessions of a user, including sessions created during the call. A running turn is stopped,
+   * and its later writes are rejected: the ids are never accepted again.
+   * @throws InvalidInputError; SessionsConfigurationError if sessions are stored in a custom store without `erase`;
+   * StoreUnavailableError: retry the call
    */
   async erase(of: RecordsOf): Promise<ErasedRecords> {
     const checked = checkRecordsOf(of);
     if (!isAtomic(this.store.sessions)) {
       throw new SessionsConfigurationError(
-        'SessionRecords.erase: the sessions are in a store of your own without `erase`. Implement AtomicSessionStoreAdapter for it.',
+        'SessionRecords.erase: the custom session store has no `erase`. It must implement AtomicSessionStoreAdapter.',
       );
     }
     if ('sessionId' in checked) return { sessions: (await this.sessions.erase(checked.sessionId)) ? 1 : 0 };
     let erased = 0;
     for (;;) {
-      // From the beginning each time: those that were found are gone.
+      // Start from the beginning each time: the sessions found before are deleted.
       const found = await this.sessions.find({ ...queryOf(checked), limit: PAGE });
       if (found.length === 0) return { sessions: erased };
       const gone = await inGroups(found, ERASED_AT_ONCE, ({ id }) => this.sessions.erase(id));
@@ -76,7 +76,10 @@ export class SessionRecords {
     yield* exportSession(this.store, session);
   }
 
-  /** Those that are used meanwhile come to the front, where a page was read already: until a look at all finds no other one. */
+  /**
+   * Finds all sessions. Sessions that are used meanwhile move to pages that were already read, so repeat until a pass
+   * finds no new one.
+   */
   private async *sessionsOf(of: Exclude<RecordsOf, { sessionId: string }>): AsyncGenerator<Session, void> {
     const seen = new Set<string>();
     for (let before = -1; seen.size > before;) {
@@ -99,7 +102,7 @@ export class SessionRecords {
   }
 }
 
-/** `allWorkspaces` is what makes it look in every workspace. */
+/** `allWorkspaces` includes every workspace. */
 function queryOf(of: Exclude<RecordsOf, { sessionId: string }>): { userId: string; workspaceId?: string | null } {
   const { userId } = of;
   return 'allWorkspaces' in of ? { userId } : { userId, workspaceId: of.workspaceId };

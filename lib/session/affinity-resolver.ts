@@ -4,7 +4,7 @@ import { type Session, type SessionState } from '../ledger/session.js';
 import { type SessionQuery } from '../ledger/session-query.js';
 import { type SessionStore } from './session-store.service.js';
 
-/** Who speaks through which surface, and optionally the session that the message names. */
+/** The user and surface of a message, and optionally the session that it names. */
 export interface InboundMessage {
   readonly userId: string;
   readonly workspaceId?: string;
@@ -12,34 +12,34 @@ export interface InboundMessage {
   readonly sessionId?: string;
 }
 
-/** Decides which session a message continues (SES-16). */
+/** Chooses the session that a message continues (SES-16). */
 export abstract class AffinityResolver {
-  /** The best session to continue, or `null` to start a new one. */
+  /** Returns the session to continue, or `null` to create a new one. */
   abstract resolve(userId: string, surfaceId?: string): Promise<Session | null>;
 
   /**
-   * As `resolve`, with the whole message. `resolveSession` calls it instead where a resolver has it. With `undefined`,
-   * messages that arrive at once share a new session; with `null`, each of them starts its own.
+   * Works like `resolve`, but receives the whole message. `resolveSession` prefers this method if it exists. If it
+   * returns `undefined`, simultaneous messages share a new session; with `null`, each creates its own.
    */
   resolveMessage?(message: InboundMessage): Promise<Session | null | undefined>;
 }
 
-/** The parts of a session store that `resolveSession` uses. @inline */
+/** The methods of a session store that `resolveSession` uses. @inline */
 export type ResolvingStore = Pick<SessionStore, 'get' | 'create' | 'touch' | 'attachSurface'> &
   Partial<Pick<SessionStore, 'createOrAdopt'>>;
 
-/** In the order in which they are preferred. */
+/** States in order of preference. */
 const PREFERRED: readonly SessionState[] = ['active', 'suspended', 'created'];
 const CANDIDATES = 50;
 
 /**
- * Prefers a live session of the same user and workspace that holds the surface, else the user's most recently active
- * one: active ones first, then suspended, then created.
+ * Returns a resolver that prefers a live session of the same user and workspace with the surface, and otherwise the
+ * user's most recently active one: first active ones, then suspended, then created.
  */
 export function defaultAffinityResolver(
   store: Pick<SessionStore, 'find'> & Partial<Pick<SessionStore, 'isAbandoned'>>,
 ): Required<AffinityResolver> {
-  /** A session that outlived its lifetime, or is idle for long, comes last: reading more than one is rare. */
+  /** Prefers sessions that are neither past their lifetime nor idle for long; more than one read is rarely needed. */
   const best = async (query: SessionQuery): Promise<Session | undefined> => {
     for (const limit of [1, CANDIDATES]) {
       const found = await store.find({ ...query, limit });
@@ -68,9 +68,10 @@ export function defaultAffinityResolver(
 }
 
 /**
- * The session that a message belongs to: the one it names, when that is its user's own; else the resolver's choice,
- * touched and with the surface attached; else a new one in state `created`. Without a custom resolver, messages that arrive
- * at once get one session. A session of another user, or of another workspace than the message names, is never touched.
+ * Returns the session of a message: the one that it names, if that belongs to its user, or else the choice of the
+ * resolver. The session is touched, and the surface attached. If there is none, creates one in state `created`. Without
+ * a custom resolver, simultaneous messages get one session. A session of another user, or of another workspace than the
+ * message names, is never touched.
  */
 export async function resolveSession(
   message: InboundMessage,
@@ -102,13 +103,13 @@ function chosen(message: InboundMessage, resolver: AffinityResolver): Promise<Se
   return resolver.resolve(message.userId, message.surfaceId);
 }
 
-/** Null when the stored session is not the user's, or ended after the resolver found it. */
+/** Returns `null` if the stored session belongs to another user, or has ended meanwhile. */
 async function continueLive(
   sessionId: string,
   { userId, workspaceId, surfaceId }: InboundMessage,
   store: ResolvingStore,
 ): Promise<Session | null> {
-  // What a resolver returns may be stale.
+  // The resolver's result may be outdated.
   const stored = await store.get(sessionId);
   if (stored?.userId !== userId || (workspaceId !== undefined && stored.workspaceId !== workspaceId)) return null;
   try {

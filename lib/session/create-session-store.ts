@@ -11,9 +11,9 @@ import {
 import { SessionStore, type SessionStoreSettings } from './session-store.service.js';
 import { type SessionStoreAdapter } from '../ledger/session.store.js';
 
-/** What `createSessionStore` takes; see {@link SessionStoreSettings}. */
+/** The options of `createSessionStore`; see {@link SessionStoreSettings}. */
 export class SessionStoreConfig implements SessionStoreSettings {
-  /** Where sessions are kept; `new InMemorySessionStoreAdapter()` for tests. */
+  /** The store of the sessions; use `new InMemorySessionStoreAdapter()` in tests. */
   @Allow()
   readonly adapter!: SessionStoreAdapter;
 
@@ -56,9 +56,8 @@ export class SessionStoreConfig implements SessionStoreSettings {
 const METHODS = ['insert', 'fetchById', 'fetchMany', 'update', 'delete'] as const;
 
 /**
- * A session store without Nest (SES-17).
- * @throws SessionsConfigurationError for a setting that is unknown or out of its range, and when the adapter lacks one
- * of its five methods
+ * Creates a session store without Nest (SES-17).
+ * @throws SessionsConfigurationError for an unknown or invalid setting, or if the adapter lacks one of its five methods
  */
 export function createSessionStore(config: SessionStoreConfig): SessionStore {
   const checked = validateInput(SessionStoreConfig, config, 'config');
@@ -77,7 +76,7 @@ function assertSessionStoreAdapter(value: unknown, path: string): asserts value 
   );
   if (missing.length > 0) {
     throw new SessionsConfigurationError(
-      `${path} must have the methods ${METHODS.join(', ')}; it lacks ${missing.join(', ')}.`,
+      `${path} must have the methods ${METHODS.join(', ')}. Missing: ${missing.join(', ')}.`,
     );
   }
 }

@@ -1,10 +1,10 @@
 import { EventStream } from '../common/event-stream.js';
 import { type Session, type SessionChange, type SessionState } from '../ledger/session.js';
 
-/** What happened to a session, with the state before and why (SES-18). */
+/** A change of a session, with its previous state and cause (SES-18). */
 export type SessionEvent =
   | { readonly type: 'created'; readonly session: Session }
-  /** First activity. */
+  /** The first activity. */
   | { readonly type: 'activated'; readonly session: Session; readonly previousState: SessionState }
   /** Activity after the session was suspended, or idle for longer than its TTL. */
   | { readonly type: 'resumed'; readonly session: Session; readonly previousState: SessionState }
@@ -26,22 +26,25 @@ export type SessionEvent =
       readonly type: 'surface-detached';
       readonly session: Session;
       readonly surfaceId: string;
-      /** `moved`: another session of the same user took the surface; `limit`: the session attached one more than it may. */
+      /**
+       * `moved`: another session of the same user attached the surface. `limit`: the session exceeded its maximum
+       * number of surfaces.
+       */
       readonly cause: 'requested' | 'moved' | 'limit';
     };
 
-/** What {@link SessionEvents} tells of. */
+/** The types of events that {@link SessionEvents} emits. */
 export type SessionEventType = SessionEvent['type'];
-/** The event of a type, as its listeners get it. */
+/** The event of a type, as listeners receive it. */
 export type SessionEventOf<Type extends SessionEventType> = Extract<SessionEvent, { readonly type: Type }>;
 
 /**
- * Tells what this process did to sessions, after it was stored (SES-18). Injectable, and `SessionStore.events` without
- * Nest. What other processes do is not heard here. No listener delays or fails what it is told of.
+ * Emits changes of sessions by this process, after they are stored (SES-18). Injectable; without Nest, use
+ * `SessionStore.events`. Changes by other processes are not emitted. Listeners cannot delay or fail the change.
  */
 export class SessionEvents extends EventStream<SessionEvent> {}
 
-/** Says that a session became active, when it did. */
+/** Emits an event if the session became active. */
 export function emitActivity(events: SessionEvents, { session, previousState }: SessionChange): void {
   if (previousState === 'created') events.emit({ type: 'activated', session, previousState });
   if (previousState === 'suspended') events.emit({ type: 'resumed', session, previousState });

@@ -2,10 +2,10 @@ import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName, type IdGenerator, mintId } from '../common/ids.js';
 import { stringifyWithin, toJsonFields } from '../common/json.js';
-import { inGroups } from '../common/in-groups.js';
+import { inGroups } from '../common/batches.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { assertNotSet } from '../common/unset-keys.js';
-import { PortableSessionStore } from './portable-session-store.js';
+import { NonAtomicSessionStore } from './non-atomic-session-store.js';
 import { decodeCursor, encodeCursor } from '../ledger/session.cursor.js';
 import {
   LIVE_STATES,
@@ -29,51 +29,51 @@ import {
   type SessionStoreAdapter,
 } from '../ledger/session.store.js';
 
-/** How a {@link SessionStore} treats its sessions. */
+/** The settings of a {@link SessionStore}. */
 export interface SessionStoreSettings {
   /** Idle time in milliseconds after which an active session is suspended. Default 3,600,000 (an hour). */
   readonly defaultTtlMs?: number;
   /** Idle time in milliseconds after which `sweepExpired` expires suspended and never used sessions. Default: never. */
   readonly expireAfterMs?: number;
-  /** Milliseconds after its creation that a session may be used, whatever its activity. Default: no limit (SES-19). */
+  /** Maximum lifetime of a session in milliseconds since its creation, whatever its activity. Default: no limit (SES-19). */
   readonly maxLifetimeMs?: number;
-  /** Who keeps a surface that two sessions of a user want. Default `move` (SES-07). */
+  /** How to handle a surface that two sessions of a user attach. Default `move` (SES-07). */
   readonly surfacePolicy?: SurfacePolicy;
-  /** Surfaces that one session may have attached. Default 16. */
+  /** Maximum number of surfaces attached to a session. Default 16. */
   readonly maxSurfacesPerSession?: number;
-  /** Detaches the surface that was attached first, or refuses, where a session is at that limit. Default `detach`. */
+  /** Whether an attach at that limit detaches the oldest attachment or is rejected. Default `detach`. */
   readonly onSurfaceLimit?: SurfaceLimitPolicy;
-  /** Bytes that the merged metadata may take as JSON. Default 65,536. */
+  /** Maximum size of the merged metadata as JSON, in bytes. Default 65,536. */
   readonly maxMetadataBytes?: number;
-  /** Makes ids of sessions. Default: 128 random bits as hexadecimal digits. */
+  /** Generates session ids. Default: 128 random bits as hexadecimal digits. */
   readonly generateId?: IdGenerator;
 }
 
-/** Sessions of a page of `SessionStore.page`. */
+/** A page of sessions returned by `SessionStore.page`. */
 export interface SessionPage {
   readonly sessions: readonly Session[];
-  /** Give it as `cursor` for the next page; absent on the last one. */
+  /** The `cursor` of the next page. Absent on the last page. */
   readonly nextCursor?: string;
 }
 
 const SWEEP_BATCH = 500;
 const REVOKE_BATCH = 500;
 const REVOKED_AT_ONCE = 16;
-/** How far apart messages that arrive "at once" may be. */
+/** Milliseconds within which `createOrAdopt` treats messages as simultaneous. */
 const ADOPT_MS = 10_000;
 const DEFAULT_LIMIT = 50;
 /** A session may be deleted between the two calls of `getOrCreate`. */
 const MAX_CREATIONS = 3;
 
 /**
- * Sessions: who is talking, since when, through which surfaces, and in which lifecycle state.
+ * Stores sessions: their user, times, surfaces and lifecycle state.
  *
- * Injectable, and made without Nest by `createSessionStore`. Every method checks its input before the store is asked
- * (InvalidInputError), rejects with SessionNotFoundError for a missing id unless it says otherwise, and can be called
+ * Injectable; without Nest, use `createSessionStore`. Every method validates its input before it calls the store
+ * (InvalidInputError), and rejects with SessionNotFoundError for a missing id unless documented otherwise. Methods can be called
  * detached (`const { touch } = store`).
  */
 export class SessionStore {
-  /** What this process does to sessions. */
+  /** Emits the changes that this process makes to sessions. */
   readonly events: SessionEvents;
   private readonly adapter: AtomicSessionStoreAdapter;
   private readonly ttlMs: number;
@@ -84,7 +84,7 @@ export class SessionStore {
 
   constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
     this.events = events;
-    this.adapter = isAtomic(adapter) ? adapter : this.portable(adapter);
+    this.adapter = isAtomic(adapter) ? adapter : this.overNonAtomic(adapter);
     const { defaultTtlMs = 3_600_000, expireAfterMs, maxLifetimeMs } = settings;
     this.ttlMs = wholeMs(defaultTtlMs, 'defaultTtlMs');
     this.lifetime = {
@@ -104,18 +104,18 @@ export class SessionStore {
   }
 
   /**
-   * Stores a new session in state `created` (SES-02). Its surface leaves the user's other session, see `surfacePolicy`.
-   * @throws SessionConflictError when the id is taken; the stored session stays as it is
+   * Creates a session in state `created` (SES-02). Its surface is detached from the user's other session, see `surfacePolicy`.
+   * @throws SessionConflictError if the id is in use; the stored session is unchanged
    * @throws SurfaceConflictError with the policy `reject`
-   * @throws StateSerializationError for metadata that JSON cannot carry; TooLargeError for too much of it
+   * @throws StateSerializationError if the metadata cannot be stored as JSON; TooLargeError if it is too large
    */
   async create(input: CreateSessionInput): Promise<Session> {
     return this.created(await this.adapter.create(this.toDraft(input), this.surfaceRules));
   }
 
   /**
-   * As `create`, unless a live session of the same user, workspace and surface was created within the last ten seconds:
-   * then that one, so that messages that arrive at once get one session (SES-16).
+   * Creates a session, or returns a live session of the same user, workspace and surface that was created within the last ten
+   * seconds. Simultaneous messages therefore get one session (SES-16).
    */
   async createOrAdopt(input: CreateSessionInput): Promise<Session> {
     // A session past its lifetime cannot be used.
@@ -125,10 +125,10 @@ export class SessionStore {
   }
 
   /**
-   * The session with this id, or a new one (FIX-49). Of calls at once, in any number of processes, one creates it and all
-   * return it. The surface and the metadata of the input are for a new session only: an existing one is returned as it is.
-   * @throws SessionNotFoundError when the id belongs to another user or workspace
-   * @throws SessionStateError when the session is expired or past its lifetime; SessionConflictError when the id was erased
+   * Returns the session with this id, or creates it (FIX-49). If several calls run concurrently, in any number of processes, one
+   * creates the session and all return it. The surface and metadata apply to a new session only; an existing one is unchanged.
+   * @throws SessionNotFoundError if the id belongs to another user or workspace
+   * @throws SessionStateError if the session is expired or past its lifetime; SessionConflictError if the id was erased
    * @throws as `create`
    */
   async getOrCreate(input: CreateSessionInput & { readonly id: string }): Promise<Session> {
@@ -140,20 +140,20 @@ export class SessionStore {
       try {
         return this.created(await this.adapter.create(draft, this.surfaceRules));
       } catch (error) {
-        // Another call created it meanwhile, unless the id was erased.
+        // Another call created it concurrently, unless the id was erased.
         if (!(error instanceof SessionConflictError) || attempt === MAX_CREATIONS) throw error;
       }
     }
   }
 
-  /** The session in any state, or `null` (SES-03). */
+  /** Returns the session in any state, or `null` (SES-03). */
   async get(sessionId: string): Promise<Session | null> {
     assertId(sessionId, 'sessionId');
     return this.adapter.fetchById(sessionId);
   }
 
   /**
-   * The sessions that match, the most recently active first; at most `limit`, default 50 (SES-04). Those of every workspace, unless the
+   * Returns matching sessions, most recently active first, at most `limit`, default 50 (SES-04). Includes every workspace unless the
    * query names one (NST-24).
    */
   async find(query: SessionQuery = {}): Promise<Session[]> {
@@ -161,45 +161,45 @@ export class SessionStore {
     return checked.limit === 0 ? [] : this.adapter.fetchMany(checked);
   }
 
-  /** As `find`, also in every workspace, with the cursor of the page that follows. */
+  /** Returns sessions like `find`, including every workspace, with the cursor of the next page. */
   async page(query: SessionQuery = {}): Promise<SessionPage> {
     const checked = checkQuery(query);
     const { limit = DEFAULT_LIMIT } = checked;
     if (limit === 0) return { sessions: [] };
-    // One more than the page tells whether another page follows.
+    // Fetch one more to know whether another page follows.
     const found = await this.adapter.fetchMany({ ...checked, limit: limit + 1 });
     const sessions = found.slice(0, limit);
     return found.length > limit ? { sessions, nextCursor: encodeCursor(sessions[limit - 1]) } : { sessions };
   }
 
-  /** Whether nobody may use the session any more: it is expired, or older than its lifetime by this process's clock. */
+  /** Returns whether the session can no longer be used: it is expired, or past its lifetime by this process's clock. */
   isOver(session: Session): boolean {
     return session.state === 'expired' || isOverdue(session, new Date().toISOString(), this.lifetime.maxMs);
   }
 
   /**
-   * Whether the session holds none of its surfaces any more: it is over, or idle for so long that the sweep expires it, by
-   * this process's clock.
+   * Returns whether the session no longer holds its surfaces: it is over, or idle long enough to be expired by the sweep, by this
+   * process's clock.
    */
   isAbandoned(session: Session): boolean {
     return isAbandoned(session, new Date().toISOString(), this.lifetime);
   }
 
-  /** How many sessions match, in every workspace unless the query names one, whatever the limit. */
+  /** Counts matching sessions in every workspace, unless the query names one. Ignores the limit. */
   async count(query: SessionQuery = {}): Promise<number> {
     return this.adapter.count(checkQuery(query));
   }
 
   /**
    * Records activity: a created or suspended session becomes active (SES-05). An active session that was idle for longer
-   * than its TTL counts as suspended, also where no sweep ran.
-   * @throws SessionStateError when it is expired
+   * than its TTL counts as suspended, even if no sweep ran.
+   * @throws SessionStateError if it is expired
    */
   async touch(sessionId: string): Promise<Session> {
     return (await this.touchWithOutcome(sessionId)).session;
   }
 
-  /** As `touch`, and tells the state before: whether this was a cold start, a running or a resumed session. */
+  /** Records activity like `touch`, and returns the previous state, which identifies a cold start, a running or a resumed session. */
   async touchWithOutcome(sessionId: string): Promise<SessionChange> {
     assertId(sessionId, 'sessionId');
     const change = await this.adapter.touch(sessionId, this.lifetime);
@@ -208,9 +208,9 @@ export class SessionStore {
   }
 
   /**
-   * Adds a surface at the end; a repeat changes nothing (SES-06). It leaves the user's other session, see `surfacePolicy`.
-   * At `maxSurfacesPerSession` the surface that was attached first is detached, see `onSurfaceLimit`.
-   * @throws SessionStateError when the session is expired; SurfaceLimitError with the limit policy `reject`
+   * Attaches a surface; a repeated call has no effect (SES-06). It is detached from the user's other session, see `surfacePolicy`.
+   * At `maxSurfacesPerSession` the oldest attachment is detached, see `onSurfaceLimit`.
+   * @throws SessionStateError if the session is expired; SurfaceLimitError with the limit policy `reject`
    * @throws SurfaceConflictError with the policy `reject`
    */
   async attachSurface(sessionId: string, surfaceId: string): Promise<Session> {
@@ -226,7 +226,7 @@ export class SessionStore {
     return session;
   }
 
-  /** Removes a surface, in any state; a repeat changes nothing (SES-06). */
+  /** Detaches a surface, in any state; a repeated call has no effect (SES-06). */
   async detachSurface(sessionId: string, surfaceId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
     assertName(surfaceId, 'surfaceId');
@@ -235,7 +235,7 @@ export class SessionStore {
     return session;
   }
 
-  /** Ends the session for good, from any state; its queued and waiting turns are cancelled. A repeat changes nothing (SES-08). */
+  /** Ends the session permanently, in any state, and cancels its queued and waiting turns. A repeated call is ignored (SES-08). */
   async expire(sessionId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
     const { session, previousState, changed } = await this.adapter.expire(sessionId);
@@ -244,7 +244,7 @@ export class SessionStore {
   }
 
   /**
-   * Expires the session, asks its running turn to stop and ends the open streams of its events (NST-18). A repeat asks once more.
+   * Expires the session, asks its running turn to stop and ends its open event streams (NST-18). A repeated call asks the turn again.
    */
   async revoke(sessionId: string): Promise<Session> {
     assertId(sessionId, 'sessionId');
@@ -252,10 +252,10 @@ export class SessionStore {
   }
 
   /**
-   * Revokes all live sessions that the user has when it is called, in every workspace unless one is named (NST-18). One that is
-   * created meanwhile may stay. With a session that stays, those stay that its orchestrators made for themselves (`<id>/...`).
-   * @returns those that it ended
-   * @throws what revoking one of them threw first, after the others were revoked: call it again
+   * Revokes all live sessions of the user, in every workspace unless one is named (NST-18). Sessions that are created during the call
+   * may remain. A session that is kept also keeps the sessions that its orchestrators created (`<id>/...`).
+   * @returns the revoked sessions
+   * @throws the first error of revoking a session, after the others were revoked; retry the call
    */
   async revokeAll(userId: string, options: RevokeOptions = {}): Promise<Session[]> {
     assertName(userId, 'userId');
@@ -265,7 +265,7 @@ export class SessionStore {
     const passed = new Set(kept);
     const revoked: Session[] = [];
     const failures: unknown[] = [];
-    // From the beginning each time: what is touched meanwhile changes its place.
+    // Start from the first page each time, because touched sessions change their position.
     for (;;) {
       const found = await this.adapter.fetchMany({ ...query, limit: REVOKE_BATCH + passed.size });
       const next = found.filter(({ id }) => !passed.has(id));
@@ -277,7 +277,7 @@ export class SessionStore {
           const { session, changed } = await this.revokeOne(id);
           if (changed) revoked.push(session);
         } catch (error) {
-          // Deleted meanwhile.
+          // Deleted concurrently.
           if (!(error instanceof SessionNotFoundError)) failures.push(error);
         }
       });
@@ -286,7 +286,7 @@ export class SessionStore {
     return revoked;
   }
 
-  /** Removes the session and everything it has: turns, checkpoints, messages, state. Without effect when it is gone (SES-11). */
+  /** Deletes the session with its turns, checkpoints, messages and state. Ignored if it does not exist (SES-11). */
   async delete(sessionId: string): Promise<void> {
     assertId(sessionId, 'sessionId');
     const deleted = await this.adapter.delete(sessionId);
@@ -294,9 +294,9 @@ export class SessionStore {
   }
 
   /**
-   * As `delete`, and for good: the id is never accepted again, and whatever still comes for it is refused (NST-25). Over a store
-   * of your own without `erase` it is a `delete`.
-   * @returns whether there was a session
+   * Deletes the session permanently: its id is never accepted again, and late writes are rejected (NST-25). With a custom store
+   * without `erase`, this is the same as `delete`.
+   * @returns whether the session existed
    */
   async erase(sessionId: string): Promise<boolean> {
     assertId(sessionId, 'sessionId');
@@ -306,8 +306,8 @@ export class SessionStore {
   }
 
   /**
-   * Suspends every active session that was idle strictly longer than `ttlMs` and returns those (SES-09).
-   * Works in batches; the cost follows the number of stale sessions.
+   * Suspends every active session that was idle strictly longer than `ttlMs`, and returns them (SES-09).
+   * Works in batches; the cost depends on the number of stale sessions.
    * @param ttlMs milliseconds; default: the store's TTL
    */
   async sweepStale(ttlMs: number = this.ttlMs, options: SweepLimit = {}): Promise<Session[]> {
@@ -322,8 +322,8 @@ export class SessionStore {
   }
 
   /**
-   * Expires sessions that were suspended or never used and idle for longer than `idleMs`, and sessions that are over
-   * their lifetime; not while they have open turns (SES-10, SES-19).
+   * Expires sessions that were suspended or never used and idle for longer than `idleMs`, and sessions that are past
+   * their lifetime. Sessions with open turns are skipped (SES-10, SES-19).
    * @param idleMs milliseconds; default: the store's `expireAfterMs`; without both, only lifetimes count
    */
   async sweepExpired(idleMs = this.lifetime.idleMs, options: SweepLimit = {}): Promise<Session[]> {
@@ -345,8 +345,8 @@ export class SessionStore {
   }
 
   /**
-   * Deletes sessions that expired longer ago than `olderThanMs`, with everything they have (SES-11).
-   * @returns the ids of those that went
+   * Deletes sessions that expired longer ago than `olderThanMs`, with all their data (SES-11).
+   * @returns the ids of the deleted sessions
    */
   async purgeExpired(olderThanMs: number, options: SweepLimit = {}): Promise<string[]> {
     const ageMs = wholeMs(olderThanMs, 'olderThanMs');
@@ -360,7 +360,7 @@ export class SessionStore {
   /**
    * Merges top-level keys, in any state (SES-12), and removes the keys of `unset` (FIX-47). `null` removes its key too: a
    * patch never stores a top-level `null`.
-   * @throws StateSerializationError naming the path; TooLargeError when the result is over the limit
+   * @throws StateSerializationError naming the path; TooLargeError if the result exceeds the limit
    */
   async updateMetadata(
     sessionId: string,
@@ -417,16 +417,16 @@ export class SessionStore {
     for (const session of movedFrom) this.events.emit({ type: 'surface-detached', session, surfaceId, cause: 'moved' });
   }
 
-  private portable(adapter: SessionStoreAdapter): AtomicSessionStoreAdapter {
+  private overNonAtomic(adapter: SessionStoreAdapter): AtomicSessionStoreAdapter {
     new Logger(SessionStore.name).warn(
-      'The session adapter has no atomic operations: concurrent changes of one session can be lost. ' +
+      'The session adapter has no atomic operations. Concurrent changes to a session can be lost. ' +
         'Use one of the adapters of this package, or implement AtomicSessionStoreAdapter.',
     );
-    return new PortableSessionStore(adapter);
+    return new NonAtomicSessionStore(adapter);
   }
 }
 
-/** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in all. */
+/** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in total. */
 async function inBatches<T>(options: SweepLimit, sweep: (limit: number) => Promise<T[]>): Promise<T[]> {
   const { maxSessions: max = Infinity } = checkInput(SweepLimit, options, 'options');
   const swept: T[] = [];
@@ -439,7 +439,7 @@ async function inBatches<T>(options: SweepLimit, sweep: (limit: number) => Promi
   return swept;
 }
 
-/** Whether a session that has just expired had been idle for longer. */
+/** Returns whether a session that has just expired was idle for longer. */
 function wasIdleFor({ stateChangedAt = '', lastActivityAt }: Session, idleMs = Infinity): boolean {
   return Date.parse(stateChangedAt) - Date.parse(lastActivityAt) > idleMs;
 }
@@ -447,7 +447,7 @@ function wasIdleFor({ stateChangedAt = '', lastActivityAt }: Session, idleMs = I
 function checkQuery(query: SessionQuery): SessionQuery {
   const checked = checkInput(SessionQuery, query, 'query');
   if (checked.cursor !== undefined) decodeCursor(checked.cursor);
-  // A plain object again, with times in the one form that compares as text.
+  // Return a plain object, with times in a form that sorts as a string.
   const { activeAfter, activeBefore, ...rest } = checked;
   return {
     ...rest,
@@ -456,7 +456,7 @@ function checkQuery(query: SessionQuery): SessionQuery {
   };
 }
 
-/** Stores count in whole milliseconds: what is longer than this is longer than the whole ones of it, and the other way. */
+/** Rounds down to whole milliseconds, as stores count. Comparisons with whole durations keep their result. */
 function wholeMs(ms: unknown, path: string): number {
   if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) {
     throw new InvalidInputError(path, 'must be a number of milliseconds, 0 or more.');

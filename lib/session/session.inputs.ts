@@ -5,17 +5,17 @@ import { MustBeKeys } from '../common/unset-keys.js';
 
 const MAX_KEPT = 1000;
 
-/** What `SessionStore.create` takes (SES-02). */
+/** The input of `SessionStore.create` (SES-02). */
 export class CreateSessionInput {
-  /** Chosen by the caller; left out, the store mints one with 128 random bits. */
+  /** A custom id. Default: a generated id with 128 random bits. */
   @Allow()
   id?: string;
 
-  /** Who it belongs to: guards let nobody else in. */
+  /** The user that owns the session. Guards reject all others. */
   @MustBeName()
   userId!: string;
 
-  /** The workspace or tenant in which it belongs to them. Default: none. */
+  /** The workspace or tenant of the session. Default: none. */
   @Optional()
   @MustBeName()
   workspaceId?: string;
@@ -25,35 +25,35 @@ export class CreateSessionInput {
   @MustBeName()
   initialSurfaceId?: string;
 
-  /** JSON; copied. Default `{}`. */
+  /** Metadata of the session: JSON, which is copied. Default `{}`. */
   @Allow()
   metadata?: Record<string, unknown>;
 }
 
-/** How `SessionStore.updateMetadata` patches (FIX-47). */
+/** The options of `SessionStore.updateMetadata` (FIX-47). */
 export class MetadataOptions {
-  /** Keys to remove, at most 1000; the patch must not have them. Keys that do not exist are ignored. Default: none. */
+  /** Keys to remove, at most 1000; the patch must not set them. Missing keys are ignored. Default: none. */
   @Optional()
   @MustBeKeys()
   unset?: readonly string[];
 }
 
-/** Which of a user's sessions `SessionStore.revokeAll` ends (NST-18). */
+/** Selects the sessions that `SessionStore.revokeAll` ends (NST-18). */
 export class RevokeOptions {
-  /** Ids of sessions that stay, such as the one that asks. At most 1000. Default: none. */
+  /** Ids of sessions to keep, such as the current one. At most 1000. Default: none. */
   @Optional()
   @Must(isIdOrIds, `must be a session id, or an array of at most ${MAX_KEPT}: ${ID_RULE}`)
   except?: string | readonly string[];
 
-  /** Only those of this workspace; `null`: of no workspace. Left out: those of every workspace. */
+  /** Only sessions of this workspace; `null`: sessions without a workspace. Default: every workspace. */
   @Optional()
   @Must((value) => value === null || isName(value), NAME_RULE)
   workspaceId?: string | null;
 }
 
-/** How much one call of a sweep does (SES-09). */
+/** The limit of one call of a sweep (SES-09). */
 export class SweepLimit {
-  /** Stops after this many, for runs that must be short. Default: goes on until nothing stale is left. */
+  /** The maximum number of sessions to process. Default: no limit. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   maxSessions?: number;

@@ -17,7 +17,7 @@ import { toolEntryIn, ToolState } from './tool-state.js';
 
 type Stores = Pick<SessionsAdapter, 'state' | 'conversations' | 'turns'>;
 
-/** What applications use of the package's modules, as far as they are enabled. */
+/** Creates the enabled built-in modules for use by the application. */
 export function builtInState(stores: Stores, { modules, maxBytes }: StateSettings): BuiltInState {
   const { state, conversations } = stores;
   const clear = async (sessionId: string): Promise<boolean> =>
@@ -31,7 +31,7 @@ export function builtInState(stores: Stores, { modules, maxBytes }: StateSetting
   return Object.fromEntries(Object.entries(all).filter(([name]) => modules.includes(name as StateModuleName)));
 }
 
-/** The same modules as the control plane sees them, in their order. */
+/** Creates the same modules for the control plane, in their order. */
 export function builtInModules(
   stores: Stores,
   { conversation, tools, task, flow }: BuiltInState,
@@ -78,7 +78,7 @@ export function builtInModules(
   return modules;
 }
 
-/** That there is one may be known, and not what it is. */
+/** Returns the entry without its value if it is secret. */
 function withoutSecret(item: ReturnType<typeof toolEntryIn>): JsonValue {
   if (!item?.secret) return asJson(item);
   const { value: _, ...known } = item;

@@ -1,7 +1,7 @@
 import { type JsonObject, type JsonValue, toJsonObject } from '../common/json.js';
 import { type ConversationCompaction } from '../conversation/conversation-compaction.service.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { type ConversationState } from './conversation-state.js';
 import { firstOf, InvalidCursorError } from './state-data.js';
 import {
@@ -12,7 +12,7 @@ import {
   type StateInspection,
 } from './state-module.js';
 
-/** The message log as the control plane sees it. Its items are the messages, which stay where they are when it is compacted. */
+/** The message log as a module of the control plane. Its items are the messages, which remain after a compaction. */
 export class ConversationModule implements StateInspection {
   constructor(
     private readonly log: ConversationLog,
@@ -33,7 +33,7 @@ export class ConversationModule implements StateInspection {
   }
 
   async compact(sessionId: string, options: StateCompactionOptions): Promise<StateCompaction> {
-    // The text of a summary is no count: it would pass no redactor, and outlive a reset wherever the report is kept.
+    // Omit the text of the summary: it would bypass redaction, and survive a reset in stored reports.
     const { compacted, summary: _, ...outcome } = await this.compaction.compactBy(sessionId, options);
     const { messageCount, windowCount } = await this.compaction.counts(sessionId);
     const metadata = toJsonObject(outcome, 'metadata');
@@ -45,7 +45,7 @@ export class ConversationModule implements StateInspection {
   }
 }
 
-function asJson(message: Message): JsonValue {
+function asJson(message: ConversationMessage): JsonValue {
   return message as unknown as JsonValue;
 }
 

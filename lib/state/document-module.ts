@@ -5,15 +5,15 @@ import { type StateEntry, type StateSelection, type StateStore } from '../ledger
 
 export interface DocumentModuleParts {
   readonly store: StateStore;
-  /** Which documents are the items. */
+  /** Selects the documents of the items. */
   readonly items: Omit<StateSelection, 'sessionId'>;
-  /** An item as a description shows it; `null`: it does not. */
+  /** Returns what a description shows of an item; `null` to omit it. */
   readonly show: (sessionId: string, entry: StateEntry) => JsonValue | null;
-  /** What an item gives to an export. */
+  /** Returns what an export contains of an item. */
   readonly exported: (sessionId: string, entry: StateEntry) => AsyncIterable<JsonValue> | Iterable<JsonValue>;
 }
 
-/** A module that keeps a document for each of its items, as the control plane sees it. */
+/** A control plane module that stores a document per item. */
 export class DocumentModule implements StateInspection {
   constructor(private readonly parts: DocumentModuleParts) {}
 

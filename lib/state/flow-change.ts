@@ -1,41 +1,41 @@
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { type FoldAt, valueOf } from './module-document.js';
-import { namespaceOf } from '../ledger/module-namespace.js';
+import { namespaceOf } from '../ledger/namespaces.js';
 import { type StateChange, type StateDocument, type StateName } from '../ledger/state.store.js';
 
-/** Where checkpoints of flows are kept, and nothing else may be. */
+/** The namespace of flow checkpoints. Reserved for this module. */
 export const FLOW_NAMESPACE = namespaceOf('flow');
 
-/** Versions of a flow that are kept. */
+/** The number of versions kept per flow. */
 export const KEPT_VERSIONS = 100;
 
-/** Checkpoints may be large, and each is a batch. */
+/** Each batch is a checkpoint and may be large, so fold early. */
 export const FOLD_FLOW_AT: FoldAt = { batches: 8, keep: 2 };
 
-/** What the document of a flow holds: its latest checkpoint. */
+/** The document of a flow: its latest checkpoint. */
 export interface StoredCheckpoint {
   readonly checkpoint: JsonValue;
   /** ISO-8601, by the store's clock. */
   readonly savedAt: string;
-  /** How many were saved of the flow, this one included. */
+  /** The number of saved checkpoints of the flow, including this one. */
   readonly count: number;
 }
 
-/** A change of a flow, as it is stored. What one append holds is one version. */
+/** A stored change of a flow. Each append is one version. */
 export type FlowChange = { readonly type: 'save'; readonly checkpoint: JsonValue };
 
-/** The document whose version is that of the latest checkpoint. */
+/** Returns the name of the flow's document, whose version is that of the latest checkpoint. */
 export function flowName(flow: string): StateName {
   return { namespace: FLOW_NAMESPACE, scope: '', key: flow };
 }
 
-/** Of an earlier version. They stand in order. */
+/** Returns the name of the document of an earlier version. Names sort by version. */
 export function flowVersionName(flow: string, version: number): StateName {
   return { namespace: FLOW_NAMESPACE, scope: flow, key: String(version).padStart(16, '0') };
 }
 
-/** What a change makes of a flow. Pure. */
+/** Returns the flow after a change. Pure. */
 export function applyFlowChange(
   before: StoredCheckpoint | null,
   { checkpoint }: FlowChange,
@@ -44,17 +44,20 @@ export function applyFlowChange(
   return { checkpoint, savedAt, count: (before?.count ?? 0) + 1 };
 }
 
-/** The changes of one flow as one append, at once or in a turn's settlement. */
+/** Combines the changes of one flow into one append, for a direct write or a turn's settlement. */
 export function flowStateChange(flow: string, changes: readonly FlowChange[]): StateChange {
   return { name: flowName(flow), append: { id: mintId(), entries: changes, initial: null } };
 }
 
-/** A checkpoint that a document of a flow has by itself. */
+/** A checkpoint with its version. */
 export interface CheckpointVersion extends StoredCheckpoint {
   readonly version: number;
 }
 
-/** The value and each of the batches, the oldest first; those before them stand in documents of their own. */
+/**
+ * Returns the checkpoints in the document: its value and each batch, oldest first. Earlier ones have their own
+ * documents.
+ */
 export function checkpointsIn({ value, version, batches }: StateDocument): readonly CheckpointVersion[] {
   const first = version - batches.length;
   return [...batches.keys(), batches.length].flatMap((count) => {
@@ -64,8 +67,8 @@ export function checkpointsIn({ value, version, batches }: StateDocument): reado
 }
 
 /**
- * What must be written before the oldest batches of a flow's document are folded: the versions that are not in it afterwards stand in
- * documents of their own, and as many that have become too old go.
+ * Returns the writes needed before the oldest batches of a flow's document are folded. Versions that leave the document
+ * get their own documents, and as many outdated ones are deleted.
  */
 export function archiveChanges(flow: string, document: StateDocument, batches: number): readonly StateChange[] {
   const { version } = document;
@@ -84,12 +87,12 @@ export function archiveChanges(flow: string, document: StateDocument, batches: n
   return [...archived, ...pruned];
 }
 
-/** Whether a version is kept when there is a later one. */
+/** Returns whether a version is kept after the latest one was saved. */
 export function isKept(version: number, latest: number): boolean {
   return version > latest - KEPT_VERSIONS && version <= latest;
 }
 
-/** The document of an earlier version holds what was written last. */
+/** Returns the last entry: the document of an earlier version contains its latest write. */
 export function applyArchived(_: StoredCheckpoint | null, entry: StoredCheckpoint): StoredCheckpoint | null {
   return entry;
 }

@@ -27,7 +27,7 @@ import { type StateDocument, type StateEntry, type StateName, type StateStore } 
 /** A checkpoint of a flow (STA-06). */
 export interface FlowCheckpoint {
   readonly flow: string;
-  /** One more than that of the checkpoint before. A flow that is deleted and saved again never has an earlier version. */
+  /** Increases by one with each checkpoint. A recreated flow never has an earlier version. */
   readonly version: number;
   readonly checkpoint: JsonValue;
   /** ISO-8601, by the store's clock. */
@@ -35,15 +35,15 @@ export interface FlowCheckpoint {
 }
 
 /**
- * Checkpoints of flows, by session and name of the flow (STA-06). Each that is saved is a version; the last 100 are kept. JSON only; what goes
- * in and comes out are copies.
+ * Stores checkpoints of flows by session and flow name (STA-06). Each saved checkpoint is a version; the last 100 are kept. Values
+ * must be JSON and are copied on input and output.
  *
- * All methods reject with InvalidInputError for ids and names that are none, and StoreUnavailableError when the store does not answer.
+ * All methods reject with InvalidInputError for invalid ids and names, and with StoreUnavailableError if the store does not respond.
  */
 export class FlowState {
   private readonly documents: ModuleDocuments<StoredCheckpoint, FlowChange>;
 
-  /** @param maxBytes of a checkpoint as JSON */
+  /** @param maxBytes the maximum size of a checkpoint as JSON */
   constructor(
     private readonly store: StateStore,
     private readonly maxBytes: number,
@@ -55,8 +55,8 @@ export class FlowState {
   }
 
   /**
-   * Adds a version; one round trip, now and then some more for those that are older.
-   * @returns `null` when the latest had another version than `ifVersion`; nothing was saved then
+   * Saves a new version in one round trip; occasionally more round trips move older versions.
+   * @returns `null` if the latest version is not `ifVersion`; nothing was saved
    * @throws StateSerializationError, TooLargeError
    */
   async save(
@@ -78,7 +78,7 @@ export class FlowState {
     return saved ? toFlowCheckpoint(flow, saved) : null;
   }
 
-  /** @param version left out: the latest @returns `null` when there is none, or it is not kept any more */
+  /** Returns a checkpoint, or `null` if it does not exist or was removed. @param version default: the latest */
   async load(sessionId: string, flow: string, version?: number): Promise<FlowCheckpoint | null> {
     const name = nameOf(flow);
     if (version !== undefined && !(Number.isSafeInteger(version) && version >= 1)) {
@@ -97,7 +97,7 @@ export class FlowState {
     return stored && toFlowCheckpoint(flow, { version, ...stored });
   }
 
-  /** The latest checkpoint of each flow, by name, in the order of its UTF-8 bytes. Costs the page. */
+  /** Lists the latest checkpoint of each flow, by the UTF-8 bytes of its name. The cost depends on the page size. */
   async list(sessionId: string, query: StatePageQuery = {}): Promise<StatePage<FlowCheckpoint>> {
     assertId(sessionId, 'sessionId');
     const { limit = 50, after } = checkInput(StatePageQuery, query, 'query');
@@ -107,7 +107,7 @@ export class FlowState {
     return { items: items.flatMap((item) => flowIn(item) ?? []), ...(next === undefined ? {} : { next }) };
   }
 
-  /** The versions that are kept, the oldest first. Costs the page. */
+  /** Lists the stored versions, oldest first. The cost depends on the page size. */
   async versions(sessionId: string, flow: string, query: FlowVersionQuery = {}): Promise<FlowCheckpoint[]> {
     const name = nameOf(flow);
     const { after = 0, limit = 100 } = checkInput(FlowVersionQuery, query, 'query');
@@ -123,7 +123,7 @@ export class FlowState {
       .map((each) => toFlowCheckpoint(flow, each));
   }
 
-  /** With all its versions. @returns whether there was one */
+  /** Deletes a flow with all its versions. @returns whether it existed */
   async delete(sessionId: string, flow: string): Promise<boolean> {
     const deleted = await this.store.delete(addressOf(sessionId, nameOf(flow)));
     for await (const { scope, key } of eachDocument(this.store, {
@@ -136,7 +136,7 @@ export class FlowState {
     return deleted;
   }
 
-  /** Versions that stand in documents of their own, after one of them. */
+  /** Returns versions that have their own documents, after a version. */
   private async archived(
     sessionId: string,
     flow: string,
@@ -157,7 +157,7 @@ export class FlowState {
     }
   }
 
-  /** The flow is gone, and what was put aside of it goes as well. */
+  /** Deletes the archived versions of a flow that was deleted meanwhile. */
   private async withdraw(sessionId: string, flow: StateName, document: StateDocument, batches: number): Promise<void> {
     for (const { name } of archiveChanges(flow.key, document, batches)) {
       await this.store.delete({ ...name, sessionId });
@@ -165,7 +165,7 @@ export class FlowState {
   }
 }
 
-/** The latest checkpoint that a document holds; `null`: none any more. */
+/** Returns the latest checkpoint in a document; `null` if none exists. */
 export function flowIn({ key, document }: StateEntry): FlowCheckpoint | null {
   const latest = checkpointsIn(document).at(-1);
   return latest ? toFlowCheckpoint(key, latest) : null;

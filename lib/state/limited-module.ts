@@ -13,13 +13,13 @@ import {
 import { StateModuleTimeoutError } from './state.errors.js';
 
 /**
- * A state module of the application whose hooks have a time limit (FIX-46). When a hook exceeds it, the caller receives a
- * StateModuleTimeoutError and the hook's signal is aborted. What the hook returns or throws later is dropped.
+ * A custom state module whose hooks have a time limit (FIX-46). If a hook exceeds it, the caller receives a
+ * StateModuleTimeoutError and the hook's signal is aborted. Later results and errors of the hook are discarded.
  */
 export class LimitedModule implements StateModule {
-  /** Absent where the module has no such hook. */
+  /** Absent if the module does not have this hook. */
   readonly compact?: (sessionId: string, options: StateCompactionOptions) => Promise<StateCompaction>;
-  /** Absent where the module has no such hook. The limit applies to each item. */
+  /** Absent if the module does not have this hook. The limit applies to each item. */
   readonly export?: (sessionId: string) => AsyncIterable<JsonValue>;
 
   constructor(
@@ -61,7 +61,7 @@ export class LimitedModule implements StateModule {
       }
     } finally {
       const end = items.return(undefined);
-      // After a timeout the item that is missing comes before the end, and may never come.
+      // After a timeout, the iterator ends only after its pending item, which may never arrive.
       if (controller.signal.aborted) end.catch(() => undefined);
       else await this.wait('export', controller, () => end);
     }

@@ -1,25 +1,25 @@
 import { type JsonValue } from '../common/json.js';
 import { type StateDocument, type StateFold } from '../ledger/state.store.js';
 
-/** When a document is made shorter. */
+/** When a document is folded. */
 export interface FoldAt {
-  /** Once it has this many batches... */
+  /** Fold when it has this many batches... */
   readonly batches: number;
-  /** ...but for the newest ones: while a batch is there, sending its append again adds nothing. */
+  /** ...except the newest ones. While a batch is in the document, repeating its append has no effect. */
   readonly keep: number;
 }
 
-/** Where nothing speaks for another size. */
+/** The default fold size. */
 export const FOLD_AT: FoldAt = { batches: 32, keep: 8 };
 
 /**
- * What an entry makes of the value of a module's document; `null` is no value. Pure, and the same for every reader.
- * @param at ISO-8601, when it was appended
- * @returns the same value for an entry that does not fit: it is as if it had not come
+ * Returns the value of a module's document after an entry; `null` is no value. Pure, and the same for every reader.
+ * @param at the time of the append: ISO-8601
+ * @returns the same value for an entry that does not fit, which is ignored
  */
 export type ApplyEntry<Value, Entry> = (value: Value | null, entry: Entry, at: string) => Value | null;
 
-/** The value that a document means. */
+/** Computes the value of a document. */
 export function valueOf<Value, Entry>(
   { value, batches }: Pick<StateDocument, 'value' | 'batches'>,
   apply: ApplyEntry<Value, Entry>,
@@ -27,7 +27,7 @@ export function valueOf<Value, Entry>(
   return batches.reduce((before, batch) => applyAll(before, batch.entries, batch.at, apply), value as Value | null);
 }
 
-/** What a batch found and what it made of it; `null` when it is not in the document. */
+/** Returns the values before and after a batch; `null` if the batch is not in the document. */
 export function changeBy<Value, Entry>(
   id: string,
   { value, batches }: StateDocument,
@@ -40,7 +40,7 @@ export function changeBy<Value, Entry>(
   return { before, after: applyAll(before, entries, at, apply) };
 }
 
-/** How the document may be made shorter, when that pays: it means the same then. */
+/** Returns how to fold the document, if it is worth it. The value does not change. */
 export function foldOf<Value, Entry>(
   { value, batches }: StateDocument,
   apply: ApplyEntry<Value, Entry>,
@@ -54,7 +54,7 @@ export function foldOf<Value, Entry>(
   };
 }
 
-/** How many batches a fold takes away. */
+/** Returns how many batches a fold removes. */
 export function foldedBy({ batches }: StateDocument, { through }: StateFold): number {
   return batches.findIndex(({ id }) => id === through) + 1;
 }

@@ -8,33 +8,33 @@ import {
   type DocumentStore,
 } from '../ledger/state.store.js';
 
-/** What a document of a module means. */
+/** A document of a module with its computed value. */
 export interface ModuleValue<Value> {
   readonly value: Value;
   readonly document: StateDocument;
 }
 
-/** What a change has made of a document. */
+/** The result of a change of a document. */
 export interface ModuleChange<Value> {
-  /** `null`: there is none now. */
+  /** `null` if the document has no value now. */
   readonly after: Value | null;
   readonly document: StateDocument;
-  /** Whether it was of the expected version. */
+  /** True if the document had the expected version. */
   readonly applied: boolean;
-  /** Whether it made a difference: an entry that does not fit makes none. */
+  /** True if the value changed. An entry that does not fit changes nothing. */
   readonly changed: boolean;
 }
 
 type FoldHook = (sessionId: string, name: StateName, document: StateDocument, batches: number) => Promise<void>;
 
-/** What else is to be done when the oldest batches of a document are folded into its value. */
+/** Additional work when the oldest batches of a document are folded into its value. */
 interface FoldHooks {
   readonly before: FoldHook;
-  /** Called when the document was gone by then. */
+  /** Called if the document was deleted meanwhile. */
   readonly tooLate: FoldHook;
 }
 
-/** The documents of a module in the store. Each operation is one round trip. */
+/** The documents of a module in the store. Each operation takes one round trip. */
 export class ModuleDocuments<Value, Entry> {
   constructor(
     private readonly store: DocumentStore,
@@ -43,7 +43,7 @@ export class ModuleDocuments<Value, Entry> {
     private readonly hooks?: FoldHooks,
   ) {}
 
-  /** @returns `null` when there is none, or nothing in it */
+  /** @returns `null` if the document does not exist or has no value */
   async read(sessionId: string, name: StateName): Promise<ModuleValue<Value> | null> {
     const document = await this.store.get(addressOf(sessionId, name));
     const value = document && valueOf(document, this.apply);
@@ -51,8 +51,8 @@ export class ModuleDocuments<Value, Entry> {
   }
 
   /**
-   * Adds to a document; once in a while a second round trip makes it shorter.
-   * @returns `null` when there is none, and the change makes none
+   * Appends to a document. A second round trip folds it from time to time.
+   * @returns `null` if the document does not exist and the change does not create it
    */
   async change(sessionId: string, { name, append }: StateChange): Promise<ModuleChange<Value> | null> {
     const address = addressOf(sessionId, name);
@@ -65,7 +65,7 @@ export class ModuleDocuments<Value, Entry> {
   }
 
   private async fold(sessionId: string, name: StateName, document: StateDocument): Promise<void> {
-    // Of many who change it at the same time, one does it.
+    // Only one of several concurrent writers folds.
     const isDue = document.batches.length % this.foldAt.batches === 0;
     const fold = isDue && foldOf(document, this.apply, this.foldAt);
     if (!fold) return;
@@ -76,7 +76,7 @@ export class ModuleDocuments<Value, Entry> {
       const folded = await this.store.append({ ...name, sessionId }, append);
       if (folded?.createdAt !== document.createdAt) await this.hooks?.tooLate(sessionId, name, document, batches);
     } catch {
-      // What was asked for is done; the next change tries again.
+      // The change itself is stored. The next change retries the fold.
     }
   }
 }

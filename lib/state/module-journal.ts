@@ -1,4 +1,4 @@
-import { inGroups } from '../common/in-groups.js';
+import { inGroups } from '../common/batches.js';
 import {
   applyFlowChange,
   archiveChanges,
@@ -25,18 +25,18 @@ import {
   toolStateChange,
 } from './tool-entry.js';
 
-/** Documents. */
+/** The number of documents to read at once. */
 const READ_AT_ONCE = 20;
 
-/** A change that a turn makes of a module's state. JSON, so that it can be kept with what else the turn has done. */
+/** A change of module state by a turn. JSON, so that it can be stored with the turn's other results. */
 export type ModuleWrite =
   | { readonly module: 'tools'; readonly tool: string; readonly key: string; readonly change: ToolChange }
   | { readonly module: 'task'; readonly id: string; readonly change: TaskChange }
   | { readonly module: 'flow'; readonly flow: string; readonly change: FlowChange };
 
 /**
- * What one attempt of a turn reads of the session's modules, and writes to them: seen by its own reads at once, stored by the
- * turn's settlement or not at all. A document is read once.
+ * The reads and writes of module state by one attempt of a turn. The attempt sees its writes immediately; the turn's
+ * settlement stores all of them or none. Each document is read once.
  */
 export class ModuleJournal {
   private readonly writes: ModuleWrite[] = [];
@@ -55,7 +55,7 @@ export class ModuleJournal {
     return this.writes.length === 0;
   }
 
-  /** A place in what was written. */
+  /** Returns the current position in the list of writes. */
   mark(): number {
     return this.writes.length;
   }
@@ -64,7 +64,7 @@ export class ModuleJournal {
     return this.writes.slice(mark);
   }
 
-  /** Writes again what an earlier attempt has written, which is not run again. */
+  /** Repeats the writes of an earlier attempt whose code does not run again. */
   replay(writes: readonly ModuleWrite[]): void {
     this.writes.push(...writes);
   }
@@ -79,7 +79,7 @@ export class ModuleJournal {
     return meaning(document, this.taskChanges(id), applyTaskChange);
   }
 
-  /** Writes what `change` makes of the task as it is: no other write of the attempt comes between. */
+  /** Writes the result of `change` for the current task. No other write of the attempt happens in between. */
   async changeTask(id: string, change: (task: StoredTask | null) => TaskChange): Promise<void> {
     const document = await this.read(taskName(id));
     const task = meaning(document, this.taskChanges(id), applyTaskChange);
@@ -91,7 +91,9 @@ export class ModuleJournal {
     return meaning(document, this.flowChanges(flow), applyFlowChange);
   }
 
-  /** For the settlement. Reads the documents that were only written, so that none of them grows without end. */
+  /**
+   * Returns all changes for the settlement. Also reads documents that were only written, so that they can be folded.
+   */
   async changes(): Promise<StateChange[]> {
     const firsts = new Map<string, ModuleWrite>();
     for (const write of this.writes) {
@@ -101,7 +103,7 @@ export class ModuleJournal {
     return (await inGroups([...firsts.values()], READ_AT_ONCE, (write) => this.changesOf(write))).flat();
   }
 
-  /** All changes of the document that a write is of. */
+  /** Returns all changes of the document of a write. */
   private async changesOf(write: ModuleWrite): Promise<readonly StateChange[]> {
     const document = await this.read(nameOf(write));
     switch (write.module) {
@@ -115,7 +117,7 @@ export class ModuleJournal {
         return [folded(change, document, applyTaskChange), ...marks];
       }
       case 'flow': {
-        // Of several checkpoints of one turn, the last one is a version.
+        // If one turn saves several checkpoints, only the last one becomes a version.
         const change = flowStateChange(write.flow, this.flowChanges(write.flow).slice(-1));
         const fold = document && foldOf(document, applyFlowChange, FOLD_FLOW_AT);
         return fold
@@ -162,13 +164,13 @@ function nameOf(write: ModuleWrite): StateName {
   }
 }
 
-/** What a document means with changes that it does not have yet. */
+/** Returns the value of a document after changes that are not stored yet. */
 function meaning<Value, Change>(
   document: StateDocument | null,
   changes: readonly Change[],
   apply: ApplyEntry<Value, Change>,
 ): Value | null {
-  // The store says when it was, once it is stored.
+  // The store sets the actual time when the change is stored.
   const now = new Date().toISOString();
   return changes.reduce((value, change) => apply(value, change, now), document && valueOf(document, apply));
 }

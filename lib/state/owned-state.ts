@@ -5,8 +5,9 @@ import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type StateOwnership, type StateStore } from '../ledger/state.store.js';
 
 /**
- * The state of sessions, which unknown, deleted and expired sessions cannot write (FIX-41). The store checks that in the commit of the
- * write. With sessions in a foreign store it is a read before the write: a session that ends in between is not noticed.
+ * Returns a store that rejects writes for unknown, deleted and expired sessions (FIX-41). The store checks this in the
+ * commit of the write. With sessions in an external store, the session is read before the write, so a session that ends
+ * in between is not noticed.
  */
 export function ownedState({ state, sessions }: Pick<SessionsAdapter, 'state' | 'sessions'>): StateStore {
   return {
@@ -25,7 +26,7 @@ export function ownedState({ state, sessions }: Pick<SessionsAdapter, 'state' | 
   };
 }
 
-/** The message log of sessions, to which nothing is added for unknown, deleted and expired sessions. */
+/** Returns a message log that rejects appends for unknown, deleted and expired sessions. */
 export function ownedLog({
   conversations,
   sessions,

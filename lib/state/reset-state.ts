@@ -1,9 +1,9 @@
 import { mintId } from '../common/ids.js';
-import { inGroups } from '../common/in-groups.js';
+import { inGroups } from '../common/batches.js';
 import { type JsonValue } from '../common/json.js';
 import { FIRST_HEAD, HEAD, readHead } from '../conversation/conversation-head.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { namespaceOf } from '../ledger/module-namespace.js';
+import { namespaceOf } from '../ledger/namespaces.js';
 import { type StateModuleName } from './state-module.js';
 import { type StateCleared } from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
@@ -11,14 +11,14 @@ import { CONTESTED, untilUncontested } from './until-uncontested.js';
 const SESSIONS = 100;
 const DOCUMENTS = 1000;
 const AT_ONCE = 8;
-/** However many sessions turns begin in meanwhile, and whatever they write. */
+/** Stops after this many rounds, even if turns keep starting and writing in other sessions. */
 const MAX_ROUNDS = 10;
 
 type Stores = Pick<SessionsAdapter, 'state' | 'conversations' | 'turns'>;
 
 /**
- * Clears modules of the package in one session: all of them in one commit, with one epoch, so that a turn that began before writes
- * to none of them afterwards (STA-23).
+ * Clears built-in modules of one session in one commit, with one epoch, so that a turn that started before writes to
+ * none of them afterwards (STA-23).
  */
 export function resetSession(
   { state }: Pick<Stores, 'state'>,
@@ -33,16 +33,16 @@ export function resetSession(
   });
 }
 
-/** What was cleared of every session, also when not everything could be. */
+/** The data that was cleared in all sessions, even if the operation failed partway. */
 export interface StateClearance {
   readonly cleared: StateCleared;
-  /** Why it was given up. */
+  /** The error that stopped the operation. */
   readonly failure?: unknown;
 }
 
 /**
- * Clears modules of the package in every session: what is there when it begins goes, and no turn that has read it writes it back.
- * What comes in meanwhile may stay.
+ * Clears built-in modules in every session. Data that exists at the start is deleted, and no turn that has read it
+ * writes it back. Data that is written meanwhile may remain.
  */
 export async function resetAllSessions(stores: Stores, modules: readonly StateModuleName[]): Promise<StateClearance> {
   const reset = new ResetOfAll(stores, modules);
@@ -57,7 +57,7 @@ export async function resetAllSessions(stores: Stores, modules: readonly StateMo
 class ResetOfAll {
   private readonly documents: Map<string, number>;
   private messages = 0;
-  /** Sessions whose turns that run are fenced: they have an epoch since. */
+  /** Sessions with an epoch, so that their running turns are fenced. */
   private readonly fenced = new Set<string>();
 
   constructor(
@@ -72,7 +72,8 @@ class ResetOfAll {
   }
 
   async run(): Promise<void> {
-    // A turn that began while documents went may have read one before, and one that another operation held was left out.
+    // A turn that started meanwhile may have read a document before, and documents held by another operation were
+    // skipped.
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       const found = (await this.fenceOpenLanes()) + (await this.evict());
       if (round > 1 && found === 0) break;
@@ -84,7 +85,7 @@ class ResetOfAll {
     );
   }
 
-  /** @returns how many there were that had not been fenced before */
+  /** @returns the number of newly fenced sessions */
   private async fenceOpenLanes(): Promise<number> {
     const before = this.fenced.size;
     await eachPage(
@@ -99,7 +100,10 @@ class ResetOfAll {
     return this.fenced.size - before;
   }
 
-  /** Of the conversations nothing: their documents belong to their messages. @returns how many documents went */
+  /**
+   * Deletes the documents, except those of conversations, which belong to their messages.
+   * @returns the number of deleted documents
+   */
   private async evict(): Promise<number> {
     let total = 0;
     for (const module of this.modules) {
@@ -127,7 +131,7 @@ class ResetOfAll {
   }
 }
 
-/** What takes the place of the log: a head that begins anew, and goes on counting what was spent. Whoever compacts has lost it. */
+/** Replaces the log: the new head starts again but keeps the token usage. A compaction in progress loses the head. */
 async function emptyLog(
   { state }: Pick<Stores, 'state'>,
   sessionId: string,
@@ -135,7 +139,7 @@ async function emptyLog(
 ): Promise<{ head: typeof HEAD; value: JsonValue; ifVersion: number }> {
   const document = await state.get({ ...HEAD, sessionId });
   const { id, number, spent, turns } = document ? readHead(document) : FIRST_HEAD;
-  // The same head, so that what turns have reported of what was spent is known, and under a number that none had before.
+  // Keep the id, so that the usage reported by turns stays known, and use an unused number.
   const value = { ...FIRST_HEAD, id: id || mintId(), number: number + 1, log: epoch, spent, turns };
   return { head: HEAD, value: value as unknown as JsonValue, ifVersion: document?.version ?? 0 };
 }

@@ -6,16 +6,16 @@ import { SESSIONS_ADAPTER } from '../common/sessions.tokens.js';
 import { checkedOptions, SessionManager, type SessionManagerOptions } from './session-manager.js';
 import { type DocumentStore } from '../ledger/state.store.js';
 
-/** What `defineSessionManager` has made. */
+/** The results of `defineSessionManager`. */
 const definitions = new WeakSet<object>();
 
-/** Which session manager is meant: to register it, and to inject it. */
+/** Identifies a session manager for registration and injection. */
 export type SessionManagerDefinition<T = unknown> = Readonly<SessionManagerOptions<T>>;
 
 /**
- * A {@link SessionManager} on the application's store: register it with `SessionsModule.forFeature([carts])`, inject it with
- * `@InjectSessionManager(carts)`.
- * @throws InvalidInputError for wrong options
+ * Defines a {@link SessionManager} on the application's store. Register it with `SessionsModule.forFeature([carts])`
+ * and inject it with `@InjectSessionManager(carts)`.
+ * @throws InvalidInputError for invalid options
  */
 export function defineSessionManager<T>(options: SessionManagerOptions<T>): SessionManagerDefinition<T> {
   const definition = Object.freeze(checkedOptions(options));
@@ -27,17 +27,17 @@ export function isSessionManagerDefinition(value: unknown): value is SessionMana
   return typeof value === 'object' && value !== null && definitions.has(value);
 }
 
-/** Injects the session manager that `forFeature` registered. */
+/** Injects a session manager that `forFeature` registered. */
 export const InjectSessionManager = <T>(
   definition: SessionManagerDefinition<T>,
 ): ParameterDecorator & PropertyDecorator => Inject(getSessionManagerToken(definition));
 
-/** The token under which a session manager is provided. */
+/** Returns the injection token of a session manager. */
 export function getSessionManagerToken<T>({ namespace }: SessionManagerDefinition<T>): string {
   return `AgentSessionsSessionManager(${namespace})`;
 }
 
-/** It looks the store up at the first use, so that a feature module need not import the module that `forRoot` made. */
+/** Finds the store at the first use, so that a feature module need not import the module of `forRoot`. */
 export function sessionManagerProvider(definition: SessionManagerDefinition): FactoryProvider<SessionManager<unknown>> {
   return {
     provide: getSessionManagerToken(definition),
@@ -54,7 +54,7 @@ function storeOf(moduleRef: ModuleRef, { namespace }: SessionManagerDefinition):
   const adapter = findProvider<{ readonly state: DocumentStore }>(moduleRef, SESSIONS_ADAPTER);
   if (adapter) return adapter.state;
   throw new SessionsConfigurationError(
-    `The session manager ${namespace} has no SessionsModule.forRoot() to keep its states in. Import it once, in the ` +
+    `The session manager ${namespace} needs SessionsModule.forRoot() to store its states. Import it once, in the ` +
       "application's root module.",
   );
 }

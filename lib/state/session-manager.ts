@@ -6,52 +6,57 @@ import { MAX_TTL_MS } from './state.inputs.js';
 import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
-/** What `defineSessionManager` takes (ORC-16). */
+/** The options of `defineSessionManager` (ORC-16). */
 export interface SessionManagerOptions<T> {
-  /** Part of stored keys. */
+  /** The namespace of the sessions; part of stored keys. */
   readonly namespace: string;
-  /** What a session begins with. Default `{}`. */
+  /** Returns the initial state of a session. Default `{}`. */
   readonly createDefault?: (sessionId: string) => T;
-  /** Idle milliseconds after which a session is gone; `never`. Default 86,400,000 (a day). */
+  /** Idle milliseconds after which a session expires, or `never`. Default 86,400,000 (a day). */
   readonly ttlMs?: number | 'never';
 }
 
-/** A state of the application's own. */
+/** A session with an application-defined state. */
 export interface ManagedSession<T> {
   readonly sessionId: string;
   readonly state: T;
   readonly metadata: {
     /** ISO-8601, by the store's clock. */
     readonly createdAt: string;
-    /** ISO-8601: the last change or read. */
+    /** The time of the last change or read: ISO-8601. */
     readonly lastAccessedAt: string;
   };
   readonly version: number;
 }
 
-/** As stored: a session has its time to live from its first write on. */
+/** The stored form. The time to live of a session is set by its first write. */
 interface Stored extends JsonObject {
   readonly state: JsonValue;
   readonly ttlMs: number | 'never';
 }
 
 /**
- * States of any shape, by session, that expire when they are idle (ORC-16). JSON only; what goes in and comes out are copies.
- * All methods reject with StoreUnavailableError when the store does not answer.
+ * Stores states of any shape by session, which expire when idle (ORC-16). States are JSON and copied on input and
+ * output.
+ * All methods reject with StoreUnavailableError if the store does not respond.
  */
 export class SessionManager<T> {
   private readonly options: Required<SessionManagerOptions<T>>;
   private readonly store: () => DocumentStore;
 
-  /** @param store `adapter.state` of any adapter, or what finds it. @throws InvalidInputError for wrong options */
+  /**
+   * @param store `adapter.state` of any adapter, or a function that returns it
+   * @throws InvalidInputError for invalid options
+   */
   constructor(store: DocumentStore | (() => DocumentStore), options: SessionManagerOptions<T>) {
     this.store = typeof store === 'function' ? store : () => store;
     this.options = checkedOptions(options);
   }
 
   /**
-   * @param sessionId left out: a new id
-   * @throws SessionConflictError when it is there already; StateSerializationError
+   * Creates a session.
+   * @param sessionId default: a generated id
+   * @throws SessionConflictError if the session exists; StateSerializationError
    */
   async create(
     sessionId = mintId(),
@@ -64,21 +69,21 @@ export class SessionManager<T> {
     return toManaged(sessionId, document);
   }
 
-  /** Keeps it from expiring. @returns `null` when there is none, or it has expired */
+  /** Returns the session and postpones its expiry. @returns `null` if it does not exist or has expired */
   async get(sessionId: string): Promise<ManagedSession<T> | null> {
     const address = this.address(sessionId);
     const document = await this.store().get(address);
-    // How long it lives is its own affair.
+    // Use the time to live that is stored with the session.
     const accessed = document && (await this.store().get(address, expiry(storedIn(document).ttlMs)));
     return accessed && toManaged(sessionId, accessed);
   }
 
   /**
-   * What a function makes of the state (ORC-16). It is called again when somebody else changed the state meanwhile, so that
-   * nothing of that is lost.
-   * @returns `null` when there is none
-   * @throws what the function throws, and the state is as before; StateSerializationError; StateConflictError when the
-   * state never rested
+   * Replaces the state by the result of a function (ORC-16). The function is called again if the state was changed
+   * concurrently, so that no change is lost.
+   * @returns `null` if the session does not exist
+   * @throws the error of the function, which leaves the state unchanged; StateSerializationError; StateConflictError if
+   * the state kept changing
    */
   async update(sessionId: string, change: (state: T) => T | Promise<T>): Promise<ManagedSession<T> | null> {
     const address = this.address(sessionId);
@@ -92,7 +97,7 @@ export class SessionManager<T> {
     });
   }
 
-  /** @returns whether there was one */
+  /** @returns whether the session existed */
   async delete(sessionId: string): Promise<boolean> {
     return this.store().delete(this.address(sessionId));
   }
@@ -128,5 +133,5 @@ function checkedTtl(ttlMs: unknown): number | 'never' {
   if (ttlMs === 'never' || (Number.isSafeInteger(ttlMs) && (ttlMs as number) >= 1 && (ttlMs as number) <= MAX_TTL_MS)) {
     return ttlMs as number | 'never';
   }
-  throw new InvalidInputError('ttlMs', `must be never, or an integer of milliseconds from 1 to ${MAX_TTL_MS}.`);
+  throw new InvalidInputError('ttlMs', `must be "never" or an integer from 1 to ${MAX_TTL_MS} (milliseconds).`);
 }

@@ -7,7 +7,7 @@ import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type ConversationState } from './conversation-state.js';
 import { lazily } from '../common/nest-providers.js';
 import { type FlowState } from './flow-state.js';
-import { namespaceOf } from '../ledger/module-namespace.js';
+import { namespaceOf } from '../ledger/namespaces.js';
 import { resetAllSessions, resetSession, type StateClearance } from './reset-state.js';
 import {
   STATE_MODULES,
@@ -26,10 +26,10 @@ import { type StateCleared } from '../ledger/state.store.js';
 import { type TaskStates } from './task-states.js';
 import { type ToolState } from './tool-state.js';
 
-/** What of an item of a module a description may show. */
+/** Returns what a description may show of an item of a module. */
 export type StateRedactor = (item: JsonValue, of: { readonly store: string; readonly sessionId: string }) => JsonValue;
 
-/** The modules of the package that are enabled. */
+/** The enabled built-in modules. */
 export interface BuiltInState {
   readonly conversation?: ConversationState;
   readonly tools?: ToolState;
@@ -44,19 +44,19 @@ export interface SessionStateParts {
   readonly redact: StateRedactor | undefined;
 }
 
-/** One thing of what a session has. */
+/** An exported item of a session's data. */
 export interface ExportedState {
-  /** The module's name. */
+  /** The name of the module. */
   readonly store: string;
   readonly item: JsonValue;
 }
 
 /**
- * What is kept per session besides its checkpoints, by module: to use it, to look into it, to clear it and to make it shorter
- * (STA-10). Whom it is of is for the caller to check.
+ * Gives access to the state modules of a session: use, inspect, clear and compact their data (STA-10). Callers must check the owner of
+ * the session.
  *
- * Operations reject with InvalidInputError for a wrong request. What fails in one module is in the result's `errors`, with its code, and
- * the others are done all the same.
+ * Operations reject with InvalidInputError for an invalid request. The failure of a module is reported with its code in `errors` of
+ * the result; the other modules continue.
  */
 export class SessionStateService {
   private readonly operations: StateOperations;
@@ -86,19 +86,19 @@ export class SessionStateService {
     return this.enabled('flow', this.parts.builtIn.flow);
   }
 
-  /** A module of the application's own. @throws StateModuleDisabledError when no `forFeature` has registered it */
+  /** Returns a custom module. @throws StateModuleDisabledError if it is not registered with `forFeature` */
   module<T extends StateModule>(type: Type<T>): T {
     return this.parts.modules.instanceOf(type);
   }
 
-  /** What a session has in the modules (STA-22); without a session: which modules there are. Writes nothing. */
+  /** Describes the data of a session in the modules (STA-22). Without a session, lists the modules. Writes nothing. */
   async describe(request: DescribeStateRequest = {}): Promise<StateOperationResult> {
     const asked = checkInput(DescribeStateRequest, request, 'request');
     const { sessionId, limit, after, includeData = false, stores } = asked;
-    refuse(includeData && sessionId === undefined, 'includeData', 'needs a sessionId.');
-    refuse(limit !== undefined && !includeData, 'limit', 'needs includeData.');
-    refuse(after !== undefined && !includeData, 'after', 'needs includeData.');
-    refuse(after !== undefined && stores?.length !== 1, 'after', 'needs exactly one name in stores.');
+    refuse(includeData && sessionId === undefined, 'includeData', 'requires sessionId. Add it, or remove includeData.');
+    refuse(limit !== undefined && !includeData, 'limit', 'requires includeData: true.');
+    refuse(after !== undefined && !includeData, 'after', 'requires includeData: true.');
+    refuse(after !== undefined && stores?.length !== 1, 'after', 'requires exactly one name in stores.');
     const page = includeData ? { limit: limit ?? 50, ...(after === undefined ? {} : { after }) } : undefined;
     return this.operations.run('describe', asked, (name, module) =>
       sessionId === undefined ? {} : this.described(name, module, sessionId, page),
@@ -106,16 +106,17 @@ export class SessionStateService {
   }
 
   /**
-   * Clears modules of a session, or with `all: true` of every session (STA-23). Turns that run meanwhile go on; what they were to write to
-   * a module that was cleared is left out when they settle.
+   * Clears modules of a session, or of every session with `all: true` (STA-23). Running turns continue; their writes to cleared modules
+   * are omitted when they settle.
    *
-   * If the module `conversation` is not enabled, an existing log stays, and the result has a ConversationNotResetError among its errors (FIX-46).
+   * If the module `conversation` is not enabled, an existing log is kept, and the errors of the result include a
+   * ConversationNotResetError (FIX-46).
    */
   async reset(request: ResetStateRequest): Promise<StateOperationResult> {
     const asked = checkInput(ResetStateRequest, request, 'request');
     const { sessionId, all = false, dryRun = false } = asked;
-    refuse(sessionId === undefined && !all, 'sessionId', 'is missing; all: true is for every session.');
-    refuse(sessionId !== undefined && all, 'all', 'is for every session, and there is a sessionId.');
+    refuse(sessionId === undefined && !all, 'sessionId', 'is missing. Add it, or use all: true for every session.');
+    refuse(sessionId !== undefined && all, 'all', 'must not be combined with sessionId.');
     const result = await (dryRun ? this.tryReset(asked) : this.cleared(asked));
     const left = await this.leftLog(asked);
     return left ? { ...result, errors: [...result.errors, left] } : result;
@@ -150,11 +151,11 @@ export class SessionStateService {
     });
   }
 
-  /** Makes a session's conversation shorter, and what else has a way to be shortened (STA-24). */
+  /** Compacts the conversation of a session, and other modules that support compaction (STA-24). */
   async compact(request: CompactStateRequest): Promise<StateOperationResult> {
     const asked = checkInput(CompactStateRequest, request, 'request');
     const { sessionId, stores: _, metadata: __, dryRun = false, ...options } = asked;
-    refuse(sessionId === undefined, 'sessionId', 'is missing.');
+    refuse(sessionId === undefined, 'sessionId', 'is missing. Add the id of the session.');
     return this.operations.run('compact', asked, async (_name, module) => {
       if (!module.compact) return { metadata: { compactable: false } };
       const found = await module.compact(sessionId!, { ...options, dryRun });
@@ -163,8 +164,8 @@ export class SessionStateService {
   }
 
   /**
-   * All that a session has in the modules, module by module, read page by page. What tools keep as secret is left out.
-   * @throws what a module throws, from the iteration
+   * Exports the data of a session module by module, reading page by page. Secret values of tools are omitted.
+   * @throws the errors of modules, from the iteration
    */
   export(sessionId: string): AsyncIterable<ExportedState> {
     assertId(sessionId, 'sessionId');
@@ -200,7 +201,7 @@ export class SessionStateService {
     return { items: shown, ...(next === undefined ? {} : { next }) };
   }
 
-  /** Why a reset is incomplete: it does not touch the conversation log, whose module is not enabled, and there is one. */
+  /** Returns the error of an incomplete reset: the conversation log exists, but its module is not enabled. */
   private async leftLog({ sessionId, stores }: ResetStateRequest): Promise<StateStoreError | null> {
     const store = 'conversation';
     if (this.parts.builtIn.conversation || stores?.includes(store) === false) return null;
@@ -216,7 +217,7 @@ export class SessionStateService {
     }
   }
 
-  /** Of the package's modules, those that are asked for: all at once. */
+  /** Clears the requested built-in modules at once. */
   private async clear(
     sessionId: string | undefined,
     stores: readonly string[] = this.parts.modules.names(),
@@ -234,7 +235,7 @@ export class SessionStateService {
   }
 }
 
-/** What a hook has found, and nothing else that it may have given. */
+/** Returns only the known fields of a hook's result. */
 function countedIn({
   exists,
   itemCount,

@@ -3,29 +3,30 @@ import { type JsonValue } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type StateEntry, type StateQuery, type StateSelection, type StateStore } from '../ledger/state.store.js';
 
-/** What was given as the place to go on from is none. HTTP 400. */
+/** The cursor is invalid. HTTP 400. */
 export class InvalidCursorError extends InvalidInputError {
   constructor() {
-    super('after', 'must be the next of a page.');
+    super('after', 'must be the `next` value of an earlier page.');
   }
 }
 
-/** Read at once where all are. */
+/** The number of documents to read at once when all are read. */
 const DOCUMENTS = 100;
 
-/** Of what a page is made from, as JSON. */
+/** The maximum size of a page as JSON, in bytes. */
 const MAX_PAGE_BYTES = 1_048_576;
 
-/** A stretch of a longer list; it ends early where its items are large. */
+/** A page of a list. It ends early if its items are large. */
 export interface StatePage<T> {
   readonly items: readonly T[];
-  /** For `after` of the next page; absent on the last one. */
+  /** The value of `after` for the next page; absent on the last page. */
   readonly next?: string;
 }
 
 /**
- * A page of documents in the order of their places.
- * @param after the `next` of the page before @throws InvalidCursorError when it is none
+ * Lists documents in the order of their names.
+ * @param after the `next` value of the previous page
+ * @throws InvalidCursorError for an invalid `after`
  */
 export async function listDocuments(
   store: Pick<StateStore, 'list'>,
@@ -39,7 +40,10 @@ export async function listDocuments(
   return found.length > items.length && last ? { items, next: JSON.stringify([last.scope, last.key]) } : { items };
 }
 
-/** As many of the first ones as a page may have; one at least, whatever it takes. @param shown what counts of an item, as JSON */
+/**
+ * Returns as many of the first items as fit a page, at least one.
+ * @param shown returns the part of an item that counts, as JSON
+ */
 export function firstOf<T>(items: readonly T[], shown: (item: T) => unknown): T[] {
   let bytes = 0;
   return items.filter((item, index) => {
@@ -48,7 +52,7 @@ export function firstOf<T>(items: readonly T[], shown: (item: T) => unknown): T[
   });
 }
 
-/** All of them, page by page. */
+/** Iterates over all documents, page by page. */
 export async function* eachDocument(
   store: Pick<StateStore, 'list'>,
   selection: StateSelection,

@@ -1,60 +1,60 @@
 import { Injectable, SetMetadata, type Type } from '@nestjs/common';
-import { hasMethods } from '../common/has-methods.js';
+import { hasMethods } from '../common/check-options.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type StateData } from './state-report.js';
 import { type CompactStateRequest } from './state-request.js';
 
-/** The modules that the package brings. */
+/** The built-in modules of the package. */
 export type StateModuleName = 'conversation' | 'tools' | 'task' | 'flow';
 
-/** In the order in which they are always named. */
+/** The built-in modules in their fixed order. */
 export const STATE_MODULES: readonly StateModuleName[] = ['conversation', 'tools', 'task', 'flow'];
 
-/** Which part of what a module has of a session. */
+/** Selects a page of the data of a module. */
 export interface StateDataPage {
-  /** The `next` of the page before; left out: from the beginning. */
+  /** The `next` value of the previous page. Default: starts with the first item. */
   readonly after?: string;
-  /** Items. */
+  /** Maximum number of items. */
   readonly limit: number;
 }
 
-/** What a module says of a session. */
+/** The description of a session by a module. */
 export interface StateDescription {
   readonly exists: boolean;
   readonly itemCount?: number;
   readonly messageCount?: number;
-  /** Messages that windows are cut from; of a module without windows absent. */
+  /** Number of messages available to history windows. Absent in a module without windows. */
   readonly windowCount?: number;
-  /** The page, where one was asked for. Each item passes the `redact` option before anybody sees it. */
+  /** The requested page. Each item passes the `redact` option before it is returned. */
   readonly data?: StateData;
   readonly metadata?: JsonObject;
 }
 
-/** What a module has cleared. */
+/** The result of a reset by a module. */
 export interface StateClearing {
-  /** True only when something was there and is gone. */
+  /** True only if existing data was removed. */
   readonly cleared: boolean;
   readonly metadata?: JsonObject;
 }
 
-/** How a session's state is to be made shorter. */
+/** How to compact the state of a session. */
 export type StateCompactionOptions = Pick<
   CompactStateRequest,
   'strategy' | 'maxMessages' | 'maxTokens' | 'preserveRecent' | 'summaryMaxTokens'
 > & {
-  /** Says what would be done, and does nothing. */
+  /** Reports what the operation would do, without changes. */
   readonly dryRun: boolean;
 };
 
-/** What a module has made shorter. */
+/** The result of a compaction by a module. */
 export interface StateCompaction {
-  /** Whether it has something of the session. */
+  /** True if the module has data of the session. */
   readonly exists: boolean;
-  /** True only when something was shortened. */
+  /** True only if data was compacted. */
   readonly compacted: boolean;
   readonly itemCount?: number;
   readonly messageCount?: number;
-  /** Messages that windows are cut from; of a module without windows absent. */
+  /** Number of messages available to history windows. Absent in a module without windows. */
   readonly windowCount?: number;
   readonly metadata?: JsonObject;
 }
@@ -64,30 +64,30 @@ export type StateHook = 'describe' | 'reset' | 'compact' | 'export';
 
 /** One call of a hook. */
 export interface StateHookCall {
-  /** Aborted when the hook exceeds `state.hookTimeoutMs`: its result is dropped, and it must write nothing from then on. */
+  /** Aborted when the hook exceeds `state.hookTimeoutMs`. Its result is discarded, and it must not write afterwards. */
   readonly signal: AbortSignal;
 }
 
 /**
- * A part of what is kept per session that can be inspected, cleared and made shorter by itself (STA-07). What a hook throws is told as
- * that module's error; the others are done all the same. A hook that exceeds `state.hookTimeoutMs` fails with StateModuleTimeoutError.
+ * A part of the session state that can be inspected, cleared and compacted separately (STA-07). An error of a hook is reported as the
+ * error of its module; the other modules continue. A hook that exceeds `state.hookTimeoutMs` fails with StateModuleTimeoutError.
  */
 export interface StateModule {
-  /** Of a session of which it has nothing as well: `{ exists: false }`. Writes nothing. */
+  /** Describes a session. Returns `{ exists: false }` if the module has no data of it. Must not write. */
   describe(sessionId: string, page?: StateDataPage, call?: StateHookCall): StateDescription | Promise<StateDescription>;
-  /** Not called for a dry run. @param sessionId `null`: of every session */
+  /** Clears the data of a session. Not called for a dry run. @param sessionId `null`: every session */
   reset(sessionId: string | null, call?: StateHookCall): StateClearing | Promise<StateClearing>;
-  /** Left out: there is nothing to make shorter. */
+  /** Compacts the data of a session. Default: the module cannot be compacted. */
   compact?(
     sessionId: string,
     options: StateCompactionOptions,
     call?: StateHookCall,
   ): StateCompaction | Promise<StateCompaction>;
-  /** Everything, in order, as JSON. Left out: nothing is exported of it. The time limit applies to each item. */
+  /** Exports all data in order, as JSON. Default: nothing is exported. The time limit applies to each item. */
   export?(sessionId: string, call?: StateHookCall): AsyncIterable<JsonValue> | Iterable<JsonValue>;
 }
 
-/** What reads it only. */
+/** The read-only hooks, and `compact`. */
 export type StateInspection = Pick<StateModule, 'describe' | 'compact' | 'export'>;
 
 const MODULE = Symbol('agent-sessions:state-module');
@@ -100,7 +100,7 @@ export const SessionStateModule =
     SetMetadata(MODULE, name)(target);
   };
 
-/** What {@link SessionStateModule} was given. */
+/** The options of {@link SessionStateModule}. */
 export function stateModuleName(target: object): string | undefined {
   return Reflect.getMetadata(MODULE, target) as string | undefined;
 }

@@ -11,21 +11,24 @@ import {
 } from './state-module.js';
 import { StateModuleDisabledError } from './state.errors.js';
 
-/** A module of the application. */
+/** A custom module. */
 interface OwnModule {
   readonly type: Type<StateModule>;
   readonly module: StateModule;
   readonly limited: LimitedModule;
 }
 
-/** The modules that are enabled in this process: the package's in their order, then the application's as they were registered. */
+/**
+ * The enabled modules of this process: built-in modules in their order, then custom modules in the order of
+ * registration.
+ */
 export class StateModules {
   private readonly modules = new Map<string, StateInspection>();
   private readonly own = new Map<string, OwnModule>();
 
   /**
-   * @param builtIn those of the package that are enabled, in their order
-   * @param hookTimeoutMs the limit of a hook of the application's modules
+   * @param builtIn the enabled built-in modules, in their order
+   * @param hookTimeoutMs the timeout of hooks of custom modules, in milliseconds
    */
   constructor(
     builtIn: ReadonlyMap<string, StateInspection>,
@@ -34,7 +37,7 @@ export class StateModules {
     for (const [name, module] of builtIn) this.modules.set(name, module);
   }
 
-  /** @throws SessionsConfigurationError for a name that is taken, and for what is no module */
+  /** @throws SessionsConfigurationError if the name is taken or the value is not a state module */
   register(type: Type<StateModule>, module: unknown): void {
     const name = stateModuleName(type) ?? '';
     const fail = (problem: string): never => {
@@ -42,10 +45,11 @@ export class StateModules {
     };
     if (!isName(name)) fail(`its name ${NAME_RULE}`);
     if ((STATE_MODULES as readonly string[]).includes(name))
-      fail(`the name ${name} is that of a module of the package.`);
+      fail(`its name must not be ${name}, which is a built-in module.`);
     if (!isStateModule(module)) return fail('it must have the methods describe() and reset().');
     const known = this.own.get(name);
-    if (known && known.module !== module) fail(`another one is named ${JSON.stringify(name)}; names must be unique.`);
+    if (known && known.module !== module)
+      fail(`its name ${JSON.stringify(name)} is already in use. Names must be unique.`);
     const limited = new LimitedModule(name, module, this.hookTimeoutMs);
     this.own.set(name, { type, module, limited });
     this.modules.set(name, limited);
@@ -59,7 +63,7 @@ export class StateModules {
     return this.modules.get(name);
   }
 
-  /** One of the application's, with the time limit of its hooks. */
+  /** Returns a custom module, whose hooks have a time limit. */
   ownModule(name: string): StateModule | undefined {
     return this.own.get(name)?.limited;
   }
@@ -68,7 +72,7 @@ export class StateModules {
   instanceOf<T extends StateModule>(type: Type<T>): T {
     const name = stateModuleName(type);
     const own = name === undefined ? undefined : this.own.get(name);
-    // A class has the name of the one that it extends.
+    // A subclass has the name of its base class.
     if (own?.type !== type) throw new StateModuleDisabledError(name ?? type.name, this.names());
     return own.module as T;
   }

@@ -2,7 +2,7 @@ import { HttpStatus, Logger } from '@nestjs/common';
 import { isFaultCode, statusOfCode } from '../common/error-status.js';
 import { traceOf } from '../common/error-trace.js';
 import { toJsonObject } from '../common/json.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { InvalidInputError, SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { InvalidCursorError } from './state-data.js';
 import { type StateInspection } from './state-module.js';
@@ -15,8 +15,8 @@ import {
 } from './state-report.js';
 import { type StateRequest } from './state-request.js';
 
-/** What the store itself says is not for everybody. */
-const UNAVAILABLE = 'The store is not available at the moment. Try again.';
+/** The message of store errors, whose details are not public. */
+const UNAVAILABLE = 'The store is unavailable. Retry later.';
 
 interface ModuleCall {
   readonly operation: StateOperation;
@@ -25,12 +25,15 @@ interface ModuleCall {
   readonly sessionId: string | undefined;
 }
 
-/** What a report says besides who it is of. */
+/** The fields of a report besides the name of its module. */
 export type Findings = Partial<Omit<StateStoreReport, 'name' | 'enabled'>>;
 
 type Visit = (name: string, module: StateInspection) => Findings | Promise<Findings>;
 
-/** Does something with each module that is asked for. What fails in one is in the result, and the others are done all the same. */
+/**
+ * Runs an operation on each requested module. The result contains the errors of failed modules; the other modules are
+ * processed.
+ */
 export class StateOperations {
   private readonly logger = new Logger('SessionStateService');
 
@@ -57,7 +60,9 @@ export class StateOperations {
     };
   }
 
-  /** Only refusals of the package's own say themselves what went wrong; of what failed, the log has the rest. */
+  /**
+   * Converts an error to the public form. Only rejections of this package keep their message; other errors are logged.
+   */
   toStoreError(call: ModuleCall, error: unknown): StateStoreError {
     const { store, operation } = call;
     if (!(error instanceof SessionsError) || isFaultCode(error.code)) {

@@ -1,66 +1,66 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 
-/** What the control plane can be asked for. */
+/** The operations of the control plane. */
 export type StateOperation = 'describe' | 'reset' | 'compact';
 
-/** What an operation of the control plane found and did (STA-21). */
+/** The result of an operation of the control plane (STA-21). */
 export interface StateOperationResult {
   readonly operation: StateOperation;
-  /** `null`: none was named. */
+  /** `null` if the request has no session id. */
   readonly sessionId: string | null;
-  /** One of each module that is enabled and was asked for, in the order of the modules. */
+  /** Reports of the requested modules that are enabled, in the order of the modules. */
   readonly stores: readonly StateStoreReport[];
-  /** Of which something was cleared. */
+  /** Modules with cleared data. */
   readonly cleared: readonly string[];
-  /** Of which something was compacted. */
+  /** Modules with compacted data. */
   readonly compacted: readonly string[];
-  /** Those that were asked for and are not enabled. */
+  /** Requested modules that are not enabled. */
   readonly missing: readonly string[];
-  /** Those that failed; the others are done all the same. */
+  /** Errors of failed modules. The other modules completed. */
   readonly errors: readonly StateStoreError[];
-  /** The request's. */
+  /** The metadata of the request. */
   readonly metadata: JsonObject;
 }
 
-/** One module's part of it. */
+/** The report of one module. */
 export interface StateStoreReport {
   readonly name: string;
   readonly enabled: boolean;
-  /** Whether it has something of the session, or had before it was cleared; absent where no session was named. */
+  /** True if the module has data of the session, or had before it was cleared. Absent without a session id. */
   readonly exists?: boolean;
-  /** Messages, entries, tasks, flows; as they are afterwards. */
+  /** Number of messages, entries, tasks or flows after the operation. */
   readonly itemCount?: number;
-  /** Messages of the log. */
+  /** Number of messages in the log. */
   readonly messageCount?: number;
   /**
-   * Messages in the current window: what the windows of turns are cut from. These are the leading system message, the summary, and
-   * the messages after it that were not taken back by an orchestrator of this process (FIX-46).
+   * Number of messages available to the windows of turns: the leading system message, the summary, and the later messages that were
+   * not undone by an orchestrator of this process (FIX-46).
    */
   readonly windowCount?: number;
-  /** True only when something was there and is gone. */
+  /** True only if existing data was removed. */
   readonly cleared: boolean;
-  /** True only when something was shortened. */
+  /** True only if data was compacted. */
   readonly compacted: boolean;
   readonly data?: StateData;
-  /** What else the module says: counts before and after, the position up to which it was compacted. */
+  /** Additional data of the module: counts before and after, the position up to which it was compacted. */
   readonly metadata: JsonObject;
   readonly error?: StateStoreError;
 }
 
-/** A page of what a module holds. */
+/** A page of the data of a module. */
 export interface StateData {
   readonly items: readonly JsonValue[];
-  /** For `after` of the next request; absent on the last page. */
+  /** The value for `after` of the next request. Absent on the last page. */
   readonly next?: string;
 }
 
-/** Why an operation failed in one module; the others went on. */
+/** The error of one module. The other modules continued. */
 export interface StateStoreError {
   /** The name of the module. */
   readonly store: string;
-  /** Stable, as that of a typed error. */
+  /** The stable code, like the code of a typed error. */
   readonly code: string;
   readonly message: string;
-  /** When it may be tried again; absent where nothing says so. */
+  /** Delay before a retry. Absent if unknown. */
   readonly retryAfterMs?: number;
 }

@@ -7,57 +7,66 @@ const MAX_MESSAGES = 10_000;
 const MAX_TOKENS = 100_000_000;
 const MAX_STORES = 100;
 
-/** What every operation of the control plane takes (STA-20). */
+/** The common fields of all control plane operations (STA-20). */
 export class StateRequest {
-  /** Whose state. Left out only where a request is of no session. */
+  /** The session. Default: none, for requests about all sessions. */
   @Optional()
   @Must(isId, ID_RULE)
   sessionId?: string;
 
-  /** Names of modules. Default: all that are enabled. */
+  /** Names of modules. Default: all enabled modules. */
   @Optional()
   @Must(isNames, `must be a list of 1 to ${MAX_STORES} names of state modules.`)
   stores?: string[];
 
-  /** Yours: the result has it again, and so has the audit event. JSON. Default: nothing. */
+  /** Custom JSON that is returned in the result and in the audit event. Default: none. */
   @Allow()
   metadata?: Record<string, unknown>;
 
-  /** Says what would be done, and does nothing. Default false. */
+  /** Whether to report what would be done, without changes. Default false. */
   @Optional()
   @IsBoolean()
   dryRun?: boolean;
 }
 
-/** Which state to describe. Without a session: which modules there are. */
+/** Selects the state to describe. Without a session, it lists the modules. */
 export class DescribeStateRequest extends StateRequest {
-  /** A page of what the modules hold, redacted. Only of a session. Default false. */
+  /** Whether to include a redacted page of the data of each module. Requires a session. Default false. */
   @Optional()
   @IsBoolean()
   includeData?: boolean;
 
-  /** Items of a page, of each module; default 50. Only with `includeData`. A page of more than 1 MiB ends earlier. */
+  /** Maximum number of items per module. Default 50. Requires `includeData`. A page ends early at 1 MiB. */
   @Optional()
   @MustBeInteger(1, 200)
   limit?: number;
 
-  /** The `next` of a module's page before; names that one module in `stores`. Default: from the beginning. */
+  /**
+   * The `next` value of a module's previous page. `stores` must name only that module. Default: starts with the first
+   * item.
+   */
   @Optional()
-  @Must((value) => typeof value === 'string' && value.length > 0 && value.length <= 2048, 'must be the next of a page.')
+  @Must(
+    (value) => typeof value === 'string' && value.length > 0 && value.length <= 2048,
+    'must be the `next` value of an earlier page.',
+  )
   after?: string;
 }
 
-/** Which state to clear: a session's, or with `all: true` that of every session. */
+/** Selects the state to clear: that of one session, or with `all: true` of every session. */
 export class ResetStateRequest extends StateRequest {
-  /** Clears the modules of every session; `sessionId` must then be absent. Default false. */
+  /**
+   * Whether to clear the modules of every session; omit `sessionId` then. With `dryRun`, the result lists the modules,
+   * but not whether they have data to clear. Default false.
+   */
   @Optional()
   @IsBoolean()
   all?: boolean;
 }
 
-/** How to make a session's conversation shorter (STA-24). The strategy says which of the numbers count. */
+/** How to shorten the conversation of a session (STA-24). The strategy decides which numbers apply. */
 export class CompactStateRequest extends StateRequest {
-  /** What stays of the conversation. Default `recent`. */
+  /** The strategy that chooses the messages to keep. Default `recent`. */
   @Optional()
   @Must(
     (value) => (COMPACTION_STRATEGIES as readonly unknown[]).includes(value),
@@ -65,22 +74,24 @@ export class CompactStateRequest extends StateRequest {
   )
   strategy?: CompactionStrategy;
 
-  /** `recent`: messages that stay. Default 20. */
+  /** `recent`: the number of messages to keep. Default 20. */
   @Optional()
   @MustBeInteger(1, MAX_MESSAGES)
   maxMessages?: number;
 
-  /** `tokens`: what the messages that stay may take. Default 8,000. */
+  /** `tokens`: the maximum number of tokens of the kept messages. Default 8,000. */
   @Optional()
   @MustBeInteger(1, MAX_TOKENS)
   maxTokens?: number;
 
-  /** The last messages, which stay in any case: `tokens` goes over its budget for them. Default 6, `recent` 1. */
+  /**
+   * The number of last messages that are always kept, even beyond the budget of `tokens`. Default 6; with `recent` 1.
+   */
   @Optional()
   @MustBeInteger(0, 1000)
   preserveRecent?: number;
 
-  /** `summary`: given to the summarizer as its limit. Default: none. */
+  /** `summary`: the limit that is passed to the summarizer. Default: none. */
   @Optional()
   @MustBeInteger(1, MAX_TOKENS)
   summaryMaxTokens?: number;

@@ -1,7 +1,7 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type StateHook } from './state-module.js';
 
-/** Others changed the state every time this one tried to (ORC-05). HTTP 409. Nothing was changed. */
+/** Concurrent changes prevented the update in every attempt (ORC-05). HTTP 409, without any change. */
 export class StateConflictError extends SessionsError {
   readonly code = 'STATE_CONFLICT';
 
@@ -9,7 +9,7 @@ export class StateConflictError extends SessionsError {
     readonly sessionId: string,
     readonly attempts: number,
   ) {
-    super(`The state was changed by others during each of ${attempts} attempts to change it.`);
+    super(`The state was changed concurrently during each of ${attempts} attempts to change it. Retry the call.`);
   }
 }
 
@@ -20,31 +20,31 @@ export class StateModuleDisabledError extends SessionsError {
   constructor(
     readonly module: string,
     readonly enabled: readonly string[],
-    /** What needs the module. Left out: it was used itself. */
+    /** The feature that requires the module. Default: the module was used directly. */
     use?: string,
   ) {
     const what = use === undefined ? `The state module ${module}` : `${use} needs the state module ${module}, which`;
-    super(`${what} is not enabled. Enabled are: ${enabled.join(', ') || 'none'}.`);
+    super(`${what} is not enabled. Enabled: ${enabled.join(', ') || 'none'}.`);
   }
 }
 
 /**
- * A reset leaves a conversation log, because the state module `conversation` is not enabled (FIX-46). HTTP 409. In the errors of the
- * result; the modules that are enabled are cleared.
+ * A reset kept a conversation log, because the state module `conversation` is not enabled (FIX-46). HTTP 409. Part of the errors of
+ * the result; the enabled modules are cleared.
  */
 export class ConversationNotResetError extends SessionsError {
   readonly code = 'CONVERSATION_NOT_RESET';
 
   constructor() {
     super(
-      'There is a conversation log, which was not reset: the state module conversation is not enabled. Add conversation to ' +
+      'The conversation log was not reset: the state module conversation is not enabled. Add conversation to ' +
         'state.modules and reset again, or erase the session.',
     );
   }
 }
 
 /**
- * A hook of a state module of the application did not finish within `state.hookTimeoutMs` (FIX-46). HTTP 504. The result is dropped; a
+ * A hook of a custom state module did not finish within `state.hookTimeoutMs` (FIX-46). HTTP 504. The result is discarded; a
  * `reset` or `compact` that ignores its signal may still take effect.
  */
 export class StateModuleTimeoutError extends SessionsError {
@@ -53,11 +53,11 @@ export class StateModuleTimeoutError extends SessionsError {
   constructor(
     readonly module: string,
     readonly hook: StateHook,
-    /** Milliseconds. */
+    /** The limit in milliseconds. */
     readonly timeoutMs: number,
   ) {
     super(
-      `The hook ${hook} of the state module ${module} did not finish within ${timeoutMs} ms; its result is dropped. Make the hook ` +
+      `The hook ${hook} of the state module ${module} did not finish within ${timeoutMs} ms. Its result was discarded. Make the hook ` +
         'faster, or increase state.hookTimeoutMs.',
     );
   }

@@ -4,123 +4,126 @@ import { ID_RULE, isId } from '../common/ids.js';
 import { MustBeKeys } from '../common/unset-keys.js';
 import { isTaskState, TASK_STATE_RULE, type TaskState } from './task.js';
 
-/** The longest that anything is kept, in milliseconds: a hundred years. */
+/** The maximum time to live in milliseconds: a hundred years. */
 export const MAX_TTL_MS = 3_153_600_000_000;
 
-/** Which part of a list. */
+/** Selects a page of a list. */
 export class StatePageQuery {
-  /** The `next` of the page before. Default: from the beginning. */
+  /** The `next` value of the previous page. Default: starts with the first item. */
   @Optional()
   @IsString()
   after?: string;
 
-  /** Items, 1 to 1000. Default 50. */
+  /** Maximum number of items, 1 to 1000. Default 50. */
   @Optional()
   @MustBeInteger(1, 1000)
   limit?: number;
 }
 
-/** Of an entry of a tool (STA-04). */
+/** The options of a tool entry (STA-04). */
 export class ToolEntryOptions {
-  /** Milliseconds from the write, in a turn from its settlement, after which it is gone; left out: never. */
+  /**
+   * Milliseconds after which the entry expires, counted from the write, or in a turn from its settlement. Default:
+   * never.
+   */
   @Optional()
   @MustBeInteger(1, MAX_TTL_MS)
   ttlMs?: number;
 
-  /** Keeps the value out of descriptions, exports and logs. Default false. */
+  /** Whether to exclude the value from descriptions, exports and logs. Default false. */
   @Optional()
   @IsBoolean()
   secret?: boolean;
 }
 
-/** How an entry of a tool is written (STA-04). */
+/** The options of writing a tool entry (STA-04). */
 export class ToolSetOptions extends ToolEntryOptions {
-  /** Writes only over this version; 0: only when there is none. Left out: over any. */
+  /** Writes only if the stored version is this one; 0: only if the entry does not exist. Default: any version. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   ifVersion?: number;
 }
 
-/** How an entry of a tool is patched (STA-04, FIX-47). */
+/** The options of patching a tool entry (STA-04, FIX-47). */
 export class ToolPatchOptions extends ToolEntryOptions {
-  /** Keys to remove, at most 1000; the patch must not set them. Keys that do not exist are ignored. Default: none. */
+  /** Keys to remove, at most 1000; the patch must not set them. Missing keys are ignored. Default: none. */
   @Optional()
   @MustBeKeys()
   unset?: readonly string[];
 }
 
-/** Which entries of tools; `limit` is 100 by default. */
+/** Selects tool entries; `limit` is 100 by default. */
 export class ToolQuery extends StatePageQuery {
-  /** Left out: of all tools. */
+  /** The tool of the entries. Default: all tools. */
   @Optional()
   @MustBeName()
   tool?: string;
 }
 
-/** What a task begins with (STA-05). */
+/** The initial values of a task (STA-05). */
 export class NewTask {
-  /** The task's id. Default: minted. */
+  /** The task's id. Default: a generated id. */
   @Optional()
   @Must(isId, ID_RULE)
   id?: string;
 
-  /** Given to the handlers of the task's turns. JSON. Default `null`. */
+  /** JSON that the handlers of the task's turns receive. Default `null`. */
   @Allow()
   flowState?: unknown;
 }
 
-/** What changes with the state of a task (STA-05). */
+/** Additional changes of a task transition (STA-05). */
 export class TaskTransitionOptions {
-  /** Takes the place of the task's, in the same change. JSON. Default: the task's stays. */
+  /** Replaces the flow state of the task in the same change. JSON. Default: unchanged. */
   @Allow()
   flowState?: unknown;
 }
 
-/** Which tasks (STA-05). */
+/** Selects tasks (STA-05). */
 export class TaskQuery extends StatePageQuery {
-  /** Left out: in every state. */
+  /** The state of the tasks. Default: every state. */
   @Optional()
   @Must(isTaskState, TASK_STATE_RULE)
   state?: TaskState;
 }
 
-/** On what condition a checkpoint of a flow is saved (STA-06). */
+/** The condition of saving a flow checkpoint (STA-06). */
 export class FlowSaveOptions {
-  /** Saves only over this version; 0: only when there is none. Left out: over any. */
+  /** Saves only if the stored version is this one; 0: only if the flow does not exist. Default: any version. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   ifVersion?: number;
 }
 
-/** Which versions of a flow (STA-06). */
+/** Selects versions of a flow (STA-06). */
 export class FlowVersionQuery {
-  /** Versions after this one. Default: from the oldest that is kept. */
+  /** Returns versions after this one. Default: starts with the oldest kept version. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
 
-  /** How many versions at most. Default 100. */
+  /** Maximum number of versions. Default 100. */
   @Optional()
   @MustBeInteger(1, 1000)
   limit?: number;
 }
 
-/** A stretch of the message log (STA-03). */
+/** Selects a range of the message log (STA-03). */
 export class MessageQuery {
-  /** Messages after this position; default 0. */
+  /** Returns messages after this position. Default 0. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
 
-  /** At most this many; default 100. */
+  /** Maximum number of messages. Default 100. */
   @Optional()
   @MustBeInteger(1, 1000)
   limit?: number;
 }
 
-/** The end of the message log (STA-03). */
+/** Selects the end of the message log (STA-03). */
 export class MessageWindow {
-  /** The last so many messages, led by the log's first one when that is a system message. */
+  /** The number of last messages, preceded by the first message of the log if it is a system message. */
   @MustBeInteger(1, 1000)
   window!: number;
 }

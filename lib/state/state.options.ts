@@ -3,37 +3,37 @@ import { type Summarizer } from '../conversation/compaction-policy.js';
 import { type StateRedactor } from './session-state.service.js';
 import { STATE_MODULES, type StateModuleName } from './state-module.js';
 
-/** Which state modules there are, and what of them is shown. */
+/** The enabled state modules, and what descriptions of them show. */
 export class StateOptions {
   /**
-   * Those of the package that are enabled, in any order: `conversation`, `tools`, `task`, `flow`. Without `conversation` turns write and
-   * read no message log, and compaction and undo are refused (FIX-46). Default: all of them.
+   * The enabled built-in modules, in any order: `conversation`, `tools`, `task`, `flow`. Without `conversation`, turns
+   * do not write or read a message log, and compaction and undo are rejected (FIX-46). Default: all of them.
    */
   @Optional()
   @Must(isModules, `must be a list of ${STATE_MODULES.join(', ')}, each at most once.`)
   modules?: readonly StateModuleName[];
 
-  /** What a description shows of an item instead of it. Default: the item. */
+  /** Returns what a description shows instead of an item. Default: the item. */
   @Optional()
-  @Must((value) => typeof value === 'function', 'must be a function of an item.')
+  @Must((value) => typeof value === 'function', 'must be a function that takes an item.')
   redact?: StateRedactor;
 
   /**
-   * Writes the summaries that the control plane is asked for. Default: the summarizer of the only orchestrator that has a
+   * Writes summaries requested through the control plane. Default: the summarizer of the only orchestrator with a
    * compaction policy.
    */
   @Optional()
   @Must((value) => typeof value === 'function', 'must be a function that returns the summary.')
   summarize?: Summarizer;
 
-  /** Bytes that an entry of a tool, a flow state or a checkpoint of a flow may take as JSON. Default 262,144. */
+  /** Maximum size of a tool entry, a flow state or a flow checkpoint as JSON, in bytes. Default 262,144. */
   @Optional()
   @MustBeInteger(1, 16_777_216)
   maxBytes?: number;
 
   /**
-   * Milliseconds that a hook of a state module of the application may take, for an `export` each item. Then it fails with
-   * StateModuleTimeoutError and its result is dropped. Default 30,000.
+   * Timeout of a hook of a custom state module in milliseconds; for `export`, of each item. After it, the hook fails
+   * with StateModuleTimeoutError and its result is discarded. Default 30,000.
    */
   @Optional()
   @MustBeInteger(1, 2_147_483_647)

@@ -4,16 +4,16 @@ import { type StateRedactor } from './session-state.service.js';
 import { STATE_MODULES, type StateModuleName } from './state-module.js';
 import { type StateOptions } from './state.options.js';
 
-/** The `state` part of the module's options with every default filled in. */
+/** The `state` options of the module with all defaults applied. */
 export interface StateSettings {
-  /** In the order in which modules are always named. */
+  /** The enabled modules in their fixed order. */
   readonly modules: readonly StateModuleName[];
-  /** Whether turns read and write the conversation log: the module `conversation` is enabled (FIX-46). */
+  /** True if turns read and write the conversation log, which requires the module `conversation` (FIX-46). */
   readonly logsConversations: boolean;
   readonly redact: StateRedactor | undefined;
   readonly maxBytes: number;
   readonly hookTimeoutMs: number;
-  /** `null`: that of the only orchestrator that has one. */
+  /** `null`: the summarizer of the only orchestrator that has one. */
   readonly summarize: Summarizer | null;
 }
 
@@ -32,13 +32,13 @@ export function stateSettings(options: StateOptions): StateSettings {
 }
 
 /**
- * @param option what needs the conversation log
- * @throws SessionsConfigurationError when the module `conversation` is not enabled (FIX-46)
+ * @param option the option that needs the conversation log
+ * @throws SessionsConfigurationError if the module `conversation` is not enabled (FIX-46)
  */
 export function assertConversation(modules: readonly string[], option: string): void {
   if (modules.includes('conversation')) return;
   throw new SessionsConfigurationError(
-    `${option} needs the state module conversation, which is not enabled. Enabled are: ${modules.join(', ') || 'none'}. Add ` +
+    `${option} needs the state module conversation, which is not enabled. Enabled: ${modules.join(', ') || 'none'}. Add ` +
       'conversation to state.modules, or remove the option.',
   );
 }

@@ -1,30 +1,30 @@
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
-import { namespaceOf } from '../ledger/module-namespace.js';
+import { namespaceOf } from '../ledger/namespaces.js';
 import { type StateChange, type StateName } from '../ledger/state.store.js';
 import { statesAfter, type Task, type TaskState } from './task.js';
 
-/** Where tasks are kept, and nothing else may be. */
+/** The namespace of tasks. Reserved for this module. */
 export const TASK_NAMESPACE = namespaceOf('task');
 
 const HISTORY = 50;
 
-/** What the document of a task holds. */
+/** The document of a task. */
 export interface StoredTask extends Pick<Task, 'state' | 'flowState' | 'history' | 'updatedAt'> {
-  /** The mark of its state: tasks are listed by state by their marks, and one that its task does not know does not count. */
+  /** The mark of its state. Lists by state read marks, and ignore a mark that its task does not refer to. */
   readonly mark: string;
 }
 
-/** A change of a task, as it is stored. */
+/** A stored change of a task. */
 export type TaskChange =
-  /** Does not fit where there is a task. */
+  /** Ignored if the task exists. */
   | { readonly type: 'create'; readonly flowState: JsonValue; readonly mark: string }
-  /** Does not fit a task that is in another state, nor one that cannot go from there to this one. */
+  /** Ignored if the task is in another state or the transition is not allowed. */
   | {
       readonly type: 'transition';
       readonly from: TaskState;
       readonly to: TaskState;
-      /** Left out: as it was. */
+      /** Absent: unchanged. */
       readonly flowState?: JsonValue;
       readonly mark: string;
     }
@@ -34,12 +34,12 @@ export function taskName(id: string): StateName {
   return { namespace: TASK_NAMESPACE, scope: '', key: id };
 }
 
-/** Its document is empty. Ids of tasks have no spaces. */
+/** Returns the name of a mark, whose document is empty. Task ids contain no spaces. */
 export function taskMarkName(state: TaskState, id: string, mark: string): StateName {
   return { namespace: TASK_NAMESPACE, scope: state, key: `${id} ${mark}` };
 }
 
-/** What a change makes of a task. Pure. */
+/** Returns the task after a change. Pure. */
 export function applyTaskChange(task: StoredTask | null, change: TaskChange, at: string): StoredTask | null {
   if (change.type === 'create') {
     const { flowState, mark } = change;
@@ -53,9 +53,8 @@ export function applyTaskChange(task: StoredTask | null, change: TaskChange, at:
 }
 
 /**
- * The changes of one task as a turn's settlement writes them: with the mark of the state that it ends in, and without the one
- * that it had.
- * @param known the task before
+ * Returns the changes of one task for a turn's settlement, including the new mark and the removal of the old one.
+ * @param known the task before the changes
  */
 export function taskStateChanges(
   id: string,

@@ -1,6 +1,6 @@
 import { checkInput } from '../common/check-input.js';
 import { assertId, mintId } from '../common/ids.js';
-import { inGroups } from '../common/in-groups.js';
+import { inGroups } from '../common/batches.js';
 import { type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { valueOf } from './module-document.js';
@@ -26,22 +26,23 @@ import { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './tas
 import { isTaskState, statesAfter, type Task, TASK_STATE_RULE, type TaskState } from './task.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
-/** Tasks of a page. */
+/** The number of tasks to read at once. */
 const READ_AT_ONCE = 20;
 
-/** No change of a task takes so long. */
+/** Longer than any change of a task takes. */
 const MARK_MS = 3_600_000;
 
 /**
- * The tasks of sessions (STA-05). A task is changed over the version that was read only: of two that change its state at the same time one
- * finds it changed, and goes on from there or is refused.
+ * Stores the tasks of sessions (STA-05). A change of a task applies only to the version that was read. If two calls
+ * change the state of a task concurrently, one detects the conflict and retries or is rejected.
  *
- * All methods reject with InvalidInputError for ids that are none, and StoreUnavailableError when the store does not answer.
+ * All methods reject with InvalidInputError for invalid ids, and with StoreUnavailableError if the store does not
+ * respond.
  */
 export class TaskStates {
   private readonly documents: ModuleDocuments<StoredTask, TaskChange>;
 
-  /** @param maxBytes of a flow state as JSON */
+  /** @param maxBytes the maximum size of a flow state as JSON */
   constructor(
     private readonly store: StateStore,
     private readonly maxBytes: number,
@@ -49,7 +50,10 @@ export class TaskStates {
     this.documents = new ModuleDocuments(store, applyTaskChange);
   }
 
-  /** Begins as `submitted`. @throws TaskConflictError, StateSerializationError, TooLargeError */
+  /**
+   * Creates a task in state `submitted`.
+   * @throws TaskConflictError, StateSerializationError, TooLargeError
+   */
   async create(sessionId: string, task: NewTask = {}): Promise<Task> {
     const { id = mintId(), flowState = null } = checkInput(NewTask, task, 'task');
     const change = { type: 'create', flowState: this.checked(flowState), mark: mintId() } as const;
@@ -60,16 +64,16 @@ export class TaskStates {
     return toTask(sessionId, id, { value: made.after, document: made.document });
   }
 
-  /** @returns `null` when there is none */
+  /** @returns `null` if the task does not exist */
   async get(sessionId: string, taskId: string): Promise<Task | null> {
     const read = await this.documents.read(sessionId, nameOf(taskId));
     return read && toTask(sessionId, taskId, read);
   }
 
   /**
-   * Goes to another state.
-   * @throws TaskNotFoundError; TaskTransitionError when that may not follow; StateConflictError when the task never rested;
-   * StateSerializationError, TooLargeError
+   * Changes the state of a task.
+   * @throws TaskNotFoundError; TaskTransitionError if the transition is not allowed; StateConflictError if the task
+   * kept changing; StateSerializationError, TooLargeError
    */
   async transition(
     sessionId: string,
@@ -96,7 +100,10 @@ export class TaskStates {
     });
   }
 
-  /** Puts another flow state in the place of the task's; the last one stays. @throws TaskNotFoundError, StateSerializationError, TooLargeError */
+  /**
+   * Replaces the flow state of the task. The last write wins.
+   * @throws TaskNotFoundError, StateSerializationError, TooLargeError
+   */
   async setFlowState(sessionId: string, taskId: string, flowState: unknown): Promise<Task> {
     const entry: TaskChange = { type: 'flow-state', flowState: this.checked(flowState) };
     const append = { id: mintId(), entries: [entry as unknown as JsonValue] };
@@ -106,8 +113,8 @@ export class TaskStates {
   }
 
   /**
-   * By id, in the order of its bytes. Costs the page, whatever the number of tasks; a page of one state may have fewer than `limit`
-   * though there are more.
+   * Lists tasks by id, in the order of its bytes. The cost depends on the page size. A page filtered by state may have
+   * fewer than `limit` tasks although more follow.
    */
   async list(sessionId: string, query: TaskQuery = {}): Promise<StatePage<Task>> {
     assertId(sessionId, 'sessionId');
@@ -122,7 +129,7 @@ export class TaskStates {
     return { items: tasks.flatMap((task) => task ?? []), ...(next === undefined ? {} : { next }) };
   }
 
-  /** @returns whether there was one */
+  /** @returns whether the task existed */
   async delete(sessionId: string, taskId: string): Promise<boolean> {
     const address = addressOf(sessionId, nameOf(taskId));
     const read = await this.documents.read(sessionId, address);
@@ -131,7 +138,7 @@ export class TaskStates {
     return deleted;
   }
 
-  /** The task that a mark is of, if it is in that state by that mark. */
+  /** Returns the task of a mark, if the task has that state and that mark. */
   private async markedTask(sessionId: string, state: TaskState, key: string): Promise<Task | null> {
     const [taskId, mark] = key.split(' ');
     const read = await this.documents.read(sessionId, taskName(taskId));
@@ -140,14 +147,17 @@ export class TaskStates {
     return null;
   }
 
-  /** A mark that its task does not know. Its change may be under way, so it stays for a while. */
+  /**
+   * Removes a mark that its task does not refer to. The change of the task may be in progress, so the mark is kept for
+   * a while.
+   */
   private async forget(mark: StateAddress): Promise<void> {
-    // As an access, so that it says what time it is by the store's clock.
+    // Read as an access, which returns the time of the store's clock.
     const stored = await this.store.get(mark, {});
     if (stored && Date.parse(stored.accessedAt) - Date.parse(stored.createdAt) > MARK_MS) await this.store.delete(mark);
   }
 
-  /** A change that needs a mark, which is there before: whoever lists by state misses no task. */
+  /** Writes a change that needs a mark. The mark is written first, so that lists by state never miss a task. */
   private async marked(
     sessionId: string,
     mark: StateName,
@@ -160,12 +170,12 @@ export class TaskStates {
       await this.unmark(sessionId, mark);
       return null;
     }
-    // Once more: a reset may have come in between, which took the mark and not the task.
+    // Write the mark again: a reset may have deleted it, but not the task.
     await this.store.set(address, null).catch(() => undefined);
     return made;
   }
 
-  /** One that stays by mistake only costs whoever lists a look. */
+  /** Removes a mark. A mark that remains by mistake only costs lists an extra read. */
   private async unmark(sessionId: string, mark: StateName): Promise<void> {
     await this.store.delete({ ...mark, sessionId }).catch(() => false);
   }
@@ -188,7 +198,7 @@ export class TaskStates {
   }
 }
 
-/** What a document holds as the application sees it; `null`: nothing any more. */
+/** Converts a document to the public task; `null` if it has no value. */
 export function taskIn(sessionId: string, { key, document }: StateEntry): Task | null {
   const value = valueOf(document, applyTaskChange);
   return value && toTask(sessionId, key, { value, document });

@@ -4,7 +4,7 @@ import { statesAfter, type TaskState } from './task.js';
 /** The session has no task with this id. HTTP 404. */
 export class TaskNotFoundError extends SessionsError {
   readonly code = 'TASK_NOT_FOUND';
-  /** A turn is not tried again for it. */
+  /** The turn is not retried. */
   readonly permanent = true;
 
   constructor(
@@ -15,7 +15,7 @@ export class TaskNotFoundError extends SessionsError {
   }
 }
 
-/** The session has a task with this id already. HTTP 409. Nothing was changed. */
+/** The session already has a task with this id. HTTP 409, without any change. */
 export class TaskConflictError extends SessionsError {
   readonly code = 'TASK_CONFLICT';
 
@@ -23,14 +23,14 @@ export class TaskConflictError extends SessionsError {
     readonly sessionId: string,
     readonly taskId: string,
   ) {
-    super(`Session ${sessionId} has a task ${taskId} already.`);
+    super(`Session ${sessionId} already has a task ${taskId}.`);
   }
 }
 
-/** The task cannot go from the state that it is in to this one (STA-05). HTTP 409. Nothing was changed. */
+/** The task cannot change from its state to the requested one (STA-05). HTTP 409, without any change. */
 export class TaskTransitionError extends SessionsError {
   readonly code = 'TASK_TRANSITION';
-  /** The states that may follow; none when the state is final. */
+  /** The allowed next states; empty if the state is final. */
   readonly allowed: readonly TaskState[];
 
   constructor(

@@ -1,6 +1,6 @@
 import { type JsonValue } from '../common/json.js';
 
-/** Where a task stands; the last three are final. */
+/** The state of a task. The last three are final. */
 export type TaskState = 'submitted' | 'working' | 'input-required' | 'completed' | 'failed' | 'canceled';
 
 export const TASK_STATES: readonly TaskState[] = [
@@ -27,15 +27,15 @@ export function isTaskState(value: unknown): value is TaskState {
 
 export const TASK_STATE_RULE = `must be one of ${TASK_STATES.join(', ')}.`;
 
-/** The states that may follow. */
+/** Returns the allowed next states. */
 export function statesAfter(state: TaskState): readonly TaskState[] {
   return NEXT[state];
 }
 
-/** A state that a task had, or has. */
+/** A current or previous state of a task. */
 export interface TaskHistoryEntry {
   readonly state: TaskState;
-  /** ISO-8601, by the store's clock: when it began. */
+  /** The time when the state began: ISO-8601, by the store's clock. */
   readonly at: string;
 }
 
@@ -44,14 +44,14 @@ export interface Task {
   readonly sessionId: string;
   readonly id: string;
   readonly state: TaskState;
-  /** Given to the handlers of the task's turns; `null` until something is set. */
+  /** Passed to the handlers of the task's turns; `null` until it is set. */
   readonly flowState: JsonValue;
-  /** The latest 50 states, the oldest first; the last one is `state`. */
+  /** The latest 50 states, oldest first. The last one is `state`. */
   readonly history: readonly TaskHistoryEntry[];
   /** ISO-8601, by the store's clock. */
   readonly createdAt: string;
-  /** ISO-8601: the last change. */
+  /** The time of the last change: ISO-8601. */
   readonly updatedAt: string;
-  /** One more with every change. */
+  /** Increases by one with every change. */
   readonly version: number;
 }

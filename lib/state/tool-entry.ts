@@ -2,42 +2,42 @@ import { checkInput } from '../common/check-input.js';
 import { mintId } from '../common/ids.js';
 import { assertWithin, isPlainObject, type JsonObject, type JsonValue, toJsonFields } from '../common/json.js';
 import { assertNotSet } from '../common/unset-keys.js';
-import { namespaceOf } from '../ledger/module-namespace.js';
+import { namespaceOf } from '../ledger/namespaces.js';
 import { ToolPatchOptions } from './state.inputs.js';
 import { type StateAppend, type StateChange, type StateName } from '../ledger/state.store.js';
 
-/** Where entries of tools are kept, and nothing else may be. */
+/** The namespace of tool entries. Reserved for this module. */
 export const TOOLS_NAMESPACE = namespaceOf('tools');
 
-/** What a tool keeps under one key. */
+/** The stored entry of a tool under one key. */
 export interface StoredToolEntry {
   readonly value: JsonValue;
   readonly secret: boolean;
 }
 
-/** A change of an entry, as it is stored: it says what, and not what follows from it. */
+/** A stored change of an entry. It describes the operation, not its result. */
 export type ToolChange =
   | {
       readonly type: 'set';
       readonly value: JsonValue;
       readonly secret: boolean;
-      /** Left out: it does not expire. */
+      /** Milliseconds until the entry expires. Absent: it does not expire. */
       readonly ttlMs?: number;
     }
-  /** Does not fit what is no object. */
+  /** Ignored if the value is not an object. */
   | {
       readonly type: 'patch';
       readonly patch: JsonObject;
       /** Keys to remove. */
       readonly unset?: readonly string[];
-      /** Of an entry that it makes; left out: it is none. */
+      /** Applies to an entry that the patch creates. Absent: not secret. */
       readonly secret?: boolean;
-      /** Of an entry that it makes. */
+      /** Applies to an entry that the patch creates. */
       readonly ttlMs?: number;
-      /** Does not fit when the value gets larger as JSON. */
+      /** Ignored if the result as JSON exceeds this size. */
       readonly maxBytes: number;
     }
-  /** Does not fit what is no number, nor what is none any more then. */
+  /** Ignored if the value is not a number, or the result is not finite. */
   | { readonly type: 'increment'; readonly by: number; readonly secret?: boolean; readonly ttlMs?: number }
   | { readonly type: 'delete' };
 
@@ -49,8 +49,8 @@ export function toolEntryName(tool: string, key: string): StateName {
 }
 
 /**
- * The patch that a caller asks for.
- * @param maxBytes of the patch, and of the entry after it, as JSON
+ * Validates a caller's patch.
+ * @param maxBytes the maximum size of the patch, and of the resulting entry, as JSON
  * @throws InvalidInputError, StateSerializationError, TooLargeError
  */
 export function toToolPatch(fields: unknown, options: ToolPatchOptions, maxBytes: number): ToolPatch {
@@ -63,14 +63,14 @@ export function toToolPatch(fields: unknown, options: ToolPatchOptions, maxBytes
   return { type: 'patch', patch, maxBytes, ...given, unset: [...unset] };
 }
 
-/** What a patch makes of an object. */
+/** Returns the object after a patch. */
 export function mergedWith(value: Readonly<Record<string, unknown>>, { patch, unset = [] }: ToolPatch): JsonObject {
   const merged = { ...(value as JsonObject), ...patch };
   for (const key of unset) delete merged[key];
   return merged;
 }
 
-/** What a change makes of an entry. Pure. */
+/** Returns the entry after a change. Pure. */
 export function applyToolChange(stored: StoredToolEntry | null, change: ToolChange): StoredToolEntry | null {
   switch (change.type) {
     case 'set':
@@ -87,7 +87,7 @@ export function applyToolChange(stored: StoredToolEntry | null, change: ToolChan
   }
 }
 
-/** The changes of one entry as one append, at once or in a turn's settlement. */
+/** Combines the changes of one entry into one append, for a direct write or a turn's settlement. */
 export function toolStateChange(tool: string, key: string, changes: readonly ToolChange[]): StateChange {
   const entries = changes as unknown as readonly JsonValue[];
   return { name: toolEntryName(tool, key), append: { id: mintId(), entries, ...lifeAfter(changes) } };
@@ -101,13 +101,13 @@ function patched(stored: StoredToolEntry | null, change: ToolPatch): StoredToolE
   return Buffer.byteLength(JSON.stringify(merged)) <= maxBytes ? { value: merged, secret } : stored;
 }
 
-/** Whether the entry is made by the changes, and when it expires. */
+/** Returns whether the changes create the entry, and when it expires. */
 function lifeAfter(changes: readonly ToolChange[]): Pick<StateAppend, 'initial' | 'ttlMs' | 'keepExpiry'> {
   const begins = changes.findLastIndex(({ type }) => type === 'set' || type === 'delete');
   const begin = changes[begins];
   const makes = changes.some(({ type }) => type !== 'delete');
   const initial = makes ? { initial: null } : {};
-  // What is deleted is not there any more in the same moment.
+  // A deleted entry expires immediately.
   if (begin?.type === 'delete' && begins === changes.length - 1) return { ...initial, ttlMs: 0 };
   const maker = begin?.type === 'set' ? begin : changes[begins + 1];
   const ttl = maker && maker.type !== 'delete' && maker.ttlMs !== undefined ? { ttlMs: maker.ttlMs } : {};

@@ -19,34 +19,35 @@ import {
 } from './tool-entry.js';
 import { valueOf } from './module-document.js';
 
-/** Characters of a patch as JSON, from which on it is looked at first what it is for. */
+/** Patches with at least this many characters of JSON are checked against the stored value before they are written. */
 const LARGE = 4096;
 
-/** What a tool keeps of a session under a key (STA-04). */
+/** An entry of a tool in a session (STA-04). */
 export interface ToolEntry {
   readonly tool: string;
   readonly key: string;
   readonly value: JsonValue;
-  /** More with every change; one that was refused may count as well. An entry that is deleted and created again never has an earlier version. */
+  /** Increases with every change, and possibly with rejected ones. A recreated entry never has an earlier version. */
   readonly version: number;
-  /** Never in a description, an export or a log. */
+  /** True if the value is excluded from descriptions, exports and logs. */
   readonly secret: boolean;
   /** ISO-8601, by the store's clock. */
   readonly createdAt: string;
-  /** ISO-8601; absent when it does not expire. */
+  /** ISO-8601. Absent if the entry does not expire. */
   readonly expiresAt?: string;
 }
 
 /**
- * What tools keep per session: caches, counters, cursors, credentials (STA-04). Every method is one atomic operation of the store, so
- * nothing is lost whoever else writes at the same time. JSON only; what goes in and comes out are copies.
+ * Stores the data of tools per session: caches, counters, cursors, credentials (STA-04). Each write is one atomic
+ * operation of the store, so concurrent writes are not lost. A large patch is compared with the stored value first, in a
+ * separate read. Values must be JSON and are copied on input and output.
  *
- * All methods reject with InvalidInputError for ids and names that are none, and StoreUnavailableError when the store does not answer.
+ * All methods reject with InvalidInputError for invalid ids and names, and with StoreUnavailableError if the store does not respond.
  */
 export class ToolState {
   private readonly documents: ModuleDocuments<StoredToolEntry, ToolChange>;
 
-  /** @param maxBytes of a value as JSON */
+  /** @param maxBytes the maximum size of a value as JSON */
   constructor(
     private readonly store: StateStore,
     private readonly maxBytes: number,
@@ -54,15 +55,15 @@ export class ToolState {
     this.documents = new ModuleDocuments(store, applyToolChange);
   }
 
-  /** @returns `null` when there is none, or it has expired */
+  /** Returns the entry, or `null` if it does not exist or has expired. */
   async get(sessionId: string, tool: string, key: string): Promise<ToolEntry | null> {
     const read = await this.documents.read(sessionId, nameOf(tool, key));
     return read && toToolEntry(tool, key, read);
   }
 
   /**
-   * Writes an entry, whatever it was.
-   * @returns `null` when it had another version than `ifVersion`; nothing was written then
+   * Writes an entry and replaces an existing one.
+   * @returns `null` if the stored version is not `ifVersion`; nothing was written
    * @throws StateSerializationError, TooLargeError
    */
   async set(
@@ -81,11 +82,11 @@ export class ToolState {
   }
 
   /**
-   * Merges at the first level, into the entry as it is then, and removes the keys of `unset` (FIX-47). `null` is a value.
+   * Merges a patch into the current entry at the first level, and removes the keys of `unset` (FIX-47). `null` is a value.
    * Creates the entry when it does not exist.
-   * @param options `ttlMs`, `secret`: of an entry that it makes; one that is there expires when it did, and is as secret as it was
-   * @throws InvalidInputError when what is there is no object, TooLargeError when it would get too large: it is as before then;
-   * StateSerializationError
+   * @param options `ttlMs` and `secret` apply to a new entry; an existing one keeps its expiry and secrecy
+   * @throws InvalidInputError if the stored value is not an object; TooLargeError if the result is too large; in both cases the entry
+   * is unchanged. StateSerializationError
    */
   async patch(
     sessionId: string,
@@ -102,10 +103,10 @@ export class ToolState {
   }
 
   /**
-   * Adds to a number. Makes the entry when there is none, as if it had been 0.
+   * Adds to a number. Creates the entry with 0 if it does not exist.
    * @param by default 1
-   * @param options of an entry that it makes; one that is there expires when it did, and is as secret as it was
-   * @throws InvalidInputError when what is there is no number, or would be none any more: it is as before then
+   * @param options apply to a new entry; an existing one keeps its expiry and secrecy
+   * @throws InvalidInputError if the stored value is not a number or the result is not finite; the entry is unchanged
    */
   async increment(
     sessionId: string,
@@ -119,16 +120,18 @@ export class ToolState {
     const { value, entry } = await this.changed(sessionId, tool, key, change);
     if (entry) return entry as ToolEntry & { readonly value: number };
     const problem =
-      typeof value === 'number' ? 'makes the number too large.' : 'does not fit: what is there is no number.';
+      typeof value === 'number'
+        ? 'makes the number too large. The result must be finite.'
+        : 'requires a stored number. The stored value is not a number.';
     throw new InvalidInputError('by', problem);
   }
 
-  /** @returns whether there was one */
+  /** Deletes an entry. @returns whether it existed */
   async delete(sessionId: string, tool: string, key: string): Promise<boolean> {
     return this.store.delete(addressOf(sessionId, nameOf(tool, key)));
   }
 
-  /** By tool, then key, in the order of their UTF-8 bytes; with the values of those that are secret. Costs the page. */
+  /** Lists entries by tool, then key, in the order of their UTF-8 bytes. Includes secret values. The cost depends on the page size. */
   async list(sessionId: string, query: ToolQuery = {}): Promise<StatePage<ToolEntry>> {
     assertId(sessionId, 'sessionId');
     const { tool, limit = 100, after } = checkInput(ToolQuery, query, 'query');
@@ -140,13 +143,16 @@ export class ToolState {
     return { items: items.flatMap((item) => toolEntryIn(item) ?? []), ...(next === undefined ? {} : { next }) };
   }
 
-  /** What does not fit stays in the document for a while: so that it does not grow, what is large is not even written. */
+  /**
+   * Checks a large patch before it is written. A patch that does not fit would stay in the document for a while and
+   * make it grow.
+   */
   private async assertFits(sessionId: string, tool: string, key: string, patch: ToolPatch): Promise<void> {
     const read = await this.documents.read(sessionId, nameOf(tool, key));
     if (read && applyToolChange(read.value, patch) === read.value) throw misfit(read.value.value, patch);
   }
 
-  /** What became of a change: the entry, or where it did not fit only the value that it met. */
+  /** Returns the entry after a change, or the existing value if the change did not fit. */
   private async changed(
     sessionId: string,
     tool: string,
@@ -162,12 +168,13 @@ export class ToolState {
 }
 
 function misfit(value: JsonValue | undefined, patch: ToolPatch): Error {
-  if (!isPlainObject(value)) return new InvalidInputError('patch', 'does not fit: what is there is no object.');
+  if (!isPlainObject(value))
+    return new InvalidInputError('patch', 'requires a stored object. The stored value is not an object.');
   const bytes = Buffer.byteLength(JSON.stringify(mergedWith(value, patch)));
   return new TooLargeError('The merged value', bytes, patch.maxBytes);
 }
 
-/** What a document holds as the application sees it; `null`: nothing any more. */
+/** Converts a document to the public entry; `null` if it has no value. */
 export function toolEntryIn({ scope, key, document }: StateEntry): ToolEntry | null {
   const value = valueOf(document, applyToolChange);
   return value && toToolEntry(scope, key, { value, document });

@@ -4,12 +4,13 @@ import { StateConflictError } from './state.errors.js';
 const MAX_ATTEMPTS = 200;
 const MAX_PAUSE_MS = 50;
 
-/** Returned by an attempt that came too late: somebody else changed the state. */
+/** Returned by an attempt if the state was changed concurrently. */
 export const CONTESTED: unique symbol = Symbol('contested');
 
 /**
- * Repeats an attempt to change a state until nobody else has changed it meanwhile, with random pauses that grow, so that one of
- * many comes through each time. @throws StateConflictError when it never comes through
+ * Repeats an attempt until the state is not changed concurrently. Uses random, growing delays, so that one of many
+ * writers succeeds each time.
+ * @throws StateConflictError if no attempt succeeds
  */
 export async function untilUncontested<T>(sessionId: string, attempt: () => Promise<T | typeof CONTESTED>): Promise<T> {
   for (let tries = 1; tries <= MAX_ATTEMPTS; tries += 1) {

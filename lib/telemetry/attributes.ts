@@ -1,4 +1,4 @@
-/** By the conventions for generative AI and for databases, where they have a name; else our own. */
+/** Names from the semantic conventions for generative AI and databases where they exist; otherwise custom names. */
 export const CONVERSATION = 'gen_ai.conversation.id';
 export const AGENT = 'gen_ai.agent.name';
 export const OPERATION = 'gen_ai.operation.name';

@@ -1,7 +1,7 @@
 import { INTENT, ITERATION, OPERATION, SIGNAL, STEP, TOOL, TOOL_CALL } from './attributes.js';
 import { type SpanOptions } from './telemetry.js';
 
-/** Of what runs inside an attempt. Names of steps, intents, tools and signals are the developer's own words. */
+/** Spans of work inside an attempt. Names of steps, intents, tools and signals are chosen by developers. */
 
 export function intentSpan(intent: string, iteration: number): SpanOptions {
   return { name: `intent ${intent}`, attributes: { [INTENT]: intent, [ITERATION]: iteration } };

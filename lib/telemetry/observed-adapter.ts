@@ -5,10 +5,10 @@ import { type Attributes, type Telemetry } from './telemetry.js';
 
 type Operation = (...args: unknown[]) => Promise<unknown>;
 
-/** Those whose methods are operations on the store. */
+/** The parts of an adapter whose methods are store operations. */
 const PORTS = ['sessions', 'turns', 'events', 'checkpoints', 'conversations', 'state', 'leases'] as const;
 
-/** How a write is refused because somebody else was first. */
+/** Errors of writes that another writer preceded. */
 const CONFLICTS: ReadonlySet<string> = new Set([
   'TURN_FENCED',
   'CHECKPOINT_CONFLICT',
@@ -17,12 +17,12 @@ const CONFLICTS: ReadonlySet<string> = new Set([
   'SESSION_CONFLICT',
 ]);
 
-/** With it a worker's visit to a lane begins: what belongs to no other span. */
+/** Starts a worker's visit to a lane. It needs no parent span. */
 const FIRST_OF_A_VISIT = 'turns.claim';
 
 /**
- * The same store, each operation of which is measured, and has a span (NST-21) where it is part of something that has one.
- * What this module asks by the clock is part of nothing. Without telemetry it is the store itself.
+ * Returns an adapter whose operations are measured, and get a span if there is an active one (NST-21). Background
+ * polling creates no spans. Without telemetry it returns the store unchanged.
  */
 export function observedAdapter(adapter: SessionsAdapter, telemetry: Telemetry): SessionsAdapter {
   if (!telemetry.isOn) return adapter;
@@ -39,7 +39,7 @@ function observedPort<T extends object>(port: T, name: string, system: string | 
     if (known) return known;
     if (typeof Reflect.get(port, key) !== 'function') return Reflect.get(port, key);
     const method = observed(`${name}.${String(key)}`, system, telemetry, (args) => {
-      // Looked up for each call: somebody may have put another one in its place.
+      // Look up the method on each call, because it may have been replaced.
       return Reflect.apply(Reflect.get(port, key) as Operation, port, args);
     });
     methods.set(key, method);
@@ -47,7 +47,7 @@ function observedPort<T extends object>(port: T, name: string, system: string | 
   });
 }
 
-/** Of the same classes. Has nothing itself: what is read-only in the object could not be given as something else. */
+/** Returns a proxy of the same class. Its target has no properties, because a proxy may not replace read-only ones. */
 function inFrontOf<T extends object>(object: T, get: (key: PropertyKey) => unknown): T {
   return new Proxy(Object.create(object) as T, { get: (_, key) => get(key) });
 }
@@ -78,7 +78,7 @@ function observed(
     }
   };
   const span = operation === FIRST_OF_A_VISIT ? 'span' : 'childSpan';
-  return (...args) => (telemetry.isHeard ? telemetry[span](options, () => measured(args)) : call(args));
+  return (...args) => (telemetry.isAnswered ? telemetry[span](options, () => measured(args)) : call(args));
 }
 
 function boundTo(target: object, key: PropertyKey): unknown {

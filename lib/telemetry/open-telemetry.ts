@@ -6,6 +6,7 @@ import {
   type Span,
   type Tracer,
   type UpDownCounter,
+  type SpanContext,
 } from '@opentelemetry/api';
 import { errorType } from '../common/error-trace.js';
 import { optionalPeer } from '../common/load-peer.js';
@@ -19,20 +20,21 @@ import {
   type UpDownCounterName,
 } from './instruments.js';
 import { type Attributes, NO_SPAN, type RunningSpan, type SpanOptions, Telemetry } from './telemetry.js';
-import { parseTraceparent, toTraceparent } from './trace-parent.js';
 
 const SCOPE = 'nestjs-agent-sessions';
 
-/** Over the application's OpenTelemetry API; nothing without that package. Without an SDK the API does nothing itself. */
+/** Loads telemetry with the application's OpenTelemetry API. Does nothing if the package or an SDK is missing. */
 export function loadTelemetry(): Telemetry {
   const api = optionalPeer('@opentelemetry/api') as typeof OpenTelemetryApi | null;
   return api ? new OpenTelemetry(api) : new Telemetry();
 }
 
-/** Whatever SDK is registered when the application is made gets the measurements; spans also one that comes later. */
+/**
+ * Measurements go to the SDK that is registered when the application is created. Spans also go to one registered later.
+ */
 class OpenTelemetry extends Telemetry {
   override readonly isOn = true;
-  /** Whether an SDK takes measurements. */
+  /** True if an SDK records measurements. */
   private readonly measures: boolean;
   private tracer: Tracer | undefined;
   private readonly counters: ReadonlyMap<string, Counter | UpDownCounter>;
@@ -56,7 +58,7 @@ class OpenTelemetry extends Telemetry {
     );
   }
 
-  override get isHeard(): boolean {
+  override get isAnswered(): boolean {
     return this.measures || this.findTracer() !== undefined;
   }
 
@@ -74,11 +76,11 @@ class OpenTelemetry extends Telemetry {
   }
 
   override record(histogram: HistogramName, seconds: number, attributes?: Attributes): void {
-    // The store's clock may have been set back meanwhile.
+    // The store's clock may have been set back.
     this.histograms.get(histogram)?.record(Math.max(0, seconds), attributes);
   }
 
-  /** `undefined` as long as no SDK is registered that makes spans. */
+  /** Returns the tracer; `undefined` until an SDK that records spans is registered. */
   private findTracer(): Tracer | undefined {
     if (this.tracer) return this.tracer;
     const { trace, ProxyTracerProvider } = this.api;
@@ -129,9 +131,25 @@ class OpenTelemetry extends Telemetry {
     };
   }
 
-  /** Its message is the type: that of an error may hold what a user said. */
+  /** Uses the type as the message, because the message of an error may contain user input. */
   private fail(span: Span, type: string): void {
     span.setAttribute(ERROR_TYPE, type);
     span.setStatus({ code: this.api.SpanStatusCode.ERROR, message: type });
   }
+}
+
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+/**
+ * Formats a W3C `traceparent`, which is stored with the turn. Vendor state and baggage are omitted, because they may
+ * identify a user.
+ */
+export function toTraceparent({ traceId, spanId, traceFlags }: SpanContext): string {
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/** Parses a `traceparent`; returns `null` if it is invalid. */
+export function parseTraceparent(text: string): SpanContext | null {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
+  return traceId && spanId && flags ? { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true } : null;
 }

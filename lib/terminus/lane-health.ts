@@ -4,39 +4,39 @@ import { type LaneService } from '../turn/lane.service.js';
 import { type Lane, type LaneHead } from '../ledger/lane.js';
 
 const PAGE = 500;
-/** Stuck lanes that are told at most: it takes a look at each. */
+/** The maximum number of stuck lanes to count, because each is read again. */
 const MAX_STUCK = 100;
-/** Between two looks: longer than a turn is on its way from one worker's hands to the next. */
+/** The delay between two checks: longer than a turn needs to pass from one worker to the next. */
 const SECOND_LOOK_MS = 200;
 
-/** All lanes with open turns, in numbers. */
+/** Counts over all lanes with open turns. */
 export interface LaneHealth {
   readonly lanes: number;
   readonly queued: number;
   readonly running: number;
-  /** For a signal. */
+  /** Turns that wait for a signal. */
   readonly waiting: number;
-  /** Of the turn that has been queued for the longest time; 0 when none is. */
+  /** The age of the turn that has been queued longest; 0 if none is queued. */
   readonly oldestWaitMs: number;
-  /** Lanes whose first turn is due and was claimed by nobody for too long: 100 at most. */
+  /** Lanes whose first turn is due but has not been claimed for too long; at most 100. */
   readonly stuck: number;
 }
 
 interface Look {
-  /** Of who waits for the longest time. */
+  /** The latest deadline of the waiting callers. */
   deadline: Deadline;
   readonly health: Promise<LaneHealth>;
 }
 
-/** Those who ask while somebody's look is under way are given what it finds: it reads a lot, and probes come by the clock. */
+/** Shares one check among concurrent callers, because a check reads many lanes and probes call it periodically. */
 export class LaneLooks {
   private readonly underWay = new Map<number, Look>();
 
   constructor(private readonly lanes: () => LaneService) {}
 
   /**
-   * @param deadline until when the caller waits
-   * @throws DeadlineError once nobody waits for it any more
+   * @param deadline the end of the caller's wait
+   * @throws DeadlineError once no caller is waiting
    */
   look(stuckAfterMs: number, deadline: Deadline): Promise<LaneHealth> {
     const known = this.underWay.get(stuckAfterMs);
@@ -56,8 +56,8 @@ export class LaneLooks {
 }
 
 /**
- * Looks at every lane, and changes nothing: unlike the reconciler's look, it does not put off anybody's.
- * @param check throws when nobody waits any more: nothing further is asked for then
+ * Reads every lane without a change. Unlike the check of the reconciler, it does not delay other checks.
+ * @param check throws if no caller is waiting, which stops the reads
  */
 async function lookAtLanes(lanes: LaneService, stuckAfterMs: number, check: () => void): Promise<LaneHealth> {
   const now = Date.now();
@@ -82,7 +82,10 @@ async function lookAtLanes(lanes: LaneService, stuckAfterMs: number, check: () =
   return { ...seen, oldestWaitMs: now - oldest, stuck: await countStill(lanes, overdue.slice(0, MAX_STUCK), check) };
 }
 
-/** A turn that was queued behind others is old when it comes to the head: whether nobody claims it, a second look tells. */
+/**
+ * Counts the lanes that are unchanged at a second check. A turn that waited behind others is already old when it
+ * becomes the head, so one check is not enough.
+ */
 async function countStill(lanes: LaneService, overdue: readonly Lane[], check: () => void): Promise<number> {
   if (overdue.length === 0) return 0;
   await delay(SECOND_LOOK_MS);
@@ -95,7 +98,7 @@ function isSame(a: LaneHead | undefined, b: LaneHead | undefined): boolean {
   return a?.id === b?.id && a?.status === b?.status && a?.leaseUntil === b?.leaseUntil && a?.dueAt === b?.dueAt;
 }
 
-/** From when on a worker may claim the turn, by the store's clock in milliseconds; never: infinite. */
+/** Returns when a worker may claim the turn, by the store's clock in milliseconds; never: infinite. */
 function dueSince({ status, leaseUntil, waitingFor, acceptedAt, dueAt }: LaneHead): number {
   const since = { running: leaseUntil, waiting: waitingFor?.until, queued: dueAt ?? acceptedAt }[status as OpenStatus];
   return since === undefined ? Infinity : Date.parse(since);

@@ -10,10 +10,10 @@ import { type LaneHealth, LaneLooks } from './lane-health.js';
 import { SessionsHealthOptions } from './sessions-health.options.js';
 
 type Status = 'up' | 'degraded' | 'down';
-/** Numbers and codes: what may be shown to whoever may ask for the health of the application. */
+/** Numbers and codes, which may be shown to any caller of the health endpoint. */
 type Part = { readonly status: Status } & Readonly<Record<string, number | string>>;
 
-/** What the indicator looks at. */
+/** The parts that the indicator checks. */
 export interface HealthSources {
   readonly adapter: SessionsAdapter;
   readonly queue: TurnQueue;
@@ -22,7 +22,8 @@ export interface HealthSources {
 }
 
 /**
- * Tells @nestjs/terminus whether this process can take and run turns (NST-20). Injectable with `SessionsHealthModule`.
+ * Reports to @nestjs/terminus whether this process can accept and run turns (NST-20). Injectable with
+ * `SessionsHealthModule`.
  *
  * ```ts
  * health.check([() => sessions.isHealthy('sessions')])
@@ -38,10 +39,10 @@ export class SessionsHealthIndicator {
   ) {}
 
   /**
-   * Asks every part, each for `timeoutMs` at most. Down: the store or the queue does not answer, or migrations are pending;
-   * also too many stuck lanes, or a turn that waits for too long, where the options say how many and how long. Degraded (with
-   * Terminus 11 still up): lanes are stuck, or could not be looked at. Details are numbers and codes, without ids.
-   * @throws InvalidInputError for the options
+   * Checks every part, each for at most `timeoutMs`. Down: the store or the queue does not respond, migrations are
+   * pending, or a configured limit of stuck lanes or queue time is exceeded. Degraded (up in Terminus 11): lanes are
+   * stuck or could not be checked. Details are numbers and codes, without ids.
+   * @throws InvalidInputError for invalid options
    */
   async isHealthy<const Key extends string>(
     key: Key,
@@ -50,14 +51,19 @@ export class SessionsHealthIndicator {
     const checked = checkInput(SessionsHealthOptions, options, 'options');
     const { timeoutMs = 1000 } = checked;
     const { adapter, queue, sweeper } = this.sources();
-    const [store, rings, migrations, lanes] = await Promise.all([
+    const [store, notifications, migrations, lanes] = await Promise.all([
       partOf(timeoutMs, 'down', () => adapter.ping()),
       queue.ping && partOf(timeoutMs, 'down', () => queue.ping?.()),
       adapter.pendingMigrations && partOf(timeoutMs, 'down', () => pendingIn(adapter)),
       partOf(timeoutMs, isBounded(checked) ? 'down' : 'degraded', (deadline) => this.lanes(checked, deadline)),
     ]);
     const { runs, skipped, failed } = sweeper.counts;
-    const parts = { store, ...(rings ? { queue: rings } : {}), ...(migrations ? { migrations } : {}), lanes };
+    const parts = {
+      store,
+      ...(notifications ? { queue: notifications } : {}),
+      ...(migrations ? { migrations } : {}),
+      lanes,
+    };
     return this.told(key, worst(Object.values(parts)), { ...parts, sweeps: { runs, skipped, failed } });
   }
 
@@ -78,7 +84,7 @@ export class SessionsHealthIndicator {
   }
 }
 
-/** A part that does not answer, or fails, has this status. */
+/** Returns this status if a part fails or does not respond. */
 async function partOf(
   timeoutMs: number,
   otherwise: Status,

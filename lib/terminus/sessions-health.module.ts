@@ -11,8 +11,8 @@ import { TurnService } from '../turn/turn.service.js';
 import { type HealthSources, SessionsHealthIndicator } from './sessions-health.indicator.js';
 
 /**
- * Provides {@link SessionsHealthIndicator}, wherever in the application `SessionsModule.forRoot` is imported.
- * @throws SessionsConfigurationError at the start without @nestjs/terminus; at the first check without SessionsModule
+ * Provides {@link SessionsHealthIndicator}. `SessionsModule.forRoot` may be imported anywhere in the application.
+ * @throws SessionsConfigurationError at startup without @nestjs/terminus; at the first check without SessionsModule
  */
 @Module({
   providers: [
@@ -32,7 +32,7 @@ import { type HealthSources, SessionsHealthIndicator } from './sessions-health.i
 })
 export class SessionsHealthModule {}
 
-/** Not before the application is there: its store is opened while it starts. */
+/** Finds the parts at the first check, because the store is opened during startup. */
 function sourcesIn(moduleRef: ModuleRef): HealthSources {
   const adapter = findProvider<SessionsAdapter>(moduleRef, SESSIONS_ADAPTER);
   const queue = findProvider<TurnQueue>(moduleRef, TURN_QUEUE);
@@ -40,6 +40,6 @@ function sourcesIn(moduleRef: ModuleRef): HealthSources {
   const sweeper = findProvider(moduleRef, SessionSweeper);
   if (adapter && queue && turns && sweeper) return { adapter, queue, turns, sweeper };
   throw new SessionsConfigurationError(
-    'SessionsHealthModule: the application has no SessionsModule. Import SessionsModule.forRoot() or forRootAsync() once.',
+    'SessionsHealthModule: SessionsModule is missing. Import SessionsModule.forRoot() or forRootAsync() once.',
   );
 }

@@ -2,24 +2,26 @@ import { MustBeInteger, Optional } from '../common/check-input.js';
 
 const MAX_MS = 2_147_483_647;
 
-/** What `isHealthy` looks at, and what it takes for down. */
+/** The limits of `isHealthy`. */
 export class SessionsHealthOptions {
-  /** Milliseconds that each part has to answer; they are asked side by side. Default 1,000. */
+  /** The timeout of each part in milliseconds. The parts are checked concurrently. Default 1,000. */
   @Optional()
   @MustBeInteger(1, MAX_MS)
   timeoutMs?: number;
 
-  /** Milliseconds after which work that is due and that nobody has claimed makes its lane a stuck one. Default 60,000. */
+  /** Milliseconds after which a lane with due but unclaimed work is stuck. Default 60,000. */
   @Optional()
   @MustBeInteger(1, MAX_MS)
   stuckAfterMs?: number;
 
-  /** Down when more lanes than this are stuck. Default: never; stuck lanes are `degraded`. */
+  /**
+   * The maximum number of stuck lanes; with more, the status is down. Default: no limit; stuck lanes are `degraded`.
+   */
   @Optional()
   @MustBeInteger(0, MAX_MS)
   maxStuckLanes?: number;
 
-  /** Down when a turn has been queued for longer than this many milliseconds. Default: never. */
+  /** The maximum time in milliseconds that a turn may be queued; beyond it, the status is down. Default: no limit. */
   @Optional()
   @MustBeInteger(1, MAX_MS)
   maxWaitMs?: number;

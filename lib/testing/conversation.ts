@@ -1,4 +1,4 @@
-import { type Message } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { type OrchestratorSubmitOptions } from '../orchestrator/orchestrator-handle.js';
 import { type Session } from '../ledger/session.js';
 import { type SessionStore } from '../session/session-store.service.js';
@@ -10,46 +10,46 @@ import { type TurnService } from '../turn/turn.service.js';
 import { type Turn } from '../ledger/turn.js';
 import { TurnNeedsTimeError } from './testing.errors.js';
 
-/** Real milliseconds after which a turn that has not settled is looked at: does it wait for the clock? */
+/** Real milliseconds after which `say` checks whether an unsettled turn waits for the clock. */
 const LOOK_AFTER_MS = 2000;
 const PAGE = 1000;
 
-/** What conversations need of their application. */
+/** The parts of the application that conversations use. */
 export interface ConversationHost {
   readonly sessions: SessionStore;
   readonly turns: TurnService;
   readonly adapter: SessionsAdapter;
-  /** Of the test; `null`: the store runs by the real time. */
+  /** The test's clock; `null` if the store runs in real time. */
   readonly now: (() => number) | null;
-  /** The clock is not moved while this is under way. */
+  /** Delays moves of the clock until the submission has settled. */
   readonly hold: <T>(submission: Promise<T>) => Promise<T>;
 }
 
-/** How a turn of a conversation is submitted: as with `OrchestratorHandle.submit`, the session is known. */
+/** Options of a turn in a conversation: those of `OrchestratorHandle.submit` without the session. */
 export type SayOptions<State = Record<string, unknown>> = Omit<OrchestratorSubmitOptions<State>, 'sessionId'>;
 
-/** One session of one user with one orchestrator. `SessionsTestingModule.conversation` makes them. */
+/** One session of one user with one orchestrator. Created by `SessionsTestingModule.conversation`. */
 export class Conversation {
   /** @hidden */
   constructor(
     private readonly host: ConversationHost,
     readonly sessionId: string,
-    /** Its name. */
+    /** The name of the orchestrator. */
     readonly orchestrator: string,
   ) {}
 
   /**
-   * Says something and waits for the answer: a turn in the session's lane, with its retries.
+   * Submits a turn to the session's lane and waits for its result, including retries.
    *
-   * `reply` of the result is the text. Not awaited at once, it can be told to go on while the clock moves:
+   * The result's `reply` is the reply text. To move the clock while the turn waits, await the result later:
    *
    * ```ts
-   * const said = chat.say('where is order 7?'); // fails at first, and is tried again 30 s later
+   * const said = chat.say('where is order 7?'); // fails first, and is retried 30 s later
    * await app.clock.advance('30s');
    * await said;
    * ```
-   * @throws as `TurnService.execute`; a TurnFailedError has the handler's last error as `failure` and `cause`
-   * @throws TurnNeedsTimeError after two seconds in which only the clock could have helped
+   * @throws the errors of `TurnService.execute`; `failure` and `cause` of a TurnFailedError are the handler's last error
+   * @throws TurnNeedsTimeError after two seconds if the turn waits for the clock or for a signal
    */
   async say<State = Record<string, unknown>>(
     input: TurnInputLike,
@@ -67,23 +67,23 @@ export class Conversation {
     }
   }
 
-  /** The session as it is stored; `null` once it was deleted. @throws StoreUnavailableError */
+  /** Returns the stored session; `null` after it was deleted. @throws StoreUnavailableError */
   session(): Promise<Session | null> {
     return this.host.sessions.get(this.sessionId);
   }
 
-  /** All its messages in order; none once it was deleted. @throws StoreUnavailableError */
-  messages(): Promise<Message[]> {
+  /** Returns all messages of the session in order; none after it was deleted. @throws StoreUnavailableError */
+  messages(): Promise<ConversationMessage[]> {
     const { conversations } = this.host.adapter;
     return all((after) => conversations.page(this.sessionId, { after, limit: PAGE }));
   }
 
-  /** All its turns in order, whatever their status; none once it was deleted. @throws StoreUnavailableError */
+  /** Returns all turns in order, in any status; none after the session was deleted. @throws StoreUnavailableError */
   turns(): Promise<Turn[]> {
     return all((after) => this.host.turns.list({ sessionId: this.sessionId, after, limit: PAGE }));
   }
 
-  /** @throws TurnNeedsTimeError when the head of the lane can only go on at a later time, or for a signal */
+  /** @throws TurnNeedsTimeError when the head of the lane waits for a later time or for a signal */
   private async assertMoving(turn: Turn): Promise<void> {
     const { now, turns } = this.host;
     const open = { sessionId: this.sessionId, status: ['queued', 'running', 'waiting'] as Turn['status'][], limit: 1 };
@@ -94,12 +94,12 @@ export class Conversation {
   }
 }
 
-/** A failed turn keeps its error's name and message; test runners print an error's cause. */
+/** Adds the stored name and message of the handler's error as `cause`, which test runners print. */
 function withCause(error: unknown): unknown {
   if (error instanceof TurnFailedError && error.failure) {
     const { name, message } = error.failure;
     const cause = Object.assign(new Error(message), { name });
-    // That of the handler is not stored, and this one's own would mislead.
+    // The handler's stack is not stored, and the stack of this function would mislead.
     cause.stack = `${name}: ${message}`;
     error.cause = cause;
   }

@@ -6,9 +6,9 @@ import { type CreateSessionInput } from '../session/session.inputs.js';
 import { UnknownOrchestratorError } from '../ledger/turn.errors.js';
 import { Conversation, type ConversationHost } from './conversation.js';
 
-/** Whose conversation it is: what `SessionStore.create` takes for a new session, or the id of one that is there. */
+/** Options of a conversation: those of `SessionStore.create` for a new session, or the id of an existing one. */
 export type ConversationOptions = (CreateSessionInput | { readonly sessionId: string }) & {
-  /** Its class, definition or name. Needed when the application has several. */
+  /** The orchestrator's class, definition or name. Required if the application has several. */
   readonly orchestrator?: OrchestratorRef | string;
 };
 
@@ -36,7 +36,7 @@ function chosen(orchestrator: OrchestratorRef | string | undefined, known: reado
   throw new InvalidInputError(
     'options.orchestrator',
     only === undefined
-      ? 'is missing, and the application has none: list one in orchestrators.'
-      : `is missing, and the application has several: give one of ${known.join(', ')}.`,
+      ? 'is missing, and the application has no orchestrator. Add one to `orchestrators`.'
+      : `is missing, and the application has several orchestrators. Pass one of: ${known.join(', ')}.`,
   );
 }

@@ -14,19 +14,19 @@ import { type TurnInput } from '../ledger/turn.js';
 import { ScriptOverError } from './testing.errors.js';
 
 /**
- * What a scripted orchestrator does with one turn: a text is the reply; `reply(...)` or `outcome(...)` is the outcome; an
- * error is thrown in every attempt of the turn; a function is called in every attempt, as an intent is.
+ * The answer of a scripted orchestrator to one turn. A string is the reply; `reply(...)` or `turnOutcome(...)` is the
+ * outcome. An error is thrown in every attempt; a function is called in every attempt, like an intent.
  */
 export type ScriptedAnswer<State = Record<string, unknown>> = IntentResult<State> | Error | IntentFunction<State>;
 
-/** An orchestrator that follows a script. */
+/** An orchestrator that answers from a script. */
 export interface ScriptedOrchestrator extends OrchestratorDefinition {
-  /** What it was given so far: one input a turn, in order, whatever the number of attempts. */
+  /** The inputs so far, in order: one per turn, for any number of attempts. */
   readonly inputs: readonly TurnInput[];
 }
 
 /**
- * An orchestrator for tests of what is around it: controllers, guards, queues. Give it to
+ * Creates an orchestrator for tests of the surrounding code: controllers, guards, queues. Pass it to
  * `SessionsTestingModule.create({ orchestrators })` or to `SessionsModule.forFeature`.
  *
  * ```ts
@@ -37,12 +37,12 @@ export interface ScriptedOrchestrator extends OrchestratorDefinition {
  *   ({ input }) => `You said: ${input.text}`,
  * ]);
  * ```
- * @param orchestrator a name, or the orchestrator whose place it takes: `@InjectOrchestrator(SupportDesk)` then injects
+ * @param orchestrator a name, or the orchestrator that it replaces: `@InjectOrchestrator(SupportDesk)` then injects
  * the handle of the script
- * @param script one answer a turn, in the order in which turns begin, over all sessions. A turn too many fails with
+ * @param script one answer per turn, in the order in which turns begin, across all sessions. Further turns fail with
  * ScriptOverError
- * @throws InvalidInputError for a script that is no array; SessionsConfigurationError for something that is no
- * orchestrator or has no good name
+ * @throws InvalidInputError if the script is not an array; SessionsConfigurationError if `orchestrator` is not an
+ * orchestrator or has an invalid name
  */
 export function scriptedOrchestrator<State = Record<string, unknown>>(
   orchestrator: string | OrchestratorRef,
@@ -62,7 +62,7 @@ export function scriptedOrchestrator<State = Record<string, unknown>>(
     const index = turns.indexOf(turn.id);
     if (index >= answers.length) throw new ScriptOverError(name, answers.length, turn.input.text);
     const scripted = answers[index];
-    // Errors of the runtime itself are none of the test's realm.
+    // Errors of the runtime belong to another realm than the test, so instanceof does not match them.
     if (scripted instanceof Error || types.isNativeError(scripted)) throw scripted;
     return typeof scripted === 'function' ? scripted(turn) : scripted;
   };
@@ -71,7 +71,7 @@ export function scriptedOrchestrator<State = Record<string, unknown>>(
   return extendDefinition(definition as unknown as OrchestratorDefinition, { inputs });
 }
 
-/** What its state, its versions and its plan look like stays; how it decides does not. */
+/** Keeps the options for state, versions and plans, and replaces the decisions. */
 function shapeOf(orchestrator: string | OrchestratorRef): OrchestratorOptions<object> {
   if (typeof orchestrator === 'string') return { name: orchestrator };
   const name = orchestratorName(orchestrator);

@@ -19,7 +19,7 @@ import { type TestClock } from './test-clock.js';
 import { resolveTestingOptions, type SessionsTestingOptions, type TestingSettings } from './testing-options.js';
 
 /**
- * An application for tests, on a clock of its own (NST-26):
+ * A Nest application for tests, with its own clock (NST-26):
  *
  * ```ts
  * const app = await SessionsTestingModule.create({ orchestrators: [SupportDesk], providers: [OrdersService] });
@@ -36,18 +36,18 @@ export class SessionsTestingModule implements AsyncDisposable {
   private closing: Promise<void> | undefined;
 
   private constructor(
-    /** Of Nest: for `resolve`, `select`, and whatever else tests need. */
+    /** The Nest testing module, for `resolve`, `select` and other calls. */
     readonly module: TestingModule,
     private readonly application: INestApplication | null,
     private readonly time: TestingSettings['time'],
   ) {
-    this.unfollow = time?.clock.follow({ nextDue: () => time.queue.nextRing(), rest: () => this.rest() });
+    this.unfollow = time?.clock.follow({ nextDue: () => time.queue.nextNotification(), rest: () => this.rest() });
   }
 
   /**
-   * Starts an application. Without more it has a memory store of its own, and nothing is swept unless by `sweep()`.
-   * @throws SessionsConfigurationError for wrong options, for `imports` that have a `SessionsModule.forRoot()`
-   * themselves, and with the command that installs it when `@nestjs/testing` is missing
+   * Starts an application. By default it has its own memory store, and only `sweep()` sweeps sessions.
+   * @throws SessionsConfigurationError for invalid options, for `imports` with another `SessionsModule.forRoot()`,
+   * and if `@nestjs/testing` is missing; the message then has the install command
    */
   static async create(options: SessionsTestingOptions = {}): Promise<SessionsTestingModule> {
     const { Test } = await loadPeer('@nestjs/testing', () => import('@nestjs/testing'));
@@ -69,7 +69,7 @@ export class SessionsTestingModule implements AsyncDisposable {
       assertOneRoot(module);
       const application = typeof http === 'function' ? http(module) : http ? module.createNestApplication() : null;
       await (application ?? module).init();
-      // Fastify takes no requests before.
+      // Fastify accepts requests only after ready().
       await (application?.getHttpAdapter().getInstance() as Partial<Ready> | undefined)?.ready?.();
       return new SessionsTestingModule(module, application, time);
     } catch (error) {
@@ -79,38 +79,38 @@ export class SessionsTestingModule implements AsyncDisposable {
   }
 
   /**
-   * The clock that the store reads. It stands still until it is told to move.
-   * @throws SessionsConfigurationError when an `adapter` was given without the `clock` that it reads
+   * The clock that the store reads. It only moves when the test moves it.
+   * @throws SessionsConfigurationError if `create` received an `adapter` without the `clock` that it reads
    */
   get clock(): TestClock {
     if (this.time) return this.time.clock;
     throw new SessionsConfigurationError(
-      'The adapter was given without a clock. Give both: ' +
+      'The `adapter` option was set without the `clock` option. Set both: ' +
         'SessionsTestingModule.create({ clock, adapter: memoryAdapter({ clock: clock.now }) }).',
     );
   }
 
   /**
    * The Nest application, ready for requests: `request(app.http.getHttpServer())`.
-   * @throws SessionsConfigurationError unless `http` was asked for
+   * @throws SessionsConfigurationError if the `http` option was not set
    */
   get http(): INestApplication {
     if (this.application) return this.application;
     throw new SessionsConfigurationError(
-      'There is no HTTP application. Ask for it: SessionsTestingModule.create({ http: true }), or with a function of ' +
-        'the module: http: (module) => module.createNestApplication().useGlobalPipes(...).',
+      'The HTTP application is disabled. Enable it with SessionsTestingModule.create({ http: true }), or with a ' +
+        'function: http: (module) => module.createNestApplication().useGlobalPipes(...).',
     );
   }
 
-  /** A provider of any module. @throws Nest's UnknownElementException when there is none */
+  /** Returns a provider of any module. @throws Nest's UnknownElementException if it does not exist */
   get<T>(token: InjectionToken<T>): T {
     return this.module.get<T>(token, { strict: false });
   }
 
   /**
-   * A conversation in a new session, or in the one with `sessionId`.
-   * @throws InvalidInputError when it does not say which of several orchestrators, or for a bad session;
-   * UnknownOrchestratorError; SessionNotFoundError for an unknown `sessionId`; as `SessionStore.create`
+   * Starts a conversation in a new session, or continues the session with `sessionId`.
+   * @throws InvalidInputError if several orchestrators exist and none is named, or for an invalid session;
+   * UnknownOrchestratorError; SessionNotFoundError for an unknown `sessionId`; the errors of `SessionStore.create`
    */
   async conversation(options: ConversationOptions): Promise<Conversation> {
     return openConversation(
@@ -127,21 +127,21 @@ export class SessionsTestingModule implements AsyncDisposable {
   }
 
   /**
-   * All that a run of the sweep does, by the clock's time: suspends idle sessions, expires and deletes others as `sweep`
-   * in the options says. Without effect while another application on the store is at it. @throws what the store throws
+   * Runs the sweep at the clock's time: suspends idle sessions, and expires and deletes sessions as the `sweep`
+   * option says. Does nothing while another application sweeps the same store. @throws the errors of the store
    */
   async sweep(): Promise<void> {
     await this.get(SessionSweeper).sweep();
   }
 
-  /** Stops everything and lets go of it; turns that still run are stopped. Again: without effect. */
+  /** Closes the application and stops running turns. Further calls have no effect. */
   async close(): Promise<void> {
     this.unfollow?.();
     this.closing ??= (this.application ?? this.module).close();
     await this.closing;
   }
 
-  /** For `await using`: as {@link close}. */
+  /** Closes the application at the end of `await using`, like {@link close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -151,16 +151,16 @@ export class SessionsTestingModule implements AsyncDisposable {
     return submission.finally(() => this.submissions.delete(submission));
   }
 
-  /** Until nothing is due that nobody runs. */
+  /** Resolves when every due turn has been picked up. */
   private async rest(): Promise<void> {
     do {
       await Promise.allSettled(this.submissions);
       await this.time?.queue.rest();
-    } while ((await this.get(LaneReconciler).ringDue()) > 0);
+    } while ((await this.get(LaneReconciler).notifyDue()) > 0);
   }
 }
 
-/** A server that says when it is ready. */
+/** A server with a `ready` method, such as Fastify. */
 interface Ready {
   ready(): PromiseLike<unknown>;
 }
@@ -169,7 +169,7 @@ function assertOneRoot(module: TestingModule): void {
   const roots = [...module.get(ModulesContainer).values()].filter(({ metatype }) => metatype === SessionsModule);
   if (roots.length === 1) return;
   throw new SessionsConfigurationError(
-    'SessionsTestingModule brings its own SessionsModule.forRoot(), and imports have another. Import the modules that ' +
-      "use it instead, or test the whole application with Nest's Test.createTestingModule, and give its store a TestClock.",
+    'SessionsTestingModule adds its own SessionsModule.forRoot(), but `imports` contain another one. Import the modules ' +
+      "that use it instead, or test the whole application with Nest's Test.createTestingModule and a store with a TestClock.",
   );
 }

@@ -3,13 +3,13 @@ import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import { type OrchestratorDefinition } from '../orchestrator/orchestrator.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 
-/** The orchestrators of a test: definitions that it gives take the place of others of the same name. */
+/** A registry in which the test's definitions replace orchestrators of the same name. */
 export class StandInRegistry extends OrchestratorRegistry {
   private readonly standIns = new OrchestratorRegistry();
 
   /**
-   * @param modules the state modules of the package that are enabled
-   * @throws SessionsConfigurationError when two of them have the same name
+   * @param modules the enabled state modules of the package
+   * @throws SessionsConfigurationError if two definitions have the same name
    */
   constructor(orchestrators: readonly OrchestratorRef[], modules: readonly string[]) {
     super(modules);

@@ -1,19 +1,19 @@
 import ms from 'ms';
 import { InvalidInputError } from '../common/sessions.error.js';
 
-/** The last moment that a Date can hold. */
+/** The last time that a Date can hold. */
 const END_OF_TIME = 8_640_000_000_000_000;
 
-/** Who has something to do at certain times, and is asked to do it before time goes on. */
+/** A component with timed work, which must finish due work before the clock moves on. */
 export interface ClockFollower {
-  /** The next moment at which something falls due, in milliseconds since 1970; `null`: none that is known. */
+  /** Returns when the next work is due, in milliseconds since 1970; `null` if none is known. */
   nextDue(): number | null;
-  /** Resolves when all that can be done at the present moment is done. */
+  /** Resolves when all work that is due now is done. */
   rest(): Promise<void>;
 }
 
 /**
- * A clock that stands still until it is told to move, and never moves back. Give it to a store:
+ * A clock that only moves when the test moves it, and never backwards. Pass it to a store:
  *
  * ```ts
  * const clock = new TestClock();
@@ -21,36 +21,36 @@ export interface ClockFollower {
  * await clock.advance('2h');
  * ```
  *
- * In an application of `SessionsTestingModule`, `advance` also runs what falls due; in one that you set up yourself the
- * lanes are looked at every `turns.reconcileMs` milliseconds of real time, as always.
+ * In an application of `SessionsTestingModule`, `advance` also runs the work that becomes due. In your own application,
+ * lanes are still polled every `turns.reconcileMs` milliseconds of real time.
  */
 export class TestClock {
   private time = Date.now();
   private readonly followers = new Set<ClockFollower>();
   private moving: Promise<unknown> = Promise.resolve();
 
-  /** Milliseconds since 1970; at first the real time at which the clock was made. Can be passed on detached. */
+  /** Returns milliseconds since 1970. Starts at the real time of its creation. Needs no `this`. */
   readonly now = (): number => this.time;
 
   /**
-   * Moves the clock forward. The applications of `SessionsTestingModule` on this clock first finish what they have begun;
-   * then everything that falls due on the way is run at its own time, in order: retries after their backoff. At the end
-   * come wait time-outs and the turns of lost workers. `advance(0)` only runs what is due now.
+   * Moves the clock forward. Applications of `SessionsTestingModule` on this clock first finish their current work.
+   * Then the clock stops at each retry that becomes due, and the retry runs. Wait time-outs and the turns of lost
+   * workers run at the end. `advance(0)` only runs the work that is due now.
    *
-   * Waits for handlers that run, each for up to two seconds of real time: one that takes longer goes on behind it.
-   * Calls that overlap are made one after the other.
-   * @param by milliseconds, or a text as the package `ms` reads it: '30s', '2h', '1.5 days'
-   * @throws InvalidInputError for a negative, infinite or malformed duration; the clock is not moved then
+   * Waits up to two seconds of real time for each running handler; a slower one continues in the background.
+   * Concurrent calls run one after the other.
+   * @param by milliseconds, or a string in the format of the package `ms`: '30s', '2h', '1.5 days'
+   * @throws InvalidInputError for a negative, infinite or malformed duration; the clock then does not move
    */
   async advance(by: number | string): Promise<void> {
     const duration = toMs(by);
     const move = this.moving.then(() => this.moveBy(duration));
-    // The caller hears of a failure; the next move must not.
+    // The caller receives a failure; the next move must not.
     this.moving = move.catch(() => undefined);
     await move;
   }
 
-  /** @internal @returns ends it */
+  /** @internal @returns a function that removes the follower */
   follow(follower: ClockFollower): () => void {
     this.followers.add(follower);
     return () => this.followers.delete(follower);
@@ -58,7 +58,7 @@ export class TestClock {
 
   private async moveBy(duration: number): Promise<void> {
     const target = this.time + duration;
-    if (target > END_OF_TIME) throw new InvalidInputError('by', 'must not lead beyond the year 275760.');
+    if (target > END_OF_TIME) throw new InvalidInputError('by', 'must not move the clock beyond the year 275760.');
     await this.rest();
     for (let due = this.nextDue(); due <= target; due = this.nextDue()) {
       this.time = Math.max(this.time, due);
@@ -82,11 +82,11 @@ function toMs(by: unknown): number {
   if (typeof duration === 'number' && Number.isFinite(duration) && duration >= 0) return duration;
   throw new InvalidInputError(
     'by',
-    `must be milliseconds, 0 or more, or a duration such as '30s', '2h' or '1d'. It is ${typeof by === 'string' ? JSON.stringify(by) : String(by)}.`,
+    `must be milliseconds, 0 or more, or a duration such as '30s', '2h' or '1d'. Received: ${typeof by === 'string' ? JSON.stringify(by) : String(by)}.`,
   );
 }
 
-/** `ms` throws for an empty and for a very long text, and gives undefined for one that it cannot read. */
+/** Parses a duration. `ms` throws for empty and very long strings, and returns undefined for other invalid ones. */
 function parse(text: string): number | undefined {
   try {
     return ms(text as ms.StringValue);

@@ -4,25 +4,25 @@ import { InProcessQueue } from '../queue/in-process/in-process-queue.js';
 import { waitingSessions } from '../turn/running-turn.js';
 import { type TurnQueue, type LaneVisit } from '../ledger/turn-queue.js';
 
-/** Real milliseconds for which a visit is waited for: a handler that waits for the test itself must not stop the clock. */
+/** Real milliseconds to wait for a visit, so that a handler that waits for the test does not block the clock. */
 const PATIENCE_MS = 2000;
 
 interface Visit {
   readonly sessionId: string;
-  /** It took too long, and is waited for no more. */
+  /** True after the visit exceeded the time limit, so that the queue no longer waits for it. */
   outstayed: boolean;
 }
 
 /**
- * The queue of a test: as the one in process, but a delayed ring comes when the test's clock says so, and one can wait
- * until nothing is rung or visited.
+ * The queue of a test. Like the in-process queue, but it delivers delayed notifications by the test's clock,
+ * and `rest` waits until no notification is pending and no visit runs.
  */
 export class TestQueue implements TurnQueue {
   private readonly inner: InProcessQueue;
-  /** When sessions are to be rung, by the test's clock. */
+  /** Delayed notifications: the time on the test's clock per session. */
   private readonly later = new Map<string, number>();
-  /** Rung, and their visit has not begun. */
-  private readonly rung = new Set<string>();
+  /** Sessions that were notified and whose visit has not started. */
+  private readonly notified = new Set<string>();
   private readonly visits = new Set<Visit>();
   private readonly events = new EventEmitter().setMaxListeners(0);
 
@@ -33,20 +33,20 @@ export class TestQueue implements TurnQueue {
     this.inner = new InProcessQueue(concurrency);
   }
 
-  async ring(sessionId: string, delayMs = 0): Promise<void> {
+  async notify(sessionId: string, delayMs = 0): Promise<void> {
     if (delayMs > 0) {
       const dueAt = this.now() + delayMs;
       this.later.set(sessionId, Math.min(dueAt, this.later.get(sessionId) ?? dueAt));
       return;
     }
-    this.rung.add(sessionId);
-    await this.inner.ring(sessionId);
+    this.notified.add(sessionId);
+    await this.inner.notify(sessionId);
   }
 
   process(handler: LaneVisit): Promise<void> {
     return this.inner.process(async (sessionId, slot) => {
       const visit: Visit = { sessionId, outstayed: false };
-      this.rung.delete(sessionId);
+      this.notified.delete(sessionId);
       this.visits.add(visit);
       await handler(sessionId, slot).finally(() => {
         this.visits.delete(visit);
@@ -66,22 +66,22 @@ export class TestQueue implements TurnQueue {
   async close(): Promise<void> {
     await this.inner.close();
     this.later.clear();
-    this.rung.clear();
+    this.notified.clear();
   }
 
-  /** When the first delayed ring comes; `null`: there is none. */
-  nextRing(): number | null {
+  /** Returns the time of the first delayed notification; `null` if none is pending. */
+  nextNotification(): number | null {
     return this.later.size > 0 ? Math.min(...this.later.values()) : null;
   }
 
-  /** Rings what is due by the test's clock, and waits until nothing is rung and no visit runs. */
+  /** Delivers due notifications, and waits until no notification is pending and no visit runs. */
   async rest(): Promise<void> {
     for (const [sessionId, dueAt] of this.later) {
       if (dueAt > this.now()) continue;
       this.later.delete(sessionId);
-      await this.ring(sessionId);
+      await this.notify(sessionId);
     }
-    // The queue starts the next visit, and callers go on, just behind a visit's end.
+    // The next visit and waiting callers resume just after a visit ends.
     await nextTask();
     while (this.isBusy() && (await this.hasVisitEnded())) await nextTask();
   }
@@ -92,11 +92,11 @@ export class TestQueue implements TurnQueue {
     const visited = new Set([...this.visits].map(({ sessionId }) => sessionId));
     return (
       [...this.visits].some(({ sessionId, outstayed }) => !outstayed && !own.includes(sessionId)) ||
-      [...this.rung].some((sessionId) => !visited.has(sessionId))
+      [...this.notified].some((sessionId) => !visited.has(sessionId))
     );
   }
 
-  /** @returns false when none ended in time */
+  /** @returns false if no visit ended in time */
   private async hasVisitEnded(): Promise<boolean> {
     const patience = AbortSignal.timeout(PATIENCE_MS);
     const ended = await once(this.events, 'visited', { signal: patience }).then(

@@ -10,48 +10,51 @@ import { memoryAdapter } from '../store/memory/memory-adapter.js';
 import { TestClock } from './test-clock.js';
 import { TestQueue } from './test-queue.js';
 
-/** What `SessionsTestingModule.create` takes: a Nest test module, and the options of `SessionsModule.forRoot`. */
+/** Options of `SessionsTestingModule.create`: those of a Nest testing module and of `SessionsModule.forRoot`. */
 export interface SessionsTestingOptions
   extends
     Pick<ModuleMetadata, 'imports' | 'controllers' | 'providers'>,
     Omit<SessionsModuleOptions, 'turns'>,
     Omit<SessionsModuleStatics, 'controllers'> {
   /**
-   * The orchestrators: classes, which may inject the given providers, and definitions. A definition takes the place of an
-   * orchestrator of the same name that `imports` bring. Default: those of `imports`.
+   * The orchestrators: classes, which may inject the providers, and definitions. A definition replaces an
+   * orchestrator of the same name in `imports`. Default: those of `imports`.
    */
   readonly orchestrators?: readonly OrchestratorRef[];
-  /** As `controllers` of `forRoot`: those of this package. The test module's own are `controllers`. Default: none. */
+  /** The `controllers` option of `forRoot`; `controllers` here are those of the test module. Default: none. */
   readonly sessionsControllers?: SessionsControllersOptions;
-  /** As in `forRoot`. By default retries are not put off unless `retry.backoff` is given, and `shutdownGraceMs` is 0. */
+  /** As in `forRoot`, but retries have no delay unless `retry.backoff` is set, and `shutdownGraceMs` defaults to 0. */
   readonly turns?: Omit<TurnsOptions, 'queue'>;
-  /** The clock that the test moves. Default: a new one. Give the clock that `adapter` reads, or the clock of another application. */
+  /** The clock that the test moves: that of `adapter`, or of another application. Default: a new clock. */
   readonly clock?: TestClock;
-  /** `true`, or a function that makes the Nest application: see `SessionsTestingModule.http`. Default: none. */
+  /** `true`, or a function that creates the Nest application; see `SessionsTestingModule.http`. Default: none. */
   readonly http?: boolean | ((module: TestingModule) => INestApplication);
-  /** Replaces what `imports` bring, for example `(builder) => builder.overrideGuard(AuthGuard).useValue(ann)`. Default: nothing. */
+  /**
+   * Overrides providers of `imports`, for example `(builder) => builder.overrideGuard(AuthGuard).useValue(ann)`.
+   * Default: none.
+   */
   readonly override?: (builder: TestingModuleBuilder) => unknown;
 }
 
-/** The options of `forRoot` that follow, and what moves time. */
+/** The resulting options of `forRoot`, and the clock with its queue. */
 export interface TestingSettings {
   readonly root: SessionsModuleOptions & SessionsModuleStatics;
-  /** `null`: the store runs by the real time. */
+  /** `null` if the store runs in real time. */
   readonly time: { readonly clock: TestClock; readonly queue: TestQueue } | null;
 }
 
-/** @throws SessionsConfigurationError for a queue of the test's own, and for a clock that is no TestClock */
+/** @throws SessionsConfigurationError for a `turns.queue` option, and for a `clock` that is not a TestClock */
 export function resolveTestingOptions(
   options: SessionsModuleOptions & Pick<SessionsTestingOptions, 'clock' | 'sessionsControllers'>,
 ): TestingSettings {
   const { clock: given, sessionsControllers, adapter, sweep, turns, ...rest } = options;
   if (turns?.queue !== undefined) {
-    throw new SessionsConfigurationError('SessionsTestingModule has a queue of its own; leave out turns.queue.');
+    throw new SessionsConfigurationError('SessionsTestingModule uses its own queue. Remove the `turns.queue` option.');
   }
   if (given !== undefined && !(given instanceof TestClock)) {
-    throw new SessionsConfigurationError('SessionsTestingModule: The option clock must be a TestClock.');
+    throw new SessionsConfigurationError('SessionsTestingModule: The `clock` option must be a TestClock.');
   }
-  // A store that was given without a clock has one of its own.
+  // An adapter without the clock option keeps its own clock.
   const clock = given ?? (adapter === undefined ? new TestClock() : null);
   const time = clock && { clock, queue: new TestQueue(clock.now, turns?.concurrency ?? 32) };
   const root = {
@@ -71,7 +74,7 @@ function turnsOf(turns: TurnsOptions | undefined, queue: TestQueue | undefined):
   return { ...given, retry: withDefaults({ backoff: { delayMs: 0 } }, given.retry), ...(queue ? { queue } : {}) };
 }
 
-/** What is no object is passed on: forRoot says what is wrong with it. */
+/** Applies defaults to an object. Other values are returned unchanged, and forRoot rejects them. */
 function withDefaults<T>(defaults: T, given: T | undefined): T {
   if (given === undefined) return defaults;
   return isPlainObject(given) ? { ...defaults, ...(given as T) } : given;

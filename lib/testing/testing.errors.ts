@@ -1,13 +1,13 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type Turn } from '../ledger/turn.js';
 
-/** The turn that a test waits for goes on only when the test's clock moves, or when it is signalled. */
+/** The turn that a test awaits resumes only when the test's clock moves or a signal arrives. */
 export class TurnNeedsTimeError extends SessionsError {
   readonly code = 'TURN_NEEDS_TIME';
   readonly sessionId: string;
   readonly turnId: string;
 
-  /** @param head the turn that holds the lane: it, or one before it */
+  /** @param head the turn that holds the lane: `turn`, or an earlier one */
   constructor(turn: Turn, head: Turn, now: number) {
     super(
       `Turn ${turn.id} has not settled: ${turn.id === head.id ? 'it' : `turn ${head.id} before it`} ${why(head, now)}`,
@@ -17,21 +17,39 @@ export class TurnNeedsTimeError extends SessionsError {
   }
 }
 
-/** A turn came to a scripted orchestrator that has no answer left. It fails at once. */
+/** A scripted orchestrator received a turn and has no answer left. The turn fails without a retry. */
 export class ScriptOverError extends SessionsError {
   readonly code = 'SCRIPT_OVER';
   readonly permanent = true;
 
   constructor(
     readonly orchestrator: string,
-    /** How many answers the script has. */
+    /** The number of answers in the script. */
     readonly scripted: number,
     input: string,
   ) {
     super(
-      `The script of orchestrator ${orchestrator} is over: it has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, ` +
+      `The script of orchestrator ${orchestrator} has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, ` +
         `and another turn came with ${JSON.stringify(input)}. Add an answer to scriptedOrchestrator().`,
     );
+  }
+}
+
+/** A scripted model was called after its last answer. The turn fails without a retry. */
+export class ModelScriptOverError extends SessionsError {
+  readonly code = 'MODEL_SCRIPT_OVER';
+  readonly permanent = true;
+
+  constructor(
+    /** The number of answers in the script; `null` if the script is a function, which has returned none. */
+    readonly scripted: number | null,
+    said: string,
+  ) {
+    const cause =
+      scripted === null
+        ? 'The script of the model has returned no answer'
+        : `The script of the model has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, and the model was called again`;
+    super(`${cause} after ${JSON.stringify(said)}. Add an answer to scriptedModel().`);
   }
 }
 
@@ -39,5 +57,5 @@ function why(head: Turn, now: number): string {
   if (head.waitingFor) return `waits for the signal ${JSON.stringify(head.waitingFor.signal)}.`;
   const ms = Date.parse(head.dueAt ?? '') - now;
   const failed = head.error ? `failed (${head.error.name}: ${head.error.message}) and ` : '';
-  return `${failed}goes on in ${ms} ms by the test's clock. Move it: await app.clock.advance(${ms}).`;
+  return `${failed}resumes in ${ms} ms on the test's clock. Move the clock: await app.clock.advance(${ms}).`;
 }

@@ -7,21 +7,21 @@ import { requiredSession } from './carried-session.js';
 import { type IdSource, readSource } from './id-source.js';
 import { transportOf } from './transport-of.js';
 
-/** Where `@CurrentTurn` finds the turn. */
+/** The options of `@CurrentTurn`. */
 export interface CurrentTurnOptions {
-  /** Where its id stands. Default `param:turnId` in HTTP, `data:turnId` elsewhere. */
+  /** The location of the turn's id. Default `param:turnId` in HTTP, `data:turnId` elsewhere. */
   readonly from?: IdSource;
 }
 
-/** A turn as a request names it. */
+/** The turn that a request names. */
 interface NamedTurn {
   /** The session that the request may use. */
   readonly sessionId: string;
-  /** As it came. */
+  /** The unvalidated id. */
   readonly turnId: unknown;
 }
 
-/** Loads it. Decorators of parameters cannot inject, so theirs brings a pipe that can. */
+/** Loads the turn. Parameter decorators cannot inject providers, but their pipes can. */
 @Injectable()
 export class CurrentTurnPipe implements PipeTransform<NamedTurn, Promise<Turn>> {
   constructor(private readonly turns: TurnService) {}
@@ -42,8 +42,9 @@ const TurnOfRequest = createParamDecorator(
 );
 
 /**
- * The turn that the request names, when it is of the session that `SessionGuard` found (NST-13). An unknown turn and another
- * session's are the same 404, `TurnNotFoundError`; a missing or malformed id is an `InvalidInputError`.
+ * Injects the turn that the request names, if it belongs to the session that `SessionGuard` loaded (NST-13). An unknown
+ * turn and a turn of another session fail with the same 404, `TurnNotFoundError`; a missing or malformed id with
+ * `InvalidInputError`.
  */
 export const CurrentTurn = (options: CurrentTurnOptions = {}): ParameterDecorator =>
   TurnOfRequest(options, CurrentTurnPipe);

@@ -3,19 +3,19 @@ import { type HttpRequest } from './http.transport.js';
 import { type Transport } from './transport.js';
 
 interface GraphQLContext {
-  /** The request that the operation came with, as Nest's drivers keep it. */
+  /** The request of the operation, as Nest's drivers store it. */
   readonly req?: HttpRequest;
   readonly user?: unknown;
 }
 
-/** Where a field stands in the operation's result. */
+/** The path of a field in the operation's result. */
 interface FieldPath {
   readonly prev: FieldPath | undefined;
 }
 
 /**
- * The fields of an operation share its context and its request, so these keep nothing. A field's path is its own, and what
- * is resolved below a field knows it by its path.
+ * Fields of an operation share its context and request, so nothing is stored there. Data is stored per field path, and
+ * resolvers below a field find it by that path.
  */
 export const graphqlTransport: Transport = {
   subject: 'a GraphQL field',
@@ -43,7 +43,7 @@ export const graphqlTransport: Transport = {
 
 type FieldArguments = [args: unknown, context: GraphQLContext | undefined, info: { readonly path: FieldPath }];
 
-/** From the end: what comes before is not the same for every kind of field. */
+/** Reads from the end, because the first arguments depend on the kind of the field. */
 function fieldOf(host: ArgumentsHost): { args: unknown; context: GraphQLContext | undefined; path: FieldPath } {
   const [args, context, { path }] = host.getArgs().slice(-3) as FieldArguments;
   return { args, context, path };

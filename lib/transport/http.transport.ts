@@ -1,13 +1,12 @@
 import { type ArgumentsHost } from '@nestjs/common';
-import { rawRequest } from './raw-request.js';
 import { type Transport } from './transport.js';
 
-/** What Express and Fastify have in common. */
+/** The common part of requests in Express and Fastify. */
 export interface HttpRequest {
   readonly headers?: unknown;
   readonly params?: unknown;
   readonly query?: unknown;
-  /** By the application's cookie parser. */
+  /** Set by the application's cookie parser. */
   readonly cookies?: unknown;
   readonly body?: unknown;
   readonly user?: unknown;
@@ -31,4 +30,11 @@ export const httpTransport: Transport = {
 
 function requestOf(host: ArgumentsHost): HttpRequest {
   return host.switchToHttp().getRequest<HttpRequest>();
+}
+
+/** Returns the raw request, because guards and handlers in Fastify receive different wrappers of it. */
+export function rawRequest(request: object): object {
+  const { raw } = request as { readonly raw?: unknown };
+  // The field may have another meaning in other frameworks.
+  return typeof raw === 'object' && raw !== null && 'headers' in raw ? raw : request;
 }

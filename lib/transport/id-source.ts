@@ -1,20 +1,20 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { handlerName } from './handler-name.js';
-import { type IdPlace } from './transport.js';
 import { transportOf } from './transport-of.js';
+import { handlerName, type IdPlace } from './transport.js';
 
 /**
- * Where an id stands. `data` is a body, a message's payload, or the arguments of a GraphQL field. A cookie needs the
- * application's cookie parser. Not every transport has each of them.
+ * The location of an id. `data` is a body, a message's payload, or the arguments of a GraphQL field. A cookie requires
+ * the application's cookie parser. Not every transport supports every location.
  */
 export type IdSource = IdPlace | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
 
-const COOKIES = ' Cookies need a parser: app.use(cookieParser()) of cookie-parser, with Fastify @fastify/cookie.';
+const COOKIES =
+  ' Cookies require a parser: app.use(cookieParser()) from cookie-parser, or @fastify/cookie with Fastify.';
 
 /**
- * What stands there, which may be no id; `undefined` where there is nothing.
- * @throws SessionsConfigurationError for a place that the transport does not have
+ * Returns the unvalidated value at the location; `undefined` if none exists.
+ * @throws SessionsConfigurationError if the transport does not support the location
  */
 export async function readSource(context: ExecutionContext, source: IdSource): Promise<unknown> {
   const value = typeof source === 'function' ? await source(context) : valueAt(context, source);
@@ -29,13 +29,13 @@ function valueAt(context: ExecutionContext, source: string): unknown {
   const part = parts.find(([each]) => each === kind)?.[1];
   if (part === undefined) {
     const kinds = parts.map(([each]) => each);
-    // Others have no cookies at all.
+    // Other transports have no cookies at all.
     const cure = kind === 'cookie' && kind in all ? COOKIES : '';
     throw new SessionsConfigurationError(
-      `${handlerName(context)} takes an id from ${source}, and ${transport.subject} has only these here: ${kinds.join(', ')}.${cure}`,
+      `${handlerName(context)} reads an id from ${source}, which ${transport.subject} does not have. Allowed: ${kinds.join(', ')}.${cure}`,
     );
   }
-  // Whatever a client sends as its payload.
+  // The payload comes from the client and may have any type.
   if (typeof part !== 'object' || part === null || !Object.hasOwn(part, name)) return undefined;
   return (part as Readonly<Record<string, unknown>>)[name];
 }

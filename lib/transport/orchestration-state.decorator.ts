@@ -4,9 +4,9 @@ import { OrchestrationStateManager } from '../orchestration/orchestration-state-
 import { type OrchestrationState as State } from '../orchestration/orchestration-state.js';
 import { sessionOf } from './carried-session.js';
 
-/** Which state `@OrchestrationState` gives. */
+/** The options of `@OrchestrationState`. */
 export interface AgentOfState {
-  /** Whose state it is. Default: the only agent that has a plan. */
+  /** The agent of the state. Default: the only agent with a plan. */
   readonly agent?: AgentRef;
 }
 
@@ -14,7 +14,7 @@ interface NamedState extends AgentOfState {
   readonly sessionId: string | undefined;
 }
 
-/** Reads it. Decorators of parameters cannot inject, so theirs brings a pipe that can. */
+/** Loads the state. Parameter decorators cannot inject providers, but their pipes can. */
 @Injectable()
 export class OrchestrationStatePipe implements PipeTransform<NamedState, Promise<State | undefined>> {
   constructor(private readonly states: OrchestrationStateManager) {}
@@ -30,12 +30,12 @@ const StateOfSession = createParamDecorator(({ agent }: AgentOfState, context: E
   return { agent, sessionId: sessionOf(context, '@OrchestrationState()')?.id };
 });
 
-/** What is known of an agent in a session (ORC-01). @interface */
+/** The state of an agent in a session (ORC-01). @interface */
 export type OrchestrationState = State;
 
 /**
- * How far an agent is in its plan in the session that `SessionGuard` found, to read (NST-13); `undefined` while nothing is kept of
- * it. Changes are made by `OrchestrationStateManager`.
+ * Injects the read-only progress of an agent's plan in the session that `SessionGuard` loaded (NST-13); `undefined` if
+ * no state is stored. To change it, use `OrchestrationStateManager`.
  */
 export const OrchestrationState = (options: AgentOfState = {}): ParameterDecorator =>
   StateOfSession(options, OrchestrationStatePipe);

@@ -4,27 +4,27 @@ import { type Session } from '../ledger/session.js';
 import { NobodyHint } from './nobody-hint.js';
 import { transportOf } from './transport-of.js';
 
-/** Whom a request speaks for, as the application's authentication found out. */
+/** The authenticated user of a request, as resolved by the application. */
 export interface Principal {
   readonly userId: string;
   readonly workspaceId?: string;
-  /** What it may do besides using its own sessions, for example `state.reset` or `state.*`. Default: nothing. */
+  /** Additional permissions, for example `state.reset` or `state.*`. Default: none; a principal may always use its own sessions. */
   readonly capabilities?: readonly string[];
 }
 
-/** Finds the principal of a request or a message; `null` or `undefined` when nobody is signed in. */
+/** Returns the principal of a request or message, or `null` or `undefined` if it is not authenticated. */
 export type PrincipalResolver = (
   context: ExecutionContext,
 ) => Principal | null | undefined | Promise<Principal | null | undefined>;
 
 /**
- * The default: what passport and most guards leave behind, with `id`, `workspaceId` and `capabilities`. HTTP: `request.user`.
- * GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`. Microservices: nobody.
- * A user without `id` is nobody (NST-11).
- * @throws SessionsConfigurationError for an `id` or a `workspaceId` that is no text (NST-24)
+ * The default resolver. Reads `id`, `workspaceId` and `capabilities` of the user that Passport and most guards set. HTTP:
+ * `request.user`. GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`.
+ * Microservices: always `null`. A user without an `id` is not authenticated (NST-11).
+ * @throws SessionsConfigurationError if `id` or `workspaceId` is not a string (NST-24)
  */
 export const signedInUser: PrincipalResolver = (context) => {
-  // Passport leaves `false` where nobody is.
+  // Passport sets `false` for unauthenticated requests.
   const user = transportOf(context).user(context) as SignedInUser | null | undefined | false;
   if (user === null || user === undefined || user === false) return null;
   const userId = textOf(user, 'id');
@@ -38,11 +38,11 @@ export const signedInUser: PrincipalResolver = (context) => {
 };
 
 /**
- * The resolver, with what it gives checked: a principal without a user would be asked for nobody's sessions, and find everybody's.
- * @throws SessionsConfigurationError for a `userId` or a `workspaceId` that is no text (NST-24)
+ * Wraps the resolver to validate its result: a principal without a `userId` would match the sessions of all users.
+ * @throws SessionsConfigurationError if `userId` or `workspaceId` is not a string (NST-24)
  */
 export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver {
-  // A resolver of the application's knows why it finds nobody.
+  // A custom resolver can log why it returns no principal.
   const hint = resolve === signedInUser ? new NobodyHint() : null;
   return async (context) => {
     const principal = await resolve(context);
@@ -51,15 +51,15 @@ export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver
       return principal;
     }
     const { userId, workspaceId } = principal;
-    // A text that is no name has no sessions.
-    if (typeof userId !== 'string') throw wrongPrincipal('userId', 'must be a text.');
+    // A string that is not a valid name matches no session.
+    if (typeof userId !== 'string') throw wrongPrincipal('userId', 'must be a string.');
     if (workspaceId !== undefined && typeof workspaceId !== 'string')
-      throw wrongPrincipal('workspaceId', 'must be a text; without one: undefined.');
+      throw wrongPrincipal('workspaceId', 'must be a string or undefined.');
     return principal;
   };
 }
 
-/** Both must match: a session without a workspace belongs to no principal that has one, and the other way round. */
+/** Returns whether user and workspace both match. A session without a workspace does not belong to a principal with one, and vice versa. */
 export function ownsSession(principal: Principal, session: Session): boolean {
   return session.userId === principal.userId && session.workspaceId === principal.workspaceId;
 }
@@ -70,21 +70,21 @@ interface SignedInUser {
   readonly capabilities?: unknown;
 }
 
-/** Leaving out what is no text would make one workspace of several. */
+/** Throws for a value that is not a string: ignoring it would merge several workspaces into one. */
 function textOf(user: SignedInUser, field: 'id' | 'workspaceId'): string | undefined {
   const value = user[field] ?? undefined;
   if (value === undefined || typeof value === 'string') return value;
   throw new SessionsConfigurationError(
-    `SessionsModule: The signed-in user's ${field} must be a text. Make it one, or map the user with the option principal.`,
+    `SessionsModule: The signed-in user's ${field} must be a string. Convert it, or map the user with the option principal.`,
   );
 }
 
-// The value is somebody's: it must not stand in a log.
+// The value is personal data and must not be logged.
 function wrongPrincipal(field: keyof Principal, rule: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(`SessionsModule: The ${field} that the option principal gives ${rule}`);
+  return new SessionsConfigurationError(`SessionsModule: The ${field} that the option principal returns ${rule}`);
 }
 
-/** Whether it is a list of texts, as capabilities must be to count. */
+/** Returns whether the value is an array of strings. Capabilities of another type are ignored. */
 export function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }

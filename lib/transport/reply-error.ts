@@ -2,7 +2,9 @@ import { HttpStatus } from '@nestjs/common';
 import { type AbstractHttpAdapter } from '@nestjs/core';
 import { type SessionsErrorBody } from './sessions-error-body.js';
 
-/** Answers in the form that the client asks for, unless it was answered already: by a time limit, for one. */
+/**
+ * Sends the error in the format that the client accepts, unless a response was already sent, for example by a timeout.
+ */
 export function replyError(
   httpAdapter: AbstractHttpAdapter,
   { headers }: { readonly headers: { readonly accept?: string } },
@@ -17,14 +19,14 @@ export function replyError(
   if (body.retryAfter !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(body.retryAfter));
   if (headers.accept?.includes('application/problem+json')) {
     httpAdapter.setHeader(response, 'Content-Type', 'application/problem+json');
-    // As text: Nest 11 makes application/json of any object that is answered as an error on Express.
+    // As a string: Nest 11 on Express sends any object of an error as application/json.
     httpAdapter.reply(response, JSON.stringify(toProblem(body)), body.statusCode);
   } else {
     httpAdapter.reply(response, body, body.statusCode);
   }
 }
 
-/** RFC 9457, for clients that ask for it. */
+/** Formats the body by RFC 9457, for clients that accept it. */
 function toProblem({ statusCode, message, ...rest }: SessionsErrorBody): object {
   return { type: 'about:blank', title: rest.code, status: statusCode, detail: message, ...rest };
 }

@@ -13,12 +13,12 @@ import { transportOf } from './transport-of.js';
 import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';
 
 /**
- * Loads the session that a request or a message names, checks that it is the signed-in user's and in an allowed state, touches
- * it and hands it to `@CurrentSession()` (NST-10 to NST-12): in HTTP, WebSocket, GraphQL and microservices. Handlers without
- * `@UseSession()` pass.
+ * Loads the session of a request or message, checks its owner and its state, records activity, and provides it to
+ * `@CurrentSession()` (NST-10 to NST-12). Supports HTTP, WebSocket, GraphQL and microservices. Handlers without
+ * `@UseSession()` are ignored.
  *
- * 401 without a user; 400 without or with a malformed id; the same 404 for an unknown and for somebody else's session;
- * 410 for an expired one. Override the protected methods to change one of these decisions.
+ * Fails with 401 without a user, 400 for a missing or malformed id, the same 404 for an unknown session and for
+ * another user's session, and 410 for an expired one. Override the protected methods to change these decisions.
  */
 @Injectable()
 export class SessionGuard implements CanActivate {
@@ -46,34 +46,37 @@ export class SessionGuard implements CanActivate {
     const session = await this.sessions.get(sessionId);
     if (!session || (principal && !this.owns(principal, session))) throw new SessionNotFoundError(sessionId);
     this.assertState(session, options);
-    // What is over is never touched: nothing brings it back.
+    // Do not touch a session that is over: it cannot be resumed.
     const touched = options.touch !== false && !this.sessions.isOver(session);
     keepSession(context, touched ? await this.sessions.touch(session.id) : session);
     return true;
   }
 
   /**
-   * Who asks; `null` or `undefined`: nobody who is known. Such a request is refused (UnauthenticatedError), except where
-   * `@AllowAnonymousSession()` lets it through.
+   * Returns the principal of the request, or `null` or `undefined` if it is unknown. Such a request is rejected with
+   * UnauthenticatedError, unless `@AllowAnonymousSession()` allows it.
    */
   protected async principalOf(context: ExecutionContext): Promise<Principal | null | undefined> {
     return this.principal(context);
   }
 
-  /** Whether the session is theirs, by user and workspace; one that is not is answered like an unknown one. */
+  /**
+   * Returns whether the session belongs to the principal, by user and workspace. If not, the response is that for an
+   * unknown session.
+   */
   protected owns(principal: Principal, session: Session): boolean {
     return ownsSession(principal, session);
   }
 
-  /** Whether the session is in a state that the handler takes. @throws SessionStateError */
+  /** Checks that the handler accepts the state of the session. @throws SessionStateError */
   protected assertState(session: Session, { states }: UseSessionOptions): void {
-    // One whose lifetime is over counts as expired, though no sweep has come by yet.
+    // A session past its lifetime counts as expired, even before a sweep.
     const state = this.sessions.isOver(session) ? 'expired' : session.state;
     const allowed = states ? states.includes(state) : state !== 'expired';
     if (!allowed) throw new SessionStateError(session.id, state, 'use');
   }
 
-  /** What stands where the id should; `undefined` where nothing does. It is checked afterwards. */
+  /** Returns the unvalidated value at the location of the id; `undefined` if none exists. */
   protected async sessionIdOf(context: ExecutionContext, source: IdSource): Promise<unknown> {
     return readSource(context, source);
   }

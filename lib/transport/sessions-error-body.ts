@@ -3,24 +3,24 @@ import { isFaultCode, statusOfCode } from '../common/error-status.js';
 import { type SessionsError } from '../common/sessions.error.js';
 import { SessionStateError } from '../ledger/session.errors.js';
 
-/** What a client gets for a domain error, whatever the transport (NST-15). */
+/** The body of a domain error, in every transport (NST-15). */
 export interface SessionsErrorBody {
-  /** An HTTP status, in every transport. */
+  /** The HTTP status, in every transport. */
   readonly statusCode: number;
   readonly code: string;
   readonly message: string;
   readonly sessionId?: string;
   readonly turnId?: string;
-  /** Seconds. */
+  /** Seconds to wait before a retry. */
   readonly retryAfter?: number;
 }
 
-/** Codes whose messages may name what clients must not see. */
+/** Generic messages for codes whose own messages may contain internals. */
 const GENERIC: Readonly<Record<string, string>> = {
-  STORE_UNAVAILABLE: 'The store is not available at the moment. Try again.',
+  STORE_UNAVAILABLE: 'The store is unavailable. Retry later.',
 };
 
-/** The HTTP status of a domain error; 500 for those that are mistakes of the application. */
+/** Returns the HTTP status of a domain error; 500 for faults of the application. */
 function statusOf(error: SessionsError): HttpStatus {
   if (error instanceof SessionStateError && error.currentState === 'expired') return HttpStatus.GONE;
   return statusOfCode(error.code);
@@ -40,7 +40,7 @@ export function toErrorBody(error: SessionsError): SessionsErrorBody {
   };
 }
 
-/** A mistake of the application, which is none of the client's business. */
+/** Returns whether the error is a fault of the application, whose details are hidden from clients. */
 export function isApplicationFault(error: SessionsError): boolean {
   return isFaultCode(error.code);
 }

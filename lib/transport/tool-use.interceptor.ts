@@ -3,7 +3,7 @@ import { concatMap, dematerialize, materialize, type Observable, type Observable
 import { traceOf } from '../common/error-trace.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type RecordUse, takeUse } from './admitted-use.js';
-import { handlerName } from './handler-name.js';
+import { handlerName } from './transport.js';
 
 /**
  * Admits the use of a handler with `@RequireTool()` before the handler runs (FIX-21), and records its outcome before the answer is
@@ -18,7 +18,7 @@ export class ToolUseInterceptor implements NestInterceptor {
     const admit = takeUse(context);
     if (!admit) {
       throw new SessionsConfigurationError(
-        `${handlerName(context)} requires a tool, and ToolGuard has not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,
+        `${handlerName(context)} requires a tool, but ToolGuard did not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,
       );
     }
     const record = await admit();

@@ -3,14 +3,14 @@ import { Reflector } from '@nestjs/core';
 import { type AgentRef } from '../orchestration/agent-ref.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 
-/** What `@RequireTool` asks for (NST-14). */
+/** The options of `@RequireTool` (NST-14). */
 export interface RequiredTool {
   readonly tool: string;
-  /** Whose plan must allow it. Default: the only agent that has one. */
+  /** The agent whose plan must allow the tool. Default: the only agent with a plan. */
   readonly agent?: AgentRef;
   /**
-   * Whether the use is admitted and its outcome recorded. `false` for a handler that records its uses itself: then the check is
-   * advisory, see `OrchestrationService.assertToolAllowed`. Default true.
+   * Whether to admit the use and record its outcome. Set `false` for a handler that records its uses itself: the check
+   * is then advisory, see `OrchestrationService.assertToolAllowed`. Default true.
    */
   readonly record?: boolean;
 }
@@ -18,9 +18,9 @@ export interface RequiredTool {
 export const ToolRequirement = Reflector.createDecorator<RequiredTool>();
 
 /**
- * For handlers that are a tool: the handler runs only when the session's plan admits the use, which is checked and recorded in one
- * operation (FIX-21); else 403, as the plan's `onViolation` says. The outcome is recorded when the handler ends: `failed` when it
- * throws (NST-14). Needs `ToolGuard`. On a class it holds for all of its handlers.
+ * Marks a handler as a tool. It runs only if the session's plan admits the use, which is checked and recorded in one
+ * operation (FIX-21). Otherwise it fails with 403, depending on the plan's `onViolation`. The outcome is recorded at
+ * the end: `failed` if the handler throws (NST-14). Requires `ToolGuard`. On a class it applies to all handlers.
  */
 export function RequireTool(required: string | RequiredTool): MethodDecorator & ClassDecorator {
   return applyDecorators(

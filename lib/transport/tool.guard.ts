@@ -4,7 +4,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { OrchestrationService } from '../orchestration/orchestration.service.js';
 import { wantUse } from './admitted-use.js';
 import { requiredSession } from './carried-session.js';
-import { handlerName } from './handler-name.js';
+import { handlerName } from './transport.js';
 import { ToolRequirement } from './tool.decorators.js';
 
 /**
@@ -26,8 +26,8 @@ export class ToolGuard implements CanActivate {
     const orchestration = agent === undefined ? this.orchestration : this.orchestration.of(agent);
     if (!orchestration.hasPlan) {
       throw new SessionsConfigurationError(
-        `${handlerName(context)} requires the tool ${tool}, and no plan in this process says whether it is allowed: register the ` +
-          'agent with SessionsModule.forFeature([...]).',
+        `${handlerName(context)} requires the tool ${tool}, but its agent has no plan in this process. Add the ` +
+          'agent to SessionsModule.forFeature([...]).',
       );
     }
     wantUse(context, async () => {

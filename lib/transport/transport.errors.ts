@@ -1,19 +1,19 @@
 import { SessionsError } from '../common/sessions.error.js';
 
-/** The handler needs a signed-in user, and nobody is (NST-11). HTTP 401. */
+/** The handler requires a signed-in user (NST-11). HTTP 401. */
 export class UnauthenticatedError extends SessionsError {
   readonly code = 'UNAUTHENTICATED';
 
   constructor() {
-    super('Sign in first: the request has no user.');
+    super('The request has no user. Sign in first.');
   }
 }
 
-/** The request names no session (NST-10). HTTP 400. */
+/** The request has no session id (NST-10). HTTP 400. */
 export class SessionIdMissingError extends SessionsError {
   readonly code = 'SESSION_ID_MISSING';
 
   constructor(readonly where: string) {
-    super(`The request names no session. Expected at: ${where}.`);
+    super(`Missing session id. Expected at: ${where}.`);
   }
 }

@@ -1,32 +1,37 @@
-import { type ArgumentsHost } from '@nestjs/common';
+import { type ArgumentsHost, type ExecutionContext } from '@nestjs/common';
 
-/** The kinds of places where an id may stand; `data` is a body, a message's payload, or the arguments of a field. */
+/** The parts of a request that may contain an id. `data` is a body, a message payload, or the arguments of a field. */
 export type SourceKind = 'header' | 'param' | 'query' | 'cookie' | 'data';
 
-/** Such a place by its name there, for example `header:x-session-id`. */
+/** The location of an id by kind and name, for example `header:x-session-id`. */
 export type IdPlace = `${SourceKind}:${string}`;
 
-/** What guards, decorators and the filter must know of a transport; Nest gives them its handler's arguments. */
+/** The transport-specific operations of guards, decorators and the filter. */
 export interface Transport {
-  /** As errors name what arrives by it. */
+  /** The name of a request of this transport in error messages. */
   readonly subject: string;
 
-  /** Where the ids stand unless the handler says otherwise. */
+  /** The default locations of the ids. */
   readonly sessionAt: IdPlace;
   readonly turnAt: IdPlace;
 
-  /** What arrived, by kind of source. A kind that is left out, or `undefined`, does not exist here. */
+  /** Returns the parts of the request by kind. A missing or `undefined` kind does not exist in this transport. */
   parts(host: ArgumentsHost): Readonly<Partial<Record<SourceKind, unknown>>>;
 
-  /** Where `user` looks, as hints name it; `null` where it looks nowhere. */
+  /** The location that `user` reads, for log messages; `null` if it reads none. */
   readonly userAt: string | null;
 
-  /** What the application's authentication left where it can be found. Never of a payload: clients write those. */
+  /** Returns the user that the application's authentication set. Never reads a payload, because clients write it. */
   user(host: ArgumentsHost): unknown;
 
   /**
-   * Objects that belong to this one run of a handler and to nothing that runs at the same time, nearest first: what is found out
-   * is kept by the first, and looked for at the others as well.
+   * Returns objects that belong only to this run of the handler, nearest first. Results are stored for the first one and looked
+   * up for all of them.
    */
   carriers(host: ArgumentsHost): readonly object[];
+}
+
+/** Returns the name of the handler for error messages, for example `ChatController.say`. */
+export function handlerName(context: ExecutionContext): string {
+  return `${context.getClass().name}.${context.getHandler().name}`;
 }

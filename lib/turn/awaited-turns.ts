@@ -2,15 +2,15 @@ import { TurnReentryError } from '../ledger/turn.errors.js';
 import { type AwaitedTurn, type TurnHold, type TurnLedger } from '../ledger/turn.store.js';
 import { isTerminal } from '../ledger/turn.js';
 
-/** That the running turn of a session waits for another turn. */
+/** The running turn of a session waits for another turn. */
 interface Edge {
   readonly sessionId: string;
   readonly awaited: AwaitedTurn;
 }
 
 /**
- * The turns that one attempt's handler waits for, as the store keeps them (FIX-04). A turn is stored before the handler waits
- * for it, and the graph is read after that: of two handlers that close a cycle at once, at least one sees it.
+ * The turns that one attempt's handler waits for, as stored (FIX-04). A turn is stored before the handler waits for it,
+ * and the graph is read after that. If two handlers close a cycle at the same time, at least one of them sees it.
  */
 export class AwaitedTurns {
   private turns: readonly AwaitedTurn[] = [];
@@ -29,12 +29,15 @@ export class AwaitedTurns {
     if (await this.closesCycle(turn)) throw new TurnReentryError(turn.sessionId);
   }
 
-  /** Follow with {@link store}, unless the turn has ended: it then counts no longer, and the next write leaves it out. */
+  /**
+   * Removes a turn. Call {@link store} after it, unless the turn has ended: ended turns are ignored, and the next write
+   * removes it.
+   */
   drop(turn: AwaitedTurn): void {
     this.turns = this.turns.filter((other) => other !== turn);
   }
 
-  /** One write at a time, so that the store ends up with the last one. */
+  /** Stores the turns, one write at a time, so that the last one wins. */
   store(): Promise<void> {
     const write = this.writing
       .catch(() => undefined)
@@ -58,10 +61,10 @@ export class AwaitedTurns {
     }
   }
 
-  /** What leads from the session to the handler's own one, one read a session. */
+  /** Returns the path from the session to the handler's own session, with one read per session. */
   private async pathFrom(start: string, ended: ReadonlySet<string>): Promise<Edge[] | null> {
     const paths = new Map<string, Edge[]>([[start, []]]);
-    // A map is iterated over what is added meanwhile.
+    // The loop also visits entries that are added to the map during the iteration.
     for (const [sessionId, path] of paths) {
       if (sessionId === this.hold.sessionId) return path;
       for (const awaited of await this.ledger.awaited(sessionId)) {
@@ -73,14 +76,14 @@ export class AwaitedTurns {
   }
 
   /**
-   * Whether all of the path held at one moment: it was read one session after the other, and a turn that has ended stays
-   * stored until its handler stores something else.
+   * Returns true if the whole path exists at the same time. It was read session by session, and an ended turn remains
+   * stored until its handler stores another one.
    */
   private async holds(path: readonly Edge[], ended: Set<string>): Promise<boolean> {
     for (const { sessionId, awaited } of path) {
       const now = await this.ledger.awaited(sessionId);
       if (!now.some(({ turnId }) => turnId === awaited.turnId)) return false;
-      // One that is not there is about to be accepted.
+      // A turn that does not exist yet is about to be accepted.
       const turn = await this.ledger.get(awaited.turnId);
       if (!turn || !isTerminal(turn.status)) continue;
       ended.add(awaited.turnId);

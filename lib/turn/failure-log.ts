@@ -1,14 +1,14 @@
 import { type Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { workerOf } from '../ledger/lane.js';
 import { type RetrySettings } from './turn.settings.js';
 import { attemptNumber, type Turn } from '../ledger/turn.js';
 
 /**
- * Says what a handler threw, in the process in which it was thrown: the turn's record keeps no stack. One entry for each attempt
- * that failed, with class, code and frames of the error and its causes (NST-22); and one for each attempt that was lost with its
- * worker, in the process that found that out.
+ * Logs failed and lost attempts. A failed attempt is logged in its process, with class, code and stack of the error and
+ * its causes, because the turn's record stores no stack (NST-22). An attempt that was lost with its worker is logged in
+ * the process that detects the loss.
  */
 export class FailureLog {
   constructor(
@@ -16,7 +16,7 @@ export class FailureLog {
     private readonly retry: Pick<RetrySettings, 'attempts' | 'maxLost'>,
   ) {}
 
-  /** @param turn as the claim that found its lease ended has left it, with the loss counted */
+  /** @param turn as returned by the claim that found its lease ended, with the loss counted */
   lost(turn: Turn, holder: string): void {
     const { id, orchestrator, status, lost, dueAt } = turn;
     const { maxLost } = this.retry;
@@ -27,20 +27,22 @@ export class FailureLog {
     if (status === 'failed') this.logger.error(`${sentence} The turn failed as WORKER_LOST.`);
     else if (status === 'running') this.logger.warn(`${sentence} The turn runs again now.`);
     else
-      this.logger.warn(`${sentence} The turn runs again after ${dueAt}, while no other such turn runs in its process.`);
+      this.logger.warn(
+        `${sentence} The turn runs again after ${dueAt}, when no other repeatedly lost turn runs in its process.`,
+      );
   }
 
-  /** The turn is as the attempt began with it. */
+  /** @param turn as it was at the start of the attempt */
   retried(turn: Turn, error: unknown, retryInMs: number): void {
-    const sentence = `Turn ${this.describe(turn)} and is tried again in ${retryInMs} ms.`;
-    // Of a warning Nest would make two entries.
+    const sentence = `Turn ${this.describe(turn)} and is retried in ${retryInMs} ms.`;
+    // A single string, because Nest would log a warning's trace as a second entry.
     this.logger.warn(`${sentence}\n${traceOf(error)}`);
   }
 
-  /** There is no further attempt. */
+  /** Logs the failure of the last attempt. */
   last(turn: Turn, error: unknown): void {
     const isEarly = turn.failures + 1 < this.retry.attempts;
-    const why = isEarly ? ', with an error that is not tried again' : '';
+    const why = isEarly ? ', with an error that is not retried' : '';
     this.logger.error(
       `Turn ${this.describe(turn)}${why}. The error's message is in the turn's record: turns.get(id).`,
       traceOf(error),

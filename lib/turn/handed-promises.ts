@@ -1,24 +1,24 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 
 const logger = new Logger('TurnHandler');
 
 type Executor<T> = ConstructorParameters<typeof Promise<T>>[0];
 
-/** A promise that knows whether it was awaited. Promises derived from it are handed to the same handler. */
+/** A promise that records whether it was awaited. Promises derived from it are handed to the same handler. */
 class HandedPromise<T> extends Promise<T> {
   isObserved = false;
 
   constructor(
     executor: Executor<T>,
-    /** Hands a derived promise. */
+    /** Hands out a derived promise. */
     private readonly hand: <Derived>(promise: Promise<Derived>) => Promise<Derived>,
   ) {
     super(executor);
   }
 
-  /** `then` derives plain promises. */
+  /** Makes `then` derive plain promises. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
@@ -37,24 +37,25 @@ class HandedPromise<T> extends Promise<T> {
     return this.hand(super.finally(onFinally));
   }
 
-  /** The runtime then does not count a rejection as unhandled. */
+  /** Prevents an unhandled rejection in the runtime. */
   handle(): void {
     super.then(undefined, () => undefined);
   }
 }
 
 /**
- * The promises that this module hands to the handler of one attempt. A rejection that the handler does not observe is logged
- * with its turn and does not end the process (FIX-05): a cancel rejects all of them at once, and handlers await them in turn.
+ * The promises that this module returns to the handler of one attempt. A rejection that the handler does not observe is
+ * logged with its turn and does not end the process (FIX-05): a cancel rejects all of them at once, while handlers
+ * await them in sequence.
  */
 export class HandedPromises {
-  /** Promises that were rejected before the attempt ended, as they are logged. */
+  /** Log calls of promises that were rejected before the attempt ended. */
   private readonly rejections: (() => void)[] = [];
   private over = false;
 
   constructor(private readonly turnId: string) {}
 
-  /** @param call what the handler called */
+  /** @param call the method that the handler called */
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
     const handed: HandedPromise<T> = new HandedPromise(
       (resolve, reject) => {
@@ -69,14 +70,14 @@ export class HandedPromises {
     return handed;
   }
 
-  /** The attempt is over. */
+  /** Ends the attempt, and logs its unobserved rejections. */
   end(): void {
     this.over = true;
     for (const log of this.rejections.splice(0)) setImmediate(log);
   }
 
   private add(log: () => void): void {
-    // A handler that awaits it now observes it within the present task.
+    // Wait one task: a handler that awaits the promise now observes it in the current task.
     if (this.over) setImmediate(log);
     else this.rejections.push(log);
   }
@@ -84,7 +85,7 @@ export class HandedPromises {
   private log(call: string, promise: HandedPromise<unknown>, error: unknown): void {
     if (promise.isObserved) return;
     logger.warn(
-      `${call} of turn ${hashed(this.turnId)} was rejected, and its handler had not awaited it when the attempt ended.`,
+      `${call} of turn ${hashed(this.turnId)} was rejected, and its handler did not await it before the attempt ended.`,
       traceOf(error),
     );
   }

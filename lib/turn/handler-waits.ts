@@ -3,7 +3,7 @@ import { type VisitSlot } from '../ledger/turn-queue.js';
 import { TooManyWaitingParentsError } from '../ledger/turn.errors.js';
 import { type AwaitedTurn } from '../ledger/turn.store.js';
 
-/** Limits the handlers of this process that wait for other turns: each of them is in memory, in addition to those that run. */
+/** Limits the handlers of this process that wait for other turns. They use memory, in addition to the running ones. */
 export class WaitingParents {
   private count = 0;
 
@@ -20,12 +20,12 @@ export class WaitingParents {
   }
 }
 
-/** Says which turn is awaited, before it is submitted or waited for; called again, that another one is awaited instead. */
+/** Registers an awaited turn before it is submitted or waited for. A second call replaces the first turn. */
 export type Awaits = (turn: AwaitedTurn) => Promise<void>;
 
 /**
- * The waits of one attempt's handler for other turns. The visit's slot is released while at least one of them is under way
- * (FIX-03): a handler that waits for two turns at once must not keep a slot that the second one needs.
+ * The waits of one attempt's handler for other turns. The visit's slot is released while at least one wait is active
+ * (FIX-03): a handler that waits for two turns must not hold a slot that the second one needs.
  */
 export class HandlerWaits {
   private waits = 0;
@@ -39,13 +39,13 @@ export class HandlerWaits {
     private readonly awaited: AwaitedTurns,
   ) {}
 
-  /** Whether the visit has no slot at present. */
+  /** True while the visit does not hold a slot. */
   get isReleased(): boolean {
     return this.released;
   }
 
   /**
-   * @param wait resolves when the turn has ended; without `awaits` once the attempt is over
+   * @param wait resolves when the turn has ended; it gets no `awaits` after the attempt has ended
    * @throws TooManyWaitingParentsError; `awaits` TurnReentryError
    */
   async during<T>(wait: (awaits?: Awaits) => Promise<T>): Promise<T> {
@@ -60,7 +60,7 @@ export class HandlerWaits {
         return this.awaited.add(turn);
       });
     } catch (error) {
-      // The turn may be open; one that has ended counts no longer in any case.
+      // The turn may still be open, so store the removal. Ended turns are ignored in any case.
       drop();
       if (!this.closed) await this.awaited.store().catch(() => undefined);
       throw error;
@@ -71,7 +71,7 @@ export class HandlerWaits {
     }
   }
 
-  /** The attempt is over. What its handler left running no longer counts. */
+  /** Ends the attempt. Waits that its handler left running no longer count. */
   close(): void {
     if (this.closed) return;
     this.closed = true;
@@ -96,7 +96,7 @@ export class HandlerWaits {
   private async takeSlot(): Promise<void> {
     await this.slot?.take();
     if (this.closed) return;
-    // Another branch of the handler began to wait meanwhile.
+    // Another branch of the handler has started to wait in the meantime.
     if (this.waits > 0) {
       this.slot?.release();
     } else {

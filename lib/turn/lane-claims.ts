@@ -3,22 +3,22 @@ import { hostname } from 'node:os';
 import { type FailureLog } from './failure-log.js';
 import { SuspectSlot } from './suspect-slot.js';
 import { type VisitSlot } from '../ledger/turn-queue.js';
-import { type TurnRuntime } from './turn-runtime.js';
+import { type TurnDependencies } from './turn-dependencies.js';
 import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from '../ledger/turn.store.js';
 import { SUSPECT_FROM_LOST } from '../ledger/turn.js';
 
 export interface SentClaim {
   readonly request: ClaimRequest;
-  /** By `performance.now()`: the lease runs from then on at the latest. */
+  /** By `performance.now()`. The lease ends no earlier than `leaseMs` after this time. */
   readonly sentAt: number;
 }
 
-/** The head of a lane, claimed. */
+/** The claimed head of a lane. */
 export interface ClaimedHead {
   readonly claimed: ClaimedTurn;
-  /** As in {@link SentClaim}. */
+  /** See {@link SentClaim}. */
   readonly sentAt: number;
-  /** The visit's slot as the handler's waits release it. */
+  /** Wraps the visit's slot, so that the handler's waits release it. */
   readonly slotOf: (slot: VisitSlot | undefined) => VisitSlot | undefined;
   /** Called when the attempt has ended. */
   readonly ended: () => void;
@@ -27,7 +27,7 @@ export interface ClaimedHead {
 interface ClaimAnswer {
   readonly head: ClaimedHead | null;
   readonly isSuspect: boolean;
-  /** Whether the lane had work. */
+  /** True if the lane had work. */
   readonly hasWork: boolean;
 }
 
@@ -35,19 +35,22 @@ const NOTHING = (): void => undefined;
 
 /** Claims the heads of lanes for a worker. */
 export class LaneClaims {
-  /** What operators see of who holds a lane; the random part tells apart what has the same host name and process id. */
+  /**
+   * The name of the lane's holder for operators. The random part distinguishes processes with the same host name and
+   * process id.
+   */
   private readonly name = `${hostname()}-${process.pid}-${randomBytes(6).toString('hex')}`;
   private count = 0;
   private readonly suspects = new SuspectSlot();
 
   constructor(
-    private readonly runtime: TurnRuntime,
+    private readonly dependencies: Pick<TurnDependencies, 'ledger' | 'notifier' | 'recovery' | 'runner' | 'settings'>,
     private readonly failures: FailureLog,
   ) {}
 
-  /** To be sent at once. */
+  /** Returns the next claim, which must be sent at once. */
   next(): SentClaim {
-    const { runner, settings } = this.runtime;
+    const { runner, settings } = this.dependencies;
     const { delayMs, maxDelayMs, type } = settings.retry.backoff;
     const request = {
       holder: `${this.name}/${(this.count += 1)}`,
@@ -60,9 +63,12 @@ export class LaneClaims {
     return { request, sentAt: performance.now() };
   }
 
-  /** @returns null when nothing is due, or when a suspect is, and another one runs here: the lane is notified after that */
+  /**
+   * @returns null if nothing is due, or if a suspect is due while another one runs here: the lane is then notified
+   * later
+   */
   async head(sessionId: string, first: SentClaim): Promise<ClaimedHead | null> {
-    const { head, isSuspect } = await this.runtime.recovery.watch(sessionId, () => this.send(sessionId, first));
+    const { head, isSuspect } = await this.dependencies.recovery.watch(sessionId, () => this.send(sessionId, first));
     if (!isSuspect || !this.suspects.take(sessionId)) return head;
     let suspect: ClaimedHead | null = null;
     const isSuspectStill = (): boolean => suspect !== null && suspect.claimed.turn.lost >= SUSPECT_FROM_LOST;
@@ -82,7 +88,8 @@ export class LaneClaims {
       left = true;
     };
     const slotOf = (slot: VisitSlot | undefined): VisitSlot => ({
-      // The turn that it waits for may be a suspect as well. It does not take the slot again: one that waited lives.
+      // The awaited turn may be a suspect too. The slot is not taken again: the process survived this turn until it
+      // waited.
       release: () => {
         ended();
         slot?.release();
@@ -95,11 +102,11 @@ export class LaneClaims {
   private async send(sessionId: string, { request, sentAt }: SentClaim): Promise<ClaimAnswer> {
     const notices: ClaimNotice[] = [];
     const onNotice = (notice: ClaimNotice): void => void notices.push(notice);
-    const claimed = await this.runtime.ledger.claim(sessionId, { onNotice, ...request });
+    const claimed = await this.dependencies.ledger.claim(sessionId, { onNotice, ...request });
     for (const notice of notices) {
       if (notice.type !== 'lost') continue;
       this.failures.lost(notice.turn, notice.holder);
-      if (notice.turn.status === 'failed') this.runtime.recovery.ends(notice.turn);
+      if (notice.turn.status === 'failed') this.dependencies.recovery.ends(notice.turn);
     }
     return {
       head: claimed && { claimed, sentAt, slotOf: (slot) => slot, ended: NOTHING },
@@ -110,6 +117,6 @@ export class LaneClaims {
 
   private leave(): void {
     const next = this.suspects.leave();
-    if (next !== undefined) void this.runtime.bell.ring(next);
+    if (next !== undefined) void this.dependencies.notifier.notify(next);
   }
 }

@@ -1,14 +1,17 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { type TurnRuntime } from './turn-runtime.js';
+import { type TurnDependencies } from './turn-dependencies.js';
 
 const BATCH = 500;
-/** A look comes up to this share of its interval sooner or later: in step, one process would get what another one waits for, for ever. */
+/**
+ * The interval varies by up to this share. Without it, processes in step could repeatedly take the lanes that another
+ * process waits for.
+ */
 const SPREAD = 0.2;
 
 /**
- * Rings the lanes that somebody must look at: work whose ring was lost, lapsed leases, due retries and time-outs. Runs in
- * every working process, at start and then about every `reconcileMs`; needs no lease, because a ring too many does no harm.
+ * Notifies lanes that are due: lost notifications, lapsed leases, due retries and timeouts. Runs in every working
+ * process, at start and then about every `reconcileMs`. It needs no lease, because an extra notification has no effect.
  */
 export class LaneReconciler {
   private readonly logger = new Logger(LaneReconciler.name);
@@ -17,9 +20,12 @@ export class LaneReconciler {
   private stopped = false;
   private failing = false;
 
-  constructor(private readonly runtime: TurnRuntime) {}
+  constructor(private readonly dependencies: Pick<TurnDependencies, 'ledger' | 'notifier' | 'recovery' | 'settings'>) {}
 
-  /** What the lanes were offered to before may be gone with its process, so those that wait longest are offered first (FIX-16). */
+  /**
+   * Offers lanes again that were offered before, the longest waiting first, because the process that received the offer
+   * may have ended (FIX-16).
+   */
   async start(): Promise<void> {
     let offered = 0;
     this.running = this.reconcile(true, (lanes) => {
@@ -28,7 +34,7 @@ export class LaneReconciler {
     await this.running;
     if (offered === 0) return;
     const lanes = offered === 1 ? '1 lane is' : `${offered} lanes are`;
-    this.logger.log(`Looked for turns that were left behind: ${lanes} offered.`);
+    this.logger.log(`Recovery at start: ${lanes} offered to workers.`);
   }
 
   async stop(): Promise<void> {
@@ -38,44 +44,44 @@ export class LaneReconciler {
   }
 
   /**
-   * One look. A process whose queue does not answer leaves the lanes to others: what it is given by the ledger, they are not
-   * given for a while.
+   * Notifies due lanes once. A process whose queue does not answer leaves the lanes to others, because lanes that the
+   * ledger returns here are not returned to other processes for a while.
    * @param includeOffered see `TurnLedger.due`
-   * @returns how many lanes were rung
+   * @returns the number of lanes that were notified
    */
-  async ringDue(includeOffered = false): Promise<number> {
-    const { ledger, bell, recovery } = this.runtime;
-    if (!(await bell.isHeard())) return 0;
+  async notifyDue(includeOffered = false): Promise<number> {
+    const { ledger, notifier, recovery } = this.dependencies;
+    if (!(await notifier.isAnswered())) return 0;
     const due = await ledger.due(BATCH, includeOffered);
-    // All at once: while one after the other is rung on a slow queue, nobody would look for the next lost worker.
+    // Notify all in parallel: a slow queue would otherwise delay the next search for lost workers.
     await Promise.all(
       due.map(async (sessionId) => {
-        recovery.rings(sessionId);
-        await bell.ring(sessionId);
+        recovery.notifies(sessionId);
+        await notifier.notify(sessionId);
       }),
     );
     return due.length;
   }
 
-  /** @param tell is told how many lanes were rung, batch by batch */
+  /** @param tell receives the number of notified lanes, per batch */
   private async reconcile(isStart = false, tell: (lanes: number) => void = () => undefined): Promise<void> {
     try {
       for (let includeOffered = isStart; ; includeOffered = false) {
-        const lanes = await this.ringDue(includeOffered);
+        const lanes = await this.notifyDue(includeOffered);
         tell(lanes);
-        // A full batch may leave some behind: after an outage, or when all lanes go on again.
+        // A full batch may leave some behind, for example after an outage, or when all lanes are resumed.
         if (lanes < BATCH || this.stopped) break;
       }
       this.failing = false;
     } catch (error) {
-      // Once per outage, not once a second.
-      if (!this.failing) this.logger.error('Could not look for lanes that need attention; trying on.', traceOf(error));
+      // Log once per outage.
+      if (!this.failing) this.logger.error('Could not query the lanes that are due; retrying.', traceOf(error));
       this.failing = true;
     }
     if (this.stopped) return;
     this.timer = setTimeout(() => {
       this.running = this.reconcile();
-    }, spread(this.runtime.settings.reconcileMs));
+    }, spread(this.dependencies.settings.reconcileMs));
   }
 }
 

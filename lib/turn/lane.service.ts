@@ -7,43 +7,51 @@ import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 import { type Lane, type LaneMode, type LanePage } from '../ledger/lane.js';
 import { type RecoveryCounts } from './turn-recovery.js';
-import { type TurnRuntime } from './turn-runtime.js';
+import { type TurnDependencies } from './turn-dependencies.js';
 
-/** Lanes that are read at once where all are walked through. */
+/** Page size for reading all lanes. */
 const PAGE = 500;
-/** How often a drain looks whether something is left. */
+/** How often a drain checks for open turns. */
 const POLL_MS = 100;
 
-/** How many turns are open, over all lanes. */
+/** The number of open turns in all lanes. */
 export interface LaneCounts {
-  /** Of all lanes. */
+  /** The mode set for all lanes. */
   readonly mode: LaneMode;
-  /** Lanes that have open turns. */
+  /** The number of lanes with open turns. */
   readonly lanes: number;
   readonly queued: number;
   readonly running: number;
   readonly waiting: number;
-  /** When the longest queued turn was accepted, ISO-8601 by the store's clock; `null` when none is queued. */
+  /** When the longest queued turn was accepted, ISO-8601 by the store's clock; `null` if no turn is queued. */
   readonly queuedSince: string | null;
 }
 
 /**
- * Holds lanes and looks at them (TRN-11), in every process that shares the store. One lane is `{ sessionId }`, every lane
- * `{ all: true }`. What is said of all lanes is kept besides what is said of one: a lane that is paused itself stays so when
- * all are resumed.
+ * Pauses, drains, resumes and inspects lanes, for every process that shares the store (TRN-11). `{ sessionId }` is one
+ * lane, `{ all: true }` every lane. The mode of all lanes is stored separately: a lane that was paused itself remains
+ * paused when all lanes are resumed.
  */
 export class LaneService {
   /** @hidden */
-  constructor(private readonly runtime: TurnRuntime) {}
+  constructor(
+    private readonly dependencies: Pick<
+      TurnDependencies,
+      'ledger' | 'notifier' | 'recovery' | 'sessions' | 'foreignSessions'
+    >,
+  ) {}
 
-  /** What this process has done about turns that others left behind, at its start and since; all zero where it runs no turns. */
+  /**
+   * Counts of turns from lost workers that this process has recovered, at its start and since; all zero if it runs no
+   * turns.
+   */
   get recovery(): RecoveryCounts {
-    return this.runtime.recovery.counts;
+    return this.dependencies.recovery.counts;
   }
 
   /**
-   * No turn is claimed from now on, in any process; with `all`, by no claim that begins from now on. What runs goes on, and
-   * messages are still accepted and queued. Ends a drain.
+   * Stops claims of turns in every process. With `all`, it applies to claims that begin from now on. Running turns
+   * continue, and messages are still accepted and queued. Ends a drain.
    * @throws InvalidInputError, SessionNotFoundError
    */
   async pause(scope: LaneScope): Promise<void> {
@@ -51,10 +59,10 @@ export class LaneService {
   }
 
   /**
-   * No further turn is accepted (LaneDrainingError), those that are known already still answer; what is there runs to its
-   * end. Ends a pause. Stays so until `resume`.
-   * @param options.timeoutMs how long to wait until nothing is open; default 0: only looks
-   * @returns whether nothing is open any more: queued, running or waiting
+   * Rejects new turns with LaneDrainingError until `resume`, and lets open turns finish. A known idempotency key still
+   * returns its turn. Ends a pause.
+   * @param options.timeoutMs how long to wait until no turn is open. Default 0: only checks
+   * @returns true if no turn is open: queued, running or waiting
    * @throws InvalidInputError, SessionNotFoundError
    */
   async drain(scope: LaneScope, options: DrainOptions = {}): Promise<boolean> {
@@ -71,7 +79,8 @@ export class LaneService {
   }
 
   /**
-   * Undoes `pause` and `drain`. A lane goes on at once; with `all`, each as soon as a reconciler finds it, as after a lost ring.
+   * Ends `pause` and `drain`. A single lane continues at once. With `all`, each lane continues when a reconciler finds
+   * it, as after a lost notification.
    * @throws InvalidInputError, SessionNotFoundError
    */
   async resume(scope: LaneScope): Promise<void> {
@@ -79,33 +88,33 @@ export class LaneService {
   }
 
   /**
-   * Cancels what is queued or waiting, as `TurnService.cancel` does; a running turn goes on. With `all`, one lane after the
-   * other, without those that get their first turn meanwhile.
-   * @returns how many turns
+   * Cancels queued and waiting turns, as `TurnService.cancel` does; running turns continue. With `all`, lanes are
+   * cleared one after the other, and lanes that get their first turn in the meantime are not included.
+   * @returns the number of cancelled turns
    * @throws InvalidInputError
    */
   async clear(scope: LaneScope): Promise<number> {
     const sessionId = sessionOf(scope);
-    if (sessionId !== null) return this.runtime.ledger.clear(sessionId);
+    if (sessionId !== null) return this.dependencies.ledger.clear(sessionId);
     let cancelled = 0;
     for await (const { lanes } of this.pages()) {
-      for (const lane of lanes) cancelled += await this.runtime.ledger.clear(lane.sessionId);
+      for (const lane of lanes) cancelled += await this.dependencies.ledger.clear(lane.sessionId);
     }
     return cancelled;
   }
 
-  /** The lane of a session, also of one that is idle or unknown. */
+  /** Returns the lane of a session, even if the session is idle or unknown. */
   async get(sessionId: string): Promise<Lane> {
     assertId(sessionId, 'sessionId');
-    return this.runtime.ledger.lane(sessionId);
+    return this.dependencies.ledger.lane(sessionId);
   }
 
-  /** Lanes that have open turns, by session id; the next page begins `after` the last one. */
+  /** Lists lanes with open turns, by session id. Pass the last id as `after` to get the next page. */
   async list(query: LaneListQuery = {}): Promise<LanePage> {
-    return this.runtime.ledger.lanes({ ...checkInput(LaneListQuery, query, 'query') });
+    return this.dependencies.ledger.lanes({ ...checkInput(LaneListQuery, query, 'query') });
   }
 
-  /** Over all lanes that have open turns: reads them page by page, so that each is counted as it was at its moment. */
+  /** Counts the open turns of all lanes. Lanes are read page by page, so the counts are not from a single moment. */
   async counts(): Promise<LaneCounts> {
     const statuses = { queued: 0, running: 0, waiting: 0 };
     let mode: LaneMode = 'open';
@@ -126,24 +135,24 @@ export class LaneService {
   }
 
   private async control(scope: LaneScope, mode: LaneMode): Promise<void> {
-    const { ledger, bell, foreignSessions, sessions } = this.runtime;
+    const { ledger, notifier, foreignSessions, sessions } = this.dependencies;
     const sessionId = sessionOf(scope);
     if (sessionId !== null && foreignSessions && !(await sessions.get(sessionId))) {
       throw new SessionNotFoundError(sessionId);
     }
-    const { ring } = await ledger.control({ sessionId, mode, ...(foreignSessions ? { foreignSession: true } : {}) });
-    if (ring && sessionId !== null) await bell.ring(sessionId);
+    const { notify } = await ledger.control({ sessionId, mode, ...(foreignSessions ? { foreignSession: true } : {}) });
+    if (notify && sessionId !== null) await notifier.notify(sessionId);
   }
 
   private async isEmpty(sessionId: string | null): Promise<boolean> {
-    if (sessionId !== null) return (await this.runtime.ledger.lane(sessionId)).head === undefined;
-    return (await this.runtime.ledger.lanes({ limit: 1 })).lanes.length === 0;
+    if (sessionId !== null) return (await this.dependencies.ledger.lane(sessionId)).head === undefined;
+    return (await this.dependencies.ledger.lanes({ limit: 1 })).lanes.length === 0;
   }
 
   private async *pages(): AsyncGenerator<LanePage> {
     let after = '';
     for (;;) {
-      const page = await this.runtime.ledger.lanes({ after, limit: PAGE });
+      const page = await this.dependencies.ledger.lanes({ after, limit: PAGE });
       yield page;
       if (page.lanes.length < PAGE) return;
       after = page.lanes[PAGE - 1].sessionId;
@@ -151,7 +160,7 @@ export class LaneService {
   }
 }
 
-/** @returns the session, or `null` for all; never more than was asked for */
+/** @returns the session, or `null` for all lanes. Rejects other scopes, so that a typo never selects all lanes */
 function sessionOf(scope: unknown): string | null {
   if (isFields(scope) && Object.keys(scope).length === 1) {
     if (scope.all === true) return null;

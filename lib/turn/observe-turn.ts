@@ -18,13 +18,13 @@ import {
 } from '../telemetry/attributes.js';
 import { type Attributes, type Telemetry } from '../telemetry/telemetry.js';
 
-/** Accepts a turn, with which the span is stored: whatever process runs the turn, and when, goes on in the same trace. */
+/** Accepts a turn and stores the span with it, so that the attempts continue the trace in any process. */
 export function observeSubmit(
   telemetry: Telemetry,
   turn: AcceptTurn,
   accept: (turn: AcceptTurn) => Promise<AcceptedTurn>,
 ): Promise<AcceptedTurn> {
-  if (!telemetry.isHeard) return accept(turn);
+  if (!telemetry.isAnswered) return accept(turn);
   const agent = { [AGENT]: turn.orchestrator };
   const attributes = { ...agent, [CONVERSATION]: turn.sessionId, [TURN]: turn.id };
   return telemetry.span({ name: `submit ${turn.orchestrator}`, kind: 'producer', attributes }, async (span) => {
@@ -38,15 +38,15 @@ export function observeSubmit(
 }
 
 /**
- * Runs one attempt. Its span is a child of the one that submitted the turn: the conventions for messages allow it where one
- * message is processed at a time, and so a caller that waits has all of it in its trace.
+ * Runs one attempt. Its span is a child of the span that submitted the turn, so a waiting caller has it in its trace.
+ * The messaging conventions allow this if one message is processed at a time.
  */
 export function observeAttempt(
   telemetry: Telemetry,
   { turn, steps }: ClaimedTurn,
   run: () => Promise<AttemptOutcome>,
 ): Promise<AttemptOutcome> {
-  if (!telemetry.isHeard) return run();
+  if (!telemetry.isAnswered) return run();
   const { id, sessionId, orchestrator, request } = turn;
   const agent = { [AGENT]: orchestrator };
   const options = {
@@ -63,7 +63,7 @@ export function observeAttempt(
   } as const;
   return telemetry.span(options, async (span) => {
     const startedAt = performance.now();
-    // What was parked, or tried before, has stored steps or failures or losses.
+    // Only for the first attempt. One that resumes after a signal or a retry has stored steps, failures or losses.
     if (attemptNumber(turn) === 1 && steps.length === 0)
       telemetry.record('agent_sessions.lane.wait.duration', secondsWaited(turn), agent);
     const outcome = await run();
@@ -82,7 +82,7 @@ export function observeAttempt(
   });
 }
 
-/** How an attempt ended: as its turn's status, or why there is another. */
+/** Returns how an attempt ended: its turn's status, or the reason for another attempt. */
 function endOf(outcome: AttemptOutcome): { readonly name: string; readonly error?: string } {
   switch (outcome.type) {
     case 'settled': {
@@ -100,7 +100,7 @@ function endOf(outcome: AttemptOutcome): { readonly name: string; readonly error
   }
 }
 
-/** Of what the turn's handlers told with `turn.usage.add`. */
+/** Returns the tokens that handlers passed to `turn.usage.add`. */
 function usageOf(outcome: AttemptOutcome): Attributes {
   const usage = outcome.type === 'settled' ? outcome.settled.turn.report?.usage : undefined;
   if (!usage) return {};

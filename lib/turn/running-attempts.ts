@@ -1,31 +1,31 @@
-import { outsideRequests } from '../common/outside-requests.js';
+import { outsideRequests } from '../common/background-work.js';
 import { type TurnAttempt } from './turn-attempt.js';
 
-/** Empty once its attempt is over. */
+/** Empty after its attempt has ended. */
 interface Place {
   attempt: TurnAttempt | null;
 }
 
 /**
- * The attempts that run in this process, by their turns, and the one timer that keeps all of them. It keeps the process up while
- * an attempt runs, and is gone soon after the last one.
+ * The attempts that run in this process, by turn, and the timer that keeps them alive. The timer keeps the process
+ * running while an attempt runs, and ends soon after the last one.
  */
 export class RunningAttempts {
   /**
-   * V8 gives a map that keys keep passing through a new table now and then, and the old ones lead from one to the next: what
-   * they hold outlives young collections, all of it together. So they hold places, which lead to nothing of an attempt that
-   * is over.
+   * The map contains places instead of attempts. V8 gives a map with changing keys a new table from time to time, and
+   * old tables reference each other. Their contents would survive young collections, so they must not reference ended
+   * attempts.
    */
   private readonly places = new Map<string, Place>();
   private timer: NodeJS.Timeout | null = null;
-  /** A lease is not renewed in the context of the request whose turn happened to be first. */
+  /** Prevents that leases are renewed in the context of the first turn's request. */
   private readonly outsideRequests = outsideRequests();
 
   /** @param keepMs how often {@link TurnAttempt.keep} is called */
   constructor(private readonly keepMs: number) {}
 
   add(turnId: string, attempt: TurnAttempt): void {
-    // One that is still here has lost its lease, and finds that out now.
+    // An earlier attempt of the turn has lost its lease. `keep` makes it detect that now.
     this.get(turnId)?.keep();
     this.places.set(turnId, { attempt });
     this.timer ??= this.outsideRequests(() => setInterval(() => this.keepAll(), this.keepMs));
@@ -44,7 +44,7 @@ export class RunningAttempts {
     return this.places.get(turnId)?.attempt ?? undefined;
   }
 
-  /** All of them. */
+  /** Returns all running attempts. */
   list(): TurnAttempt[] {
     return [...this.places.values()].flatMap(({ attempt }) => attempt ?? []);
   }

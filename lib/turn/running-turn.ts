@@ -3,34 +3,42 @@ import { type HandedPromises } from './handed-promises.js';
 import { type Awaits, type HandlerWaits } from './handler-waits.js';
 
 /**
- * Which turn the present code runs in. What a handler leaves behind, a connection or a timer, keeps this for as long as it
- * lives: so it leads to nothing of the turn, and has nothing once the turn is over.
+ * The turn that the current code runs in. Connections and timers that a handler leaves behind keep this object alive.
+ * It must not reference the turn, and is emptied when the turn has ended.
  */
 export interface RunningTurn {
-  /** Its own session and, when a handler waits for it, that handler's, and so on; none once nothing waits for it any more. */
+  /**
+   * The turn's session and those of the handlers that wait for it, directly or indirectly; empty when the turn has
+   * ended.
+   */
   waitingSessions: readonly string[];
-  /** Those of its handler for other turns; `null` once it is over. */
+  /** The waits of its handler for other turns; `null` when the turn has ended. */
   waits: HandlerWaits | null;
-  /** What its handler is given to await; `null` once the handler has returned. */
+  /** The promises that its handler received; `null` when the handler has returned. */
   promises: HandedPromises | null;
 }
 
 export const runningTurn = new AsyncLocalStorage<RunningTurn>();
 
-/** Sessions whose running turns wait for the present code: a turn of theirs could not start before it ends. */
+/**
+ * Returns sessions whose running turns wait for the current code: their next turns could not start before it ends.
+ */
 export function waitingSessions(): readonly string[] {
   return runningTurn.getStore()?.waitingSessions ?? [];
 }
 
-/** Waits for another turn; in a handler, as {@link HandlerWaits} does. @throws TooManyWaitingParentsError, TurnReentryError */
+/**
+ * Waits for another turn; in a handler, through {@link HandlerWaits}. @throws TooManyWaitingParentsError,
+ * TurnReentryError
+ */
 export function waitForTurn<T>(wait: (awaits?: Awaits) => Promise<T>): Promise<T> {
   const waits = runningTurn.getStore()?.waits;
   return waits ? waits.during(wait) : wait();
 }
 
 /**
- * Calls what returns a promise to users. In a handler, a rejection that is not awaited does not end the process, see
- * {@link HandedPromises}; elsewhere it is the caller's.
+ * Calls a function whose promise is returned to the application. In a handler, a rejection that is not awaited does not
+ * end the process, see {@link HandedPromises}.
  * @param call its name in the log
  */
 export function handOut<T>(call: string, work: () => Promise<T>): Promise<T> {

@@ -1,13 +1,13 @@
 /**
- * Lets one suspect run at a time in this process: a turn that was lost twice or more may be what ends processes, and must not
- * take others with it.
+ * Lets one suspect run at a time in this process. A turn that was lost twice or more may crash processes, and must not
+ * take other suspects with it.
  */
 export class SuspectSlot {
   private isTaken = false;
   /** Sessions whose suspects wait for the slot, in order. */
   private readonly waiting = new Set<string>();
 
-  /** @returns false when a suspect runs already; the session's suspect waits for {@link leave} then */
+  /** @returns false if a suspect is running; the session's suspect then waits for {@link leave} */
   take(sessionId: string): boolean {
     if (this.isTaken) {
       this.waiting.add(sessionId);
@@ -18,7 +18,7 @@ export class SuspectSlot {
     return true;
   }
 
-  /** Frees the slot. @returns the session whose suspect waited longest, to be notified */
+  /** Frees the slot. @returns the session whose suspect has waited longest; notify it */
   leave(): string | undefined {
     this.isTaken = false;
     const [next] = this.waiting;

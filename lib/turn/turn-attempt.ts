@@ -1,25 +1,24 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { backoffMs, longestBackoffMs } from '../common/backoff.js';
+import { stoppedAnswer } from '../chat/stopped-message.js';
+import { chunksOf } from '../chat/ui-events.js';
+import { backoffMs } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
 import { assertWithin } from '../common/json.js';
-import { hashed } from '../common/log-id.js';
-import { StoreUnavailableError } from '../common/sessions.error.js';
+import { hashed } from '../common/digests.js';
 import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { withoutWritesTo } from '../ledger/written-namespaces.js';
-import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
+import { withoutWritesTo } from '../ledger/namespaces.js';
+import { isPermanent, retryAfterMs, toErrorRecord } from '../ledger/turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
-import { ShuttingDownError, TurnFencedError, TurnTimeoutError } from '../ledger/turn.errors.js';
-import { ATTEMPT, type NewTurnEvent } from '../ledger/turn-event.js';
+import { ShuttingDownError, TurnFencedError } from '../ledger/turn.errors.js';
+import { ATTEMPT, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
-import { type AttemptAccount, Parked, type TurnControl, type TurnMeter } from './turn-runner.js';
+import { type PartialOutcome, AwaitingSignal, type AttemptHandle, type TurnMeter } from './turn-runner.js';
 import { type StoredStep } from '../ledger/turn-step.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
-import { type TurnSettings } from './turn.settings.js';
 import { TurnStoppedError } from './turn-stopped.error.js';
-import { type TurnRuntime } from './turn-runtime.js';
+import { type TurnDependencies } from './turn-dependencies.js';
 import {
   type ClaimedTurn,
   type ClaimRequest,
@@ -29,93 +28,88 @@ import {
 } from '../ledger/turn.store.js';
 import { attemptNumber, type CancelMode, type Turn, type TurnErrorRecord } from '../ledger/turn.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
-import { compareVersions } from './compare-versions.js';
-import { interruptedMessages } from '../ledger/user-message.js';
+import { AttemptSpending } from './attempt-spending.js';
+import { AttemptStop, type Stop } from './attempt-stop.js';
+import { TurnLease } from './turn-lease.js';
+import { type NewMessage } from '../ledger/conversation.store.js';
+import { interruptedMessages, messageId } from '../ledger/user-message.js';
 
 const logger = new Logger('TurnAttempt');
-
-/** Between two tries of a store call, at most: the store must be found again before the lease is over. */
-const MAX_PAUSE_MS = 250;
-
-/** How often the lease of a running attempt is renewed. */
-export function keepEveryMs({ leaseMs }: Pick<TurnSettings, 'leaseMs'>): number {
-  return leaseMs / 3;
-}
+/** Page size for reading the turn's own events. */
+const EMITTED_PAGE = 500;
 
 /** How an attempt ended. */
 export type AttemptOutcome =
   | {
       readonly type: 'settled';
       readonly settled: SettledTurn;
-      /** What was thrown, when the turn has failed. */
+      /** The error, if the turn has failed. */
       readonly error?: unknown;
     }
-  /** Back in its lane; ring after this time. */
+  /** The turn is back in its lane; notify the lane after this time. */
   | {
       readonly type: 'returned';
       readonly why: 'cancelled' | 'waiting' | 'released';
-      readonly ringAfterMs: number | null;
+      readonly notifyAfterMs: number | null;
     }
-  /** Back in its lane too, and tried again after this time. */
+  /** The turn is back in its lane, and is retried after this time. */
   | { readonly type: 'failed'; readonly error: unknown; readonly retryInMs: number }
-  /** Back in its lane for another process: this one does not know the orchestrator, or only a version that is too old. */
+  /**
+   * The turn is back in its lane for another process: this one does not have the orchestrator, or only an older
+   * version.
+   */
   | { readonly type: 'unknown' }
-  /** Somebody else's now, or the store could not be told in time. Nothing was written. */
+  /** Another worker has the turn, or the store was not reachable in time. Nothing was written. */
   | { readonly type: 'lost'; readonly error: unknown };
 
-/** Why an attempt's signal is aborted. */
-type Stop =
-  | { readonly why: 'cancelled'; readonly mode: CancelMode }
-  | { readonly why: 'shutdown' }
-  | { readonly why: 'lost'; readonly error: unknown };
-
 /**
- * One attempt of a claimed turn: runs it while the lease is renewed, then settles it, or puts it back into its lane for
- * a retry or for another worker.
+ * One attempt of a claimed turn. It runs the turn while the lease is renewed. Then it settles the turn, or returns it
+ * to its lane for a retry or for another worker.
  */
-export class TurnAttempt implements TurnControl {
-  private readonly controller = new AbortController();
-  private stop: Stop | null = null;
-  /** Rejects what waits for the handler: one that does not listen to the signal is not waited for. */
-  private giveUp: (reason: Error) => void = () => {};
-  /** When it has taken too long, by `performance.now()`, and the timer for that once it is near. */
-  private limitAt = Infinity;
-  private limit: NodeJS.Timeout | undefined;
-  private leaseEnd: number;
-  /** Under way for steps that found the lease ended. */
-  private renewing: Promise<void> | null = null;
-  private over = false;
+export class TurnAttempt implements AttemptHandle {
+  private readonly lease: TurnLease;
+  private readonly stop: AttemptStop;
+  private readonly spending = new AttemptSpending();
   private writer: TurnEventWriter | null = null;
   private readonly settledListeners: ((turn: Turn) => void)[] = [];
-  private account: ((status: 'failed' | 'cancelled') => AttemptAccount) | null = null;
-  private meter: TurnMeter | null = null;
-  /** A step that is being stored records tokens. */
-  private isRecording = false;
-  /** What the attempt had to show for itself when it was cancelled. */
-  private stopped: AttemptAccount | undefined;
+  private completeKept = async (settlement: TurnSettlement): Promise<TurnSettlement> => settlement;
+  private partialOutcome: ((status: 'failed' | 'cancelled') => PartialOutcome) | null = null;
+  /** The completed part of the turn at the time of the cancel. */
+  private completed: PartialOutcome | undefined;
   private readonly running: RunningTurn;
   private readonly promises: HandedPromises;
-  /** Whether it is for this process to run; else it is put back for others. */
+  /** True if this process can run the turn; otherwise the turn is returned for others. */
   readonly isKnown: boolean;
 
   /**
-   * @param claimSentAt when the claim was sent, by `performance.now()`: the lease ran from then at the latest
-   * @param waits those of the handler
+   * @param claimSentAt when the claim was sent, by `performance.now()`
+   * @param waits the waits of the handler
    */
   constructor(
     private readonly claimed: ClaimedTurn,
-    private readonly runtime: TurnRuntime,
+    private readonly dependencies: Pick<
+      TurnDependencies,
+      'ledger' | 'events' | 'localEvents' | 'runner' | 'settings' | 'telemetry' | 'versionHandoff'
+    >,
     claimSentAt: number,
     private readonly waits: HandlerWaits,
   ) {
-    this.leaseEnd = claimSentAt + runtime.settings.leaseMs;
-    const { sessionId, request } = claimed.turn;
-    this.promises = new HandedPromises(claimed.turn.id);
+    const { ledger, settings, runner, versionHandoff } = dependencies;
+    const { id, sessionId, orchestrator, request } = claimed.turn;
+    this.stop = new AttemptStop(id, settings);
+    this.lease = new TurnLease(claimed.hold, ledger, settings.leaseMs, claimSentAt, {
+      cancelled: (mode) => this.askToStop({ why: 'cancelled', mode }),
+      lost: (error) => this.askToStop({ why: 'lost', error }),
+    });
+    this.promises = new HandedPromises(id);
     this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])], waits, promises: this.promises };
-    this.isKnown = this.canRun();
+    this.isKnown = versionHandoff.accepts(claimed, runner.find(orchestrator));
   }
 
-  /** @param next asks for the lane's next turn in the commit that settles this one; not asked without a slot to run it in */
+  /**
+   * @param next returns a claim of the lane's next turn, for the commit that settles this one; not called without a
+   * slot
+   */
   async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     return this.runOnce(() => (this.waits.isReleased ? undefined : next()));
   }
@@ -123,61 +117,58 @@ export class TurnAttempt implements TurnControl {
   private async runOnce(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
     if (!this.isKnown) {
-      // Another process may know it: nothing is counted, and the lane is offered again in a while.
-      await this.giveBack(this.runtime.settings.reconcileMs);
+      // Another process may have it: nothing is counted, and the lane is offered again later.
+      await this.giveBack(this.dependencies.settings.reconcileMs);
       return { type: 'unknown' };
     }
-    if (performance.now() >= this.leaseEnd) {
+    if (this.lease.hasEnded) {
       return { type: 'lost', error: new TurnFencedError(hold.sessionId, turn.id, hold.fence) };
     }
 
-    this.limitAt = performance.now() + (this.runtime.settings.timeoutMs ?? Infinity);
-    this.watchLimit();
+    this.stop.start();
     try {
       const outcome = await this.execute();
-      // From here on the handler is done: it cannot be stopped any more, and its own settle is no news.
+      // The handler has ended: it can no longer be stopped, and the notification of its own settle is ignored.
       this.end();
       if (this.writer) await this.writer.close();
-      if (outcome instanceof Parked) return await this.park(outcome.wait);
+      if (outcome instanceof AwaitingSignal) return await this.awaitSignal(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
-      // What the handler left running has nothing to go on for.
-      this.controller.abort(new TurnStoppedError('failed'));
+      this.stop.abandon('failed');
       return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.end();
       this.writer?.drop();
-      clearTimeout(this.limit);
     }
   }
 
-  /** Called every {@link keepEveryMs} while it runs. */
+  /** Called every {@link renewEveryMs} while the attempt runs. */
   keep(): void {
-    this.watchLimit();
-    void this.renew();
+    this.stop.watchLimit();
+    void this.lease.renew();
   }
 
-  /** Asks the handler to stop, and gives the turn back when it does. */
+  /** Asks the handler to stop, and then returns the turn to its lane. */
   shutDown(): void {
-    this.abort({ why: 'shutdown' });
+    this.askToStop({ why: 'shutdown' });
   }
 
-  /** Looks whether somebody cancelled the turn, or removed it with its session: called on a hint that it changed. */
+  /** Checks whether the turn was cancelled, or removed with its session. Called when the turn has changed. */
   async checkCancelled(): Promise<void> {
-    if (this.over || this.stop) return;
+    if (this.stop.isOver || this.stop.request) return;
     const { sessionId, turnId, fence } = this.claimed.hold;
-    // While the store is away the turn is ours.
-    const turn = await this.runtime.ledger.get(turnId).catch(() => undefined);
-    if (turn === null) this.abort({ why: 'lost', error: new TurnFencedError(sessionId, turnId, fence) });
-    else if (turn?.cancelMode) this.abort({ why: 'cancelled', mode: turn.cancelMode });
+    // While the store is unreachable, this worker keeps the turn.
+    const turn = await this.dependencies.ledger.get(turnId).catch(() => undefined);
+    if (turn === null) this.askToStop({ why: 'lost', error: new TurnFencedError(sessionId, turnId, fence) });
+    else if (turn?.cancelMode) this.askToStop({ why: 'cancelled', mode: turn.cancelMode });
   }
 
   get signal(): AbortSignal {
-    return this.controller.signal;
+    return this.stop.signal;
   }
 
   get telemetry(): Telemetry {
-    return this.runtime.telemetry;
+    return this.dependencies.telemetry;
   }
 
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
@@ -185,37 +176,42 @@ export class TurnAttempt implements TurnControl {
   }
 
   ensureLease(): Promise<void> | undefined {
-    return performance.now() < this.leaseEnd ? undefined : (this.renewing ??= this.renewEnded());
+    return this.lease.renewIfEnded()?.then(() => this.signal.throwIfAborted());
   }
 
   get maxReplyBytes(): number {
-    return this.runtime.settings.maxReplyBytes;
+    return this.dependencies.settings.maxReplyBytes;
   }
 
   saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep> {
     const { kind, name, value } = step;
-    // The parts of an iteration have limits of their own.
-    if (kind !== 'iteration') assertWithin(value, this.runtime.settings.maxStepBytes, `The result of ${kind} ${name}`);
-    // One write at a time: two that arrive in another order than they were sent would leave the smaller number.
-    if (!this.isRecording && this.meter?.read()) return this.saveWithTokens(step, before);
-    return this.whileLeased(() => this.runtime.ledger.saveStep(this.claimed.hold, step, before));
+    // The parts of an iteration have separate limits.
+    if (kind !== 'iteration')
+      assertWithin(value, this.dependencies.settings.maxStepBytes, `The result of ${kind} ${name}`);
+    return this.spending.recordAlone((spending) =>
+      this.lease.retrying(() => this.dependencies.ledger.saveStep(this.claimed.hold, step, before, spending)),
+    );
   }
 
   onSettled(listener: (turn: Turn) => void): void {
     this.settledListeners.push(listener);
   }
 
-  onUnfinished(account: (status: 'failed' | 'cancelled') => AttemptAccount): void {
-    this.account = account;
+  onKept(complete: (settlement: TurnSettlement) => Promise<TurnSettlement>): void {
+    this.completeKept = complete;
+  }
+
+  onUnfinished(partialOutcome: (status: 'failed' | 'cancelled') => PartialOutcome): void {
+    this.partialOutcome = partialOutcome;
   }
 
   onSpending(meter: TurnMeter): void {
-    this.meter = meter;
+    this.spending.measure(meter);
   }
 
   emit(event: NewTurnEvent): Promise<void> {
-    const { events } = this.runtime.settings;
-    if (!events || this.over || this.controller.signal.aborted) return Promise.resolve();
+    const { events } = this.dependencies.settings;
+    if (!events || this.stop.isOver || this.signal.aborted) return Promise.resolve();
     this.writer ??= new TurnEventWriter({
       turnId: this.claimed.turn.id,
       ...events,
@@ -224,90 +220,75 @@ export class TurnAttempt implements TurnControl {
     return this.writer.add(event);
   }
 
-  private canRun(): boolean {
-    const { turn, checkpoint } = this.claimed;
-    const known = this.runtime.runner.find(turn.orchestrator);
-    if (!known || compareVersions(known.version, turn.version) < 0) return false;
-    const isBehind = checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0;
-    return !isBehind || turn.request.force === true || !this.isFresh();
+  async flush(): Promise<void> {
+    await this.writer?.flush();
   }
 
-  /**
-   * Whether a worker of another version may still come for the turn: for as long as the longest pause between attempts, from
-   * when it was first offered to this process.
-   */
-  private isFresh(): boolean {
-    const { leaseMs, reconcileMs, retry } = this.runtime.settings;
-    const pauseMs = longestBackoffMs(retry.backoff);
-    // Longer than between two offers to this process, also where several take turns at them.
-    const awayMs = pauseMs + leaseMs + 10 * reconcileMs;
-    return this.runtime.passed.offeredFor(this.claimed, awayMs, performance.now()) < pauseMs;
+  async emitted(): Promise<readonly TurnEvent[]> {
+    const { events, settings } = this.dependencies;
+    if (!settings.events) return [];
+    await this.flush();
+    const emitted: TurnEvent[] = [];
+    for (let page: readonly TurnEvent[]; ;) {
+      page = await events.read(this.claimed.turn.id, emitted.length, EMITTED_PAGE);
+      emitted.push(...page);
+      if (page.length < EMITTED_PAGE) return emitted;
+    }
   }
 
-  private execute(): Promise<TurnSettlement | Parked> {
-    return new Promise((resolve, reject) => {
-      this.giveUp = reject;
-      // Stopped before it began.
-      if (this.stop) throw new TurnStoppedError(this.stop.why);
-      const run = (): Promise<TurnSettlement | Parked> => this.runtime.runner.run(this.claimed, this);
-      // Two callbacks, not `finally`, which would make three promises more for each turn.
-      runningTurn.run(this.running, run).then(
-        (result) => {
-          this.running.promises = null;
-          resolve(result);
-        },
-        (error: Error) => {
-          this.running.promises = null;
-          reject(error);
-        },
-      );
-    });
+  private execute(): Promise<TurnSettlement | AwaitingSignal> {
+    const { runner } = this.dependencies;
+    const run = (): Promise<TurnSettlement | AwaitingSignal> => runner.run(this.claimed, this);
+    return this.stop.run(
+      () => runningTurn.run(this.running, run),
+      () => (this.running.promises = null),
+    );
   }
 
-  /** What follows from an attempt that did not settle. */
+  /** Decides how an attempt that did not settle ends. */
   private async conclude(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
+    const { ledger, settings } = this.dependencies;
+    const { request } = this.stop;
     if (error instanceof TurnFencedError) return { type: 'lost', error };
-    if (this.stop?.why === 'lost') return { type: 'lost', error: this.stop.error };
+    if (request?.why === 'lost') return { type: 'lost', error: request.error };
     await this.writer?.close();
-    // A handler whose own turn was refused, because this process stops, is served by another one.
-    if (this.stop?.why === 'shutdown' || error instanceof ShuttingDownError) {
+    // If the handler submitted a turn that was rejected because this process stops, another process runs the attempt
+    // again.
+    if (request?.why === 'shutdown' || error instanceof ShuttingDownError) {
       await this.giveBack(0);
-      return { type: 'returned', why: 'released', ringAfterMs: null };
+      return { type: 'returned', why: 'released', notifyAfterMs: null };
     }
-    if (this.stop?.why === 'cancelled') {
-      return { type: 'settled', settled: await this.settle(this.cancelled(this.stop.mode), next()) };
+    if (request?.why === 'cancelled') {
+      return { type: 'settled', settled: await this.settle(await this.cancelled(request.mode), next()) };
     }
     const failures = turn.failures + 1;
     const record = toErrorRecord(error);
-    if (isPermanent(error) || failures >= this.runtime.settings.retry.attempts) {
+    if (isPermanent(error) || failures >= settings.retry.attempts) {
       return { type: 'settled', settled: await this.settle(this.failed(record), next()), error };
     }
-    const retryInMs = backoffMs(this.runtime.settings.retry.backoff, failures);
+    const retryInMs = Math.max(backoffMs(settings.retry.backoff, failures), retryAfterMs(error));
     const failure = { error: record, delayMs: retryInMs };
-    const back = await this.recording((spending) =>
-      this.runtime.ledger.retry(hold, spending ? { ...failure, spending } : failure),
-    );
-    // Cancelled a moment ago, it has ended instead, and its lane goes on.
-    if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', ringAfterMs: 0 };
+    const back = await this.record((spending) => ledger.retry(hold, spending ? { ...failure, spending } : failure));
+    // The turn was cancelled just before and has ended, so its lane continues.
+    if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', notifyAfterMs: 0 };
     return { type: 'failed', error, retryInMs };
   }
 
-  /** Ends the attempt until the signal comes; one that came early is there when the turn is claimed again. */
-  private async park(wait: TurnWait): Promise<AttemptOutcome> {
-    const { ledger } = this.runtime;
+  /** Ends the attempt until the signal arrives. If it arrived earlier, the next attempt finds it. */
+  private async awaitSignal(wait: TurnWait): Promise<AttemptOutcome> {
+    const { ledger } = this.dependencies;
     const { hold } = this.claimed;
     try {
-      // Without the answer of an early signal: then the release records them.
-      const spending = this.meter?.read();
-      const parking = spending ? { ...wait, spending } : wait;
-      const { turn, received } = await this.whileLeased(() => ledger.wait(hold, parking));
+      const spending = this.spending.read();
+      const waiting = spending ? { ...wait, spending } : wait;
+      const { turn, received } = await this.lease.retrying(() => ledger.wait(hold, waiting));
+      // If the signal arrived earlier, `wait` records no tokens: the release does.
       if (received) await this.giveBack(0);
-      else if (spending) this.meter?.recorded(spending);
-      return { type: 'returned', why: 'waiting', ringAfterMs: turn.status === 'waiting' ? null : 0 };
+      else this.spending.recorded(spending);
+      return { type: 'returned', why: 'waiting', notifyAfterMs: turn.status === 'waiting' ? null : 0 };
     } finally {
-      // What the handler left running has nothing to write for any more.
-      this.controller.abort(new TurnStoppedError('parked'));
+      this.stop.abandon('awaiting-signal');
     }
   }
 
@@ -315,24 +296,25 @@ export class TurnAttempt implements TurnControl {
     const { hold, turn } = this.claimed;
     const restart = { type: ATTEMPT, data: { attempt: attemptNumber(turn) } };
     try {
-      const batch = { number, events, restart };
-      const last = await this.whileLeased(() => this.runtime.events.append(hold, batch, ttlMs));
-      const first = last - events.length + 1;
-      const stored = events.map((event, at) => ({ ...event, offset: first + at }));
-      this.runtime.stored.tell(turn.id, stored);
+      await this.dependencies.localEvents.store(turn.id, async () => {
+        const batch = { number, events, restart };
+        const last = await this.lease.retrying(() => this.dependencies.events.append(hold, batch, ttlMs));
+        const first = last - events.length + 1;
+        return events.map((event, at) => ({ ...event, offset: first + at }));
+      });
     } catch (error) {
-      if (error instanceof TurnFencedError) this.abort({ why: 'lost', error });
+      if (error instanceof TurnFencedError) this.askToStop({ why: 'lost', error });
       throw error;
     }
   }
 
-  /** What belongs to state that was reset since the turn began is left out. */
+  /** Settles the turn. Writes to state that was reset since the turn began are dropped. */
   private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
     const { hold } = this.claimed;
-    const { sessionTtlMs } = this.runtime.settings;
+    const { sessionTtlMs } = this.dependencies.settings;
     for (let rest: TurnSettlement = { sessionTtlMs, ...settlement }; ;) {
       try {
-        const settled = await this.whileLeased(() => this.runtime.ledger.settle(hold, rest, next));
+        const settled = await this.lease.retrying(() => this.dependencies.ledger.settle(hold, rest, next));
         for (const listener of this.settledListeners) this.tell(listener, settled.turn);
         return settled;
       } catch (error) {
@@ -342,122 +324,82 @@ export class TurnAttempt implements TurnControl {
     }
   }
 
-  /** The turn has settled, whatever a listener throws. */
+  /** Calls a listener. The turn has settled, so errors are only logged. */
   private tell(listener: (turn: Turn) => void, turn: Turn): void {
     try {
       listener(turn);
     } catch (error) {
-      logger.error(`What follows turn ${hashed(turn.id)} failed.`, traceOf(error));
+      logger.error(`A listener failed after turn ${hashed(turn.id)} had settled.`, traceOf(error));
     }
   }
 
   private failed(error: TurnErrorRecord): TurnSettlement {
-    const account = this.account?.('failed');
-    const report = account ? { report: account.report } : {};
+    const partial = this.partialOutcome?.('failed');
+    const report = partial ? { report: partial.report } : {};
     return { status: 'failed', error, ...report, ...this.spent(), messages: [], keepCheckpoints: 'all' };
   }
 
-  /** An interrupted turn keeps the user's message and what was complete; the others keep nothing. */
-  private cancelled(mode: CancelMode): TurnSettlement {
-    const account = this.stopped;
-    const stays = mode === 'interrupt' && this.runtime.settings.logsConversations;
-    const messages = stays ? (account?.messages ?? interruptedMessages(this.claimed.turn)) : [];
-    const report = account ? { report: account.report } : {};
-    return { status: 'cancelled', ...report, ...this.spent(), messages, keepCheckpoints: 'all' };
+  /**
+   * With `interrupt`, the user's message and the messages to keep stay, or the completed part if none are given;
+   * otherwise nothing. A chat keeps all of an answer that its clients have received (AIS-10). If messages stay, the
+   * turn also replaces the turns that it was submitted to replace (AIS-07).
+   */
+  private async cancelled(mode: CancelMode): Promise<TurnSettlement> {
+    const partial = this.completed;
+    const messages = mode === 'interrupt' ? await this.keptMessages(partial) : [];
+    const report = partial ? { report: partial.report } : {};
+    const spent = this.spent();
+    const settlement: TurnSettlement = { status: 'cancelled', ...report, ...spent, messages, keepCheckpoints: 'all' };
+    return messages.length > 0 ? this.completeKept(settlement) : settlement;
   }
 
-  private async saveWithTokens(step: StoredStep, before: StoredStep | undefined): Promise<StoredStep> {
-    const { ledger } = this.runtime;
-    this.isRecording = true;
-    try {
-      return await this.recording((spending) => ledger.saveStep(this.claimed.hold, step, before, spending));
-    } finally {
-      this.isRecording = false;
-    }
+  private async keptMessages(partial: PartialOutcome | undefined): Promise<readonly NewMessage[]> {
+    const { ledger, settings } = this.dependencies;
+    if (!settings.logsConversations) return [];
+    const { turn } = this.claimed;
+    const { keep } = (await this.lease.retrying(() => ledger.get(turn.id))) ?? turn;
+    const given = keep ? interruptedMessages({ ...turn, keep }) : (partial?.messages ?? interruptedMessages(turn));
+    if (keep ? !isAnswer(keep) : given.length > 1) return given;
+    // Clients have received more of the answer than the caller who cancelled the turn has read.
+    const shown = stoppedAnswer(chunksOf(await this.lease.retrying(() => this.emitted())));
+    return shown ? interruptedMessages({ ...turn, keep: [{ ...shown, id: messageId(turn.id, 1) }] }) : given;
   }
 
-  /** Makes a store call that records the tokens which are not recorded yet. */
-  private async recording<T>(call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
-    const spending = this.meter?.read() ?? undefined;
-    const result = await this.whileLeased(() => call(spending));
-    if (spending) this.meter?.recorded(spending);
-    return result;
+  private async record<T>(call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
+    return this.spending.record((spending) => this.lease.retrying(() => call(spending)));
   }
 
-  /** The same tokens, as a settlement has them. */
   private spent(): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
-    const spending = this.meter?.read();
-    if (!spending) return {};
-    this.onSettled(() => this.meter?.recorded(spending));
-    // No attempt follows that could repeat them.
-    const { places: _, ...usage } = spending.usage;
-    const { change } = spending;
-    return change ? { usage, stateChanges: [change] } : { usage };
+    const spending = this.spending.read();
+    if (spending) this.onSettled(() => this.spending.recorded(spending));
+    return AttemptSpending.settled(spending);
   }
 
-  /** Nothing is rung: the reconciler of whoever can run the turn finds it, and this process cannot. */
+  /**
+   * Returns the turn to its lane without a notification: this process cannot run it, and the reconciler of another one
+   * finds it.
+   */
   private async giveBack(delayMs: number): Promise<void> {
-    await this.recording((spending) => this.runtime.ledger.release(this.claimed.hold, delayMs, spending));
+    await this.record((spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
   }
 
-  /** @throws the reason of the abort when another worker has the turn, or the store does not answer */
-  private async renewEnded(): Promise<void> {
-    await this.renew();
-    this.renewing = null;
-    this.controller.signal.throwIfAborted();
-  }
-
-  private async renew(): Promise<void> {
-    const sentAt = performance.now();
-    try {
-      const { cancelMode } = await this.runtime.ledger.renew(this.claimed.hold, this.runtime.settings.leaseMs);
-      this.leaseEnd = sentAt + this.runtime.settings.leaseMs;
-      if (cancelMode) this.abort({ why: 'cancelled', mode: cancelMode });
-    } catch (error) {
-      const lost = error instanceof TurnFencedError || performance.now() >= this.leaseEnd;
-      if (lost) this.abort({ why: 'lost', error });
-    }
+  private askToStop(stop: Stop): void {
+    if (!this.stop.ask(stop)) return;
+    // Results that a handler completes after the cancel do not count.
+    if (stop.why === 'cancelled') this.completed = this.partialOutcome?.('cancelled');
+    this.stop.interrupt(new TurnStoppedError(stop.why));
   }
 
   private end(): void {
-    this.over = true;
+    this.stop.end();
     this.running.waitingSessions = [];
     this.running.waits = null;
     this.waits.close();
     this.promises.end();
   }
+}
 
-  private abort(stop: Stop): void {
-    if (this.over || this.stop) return;
-    this.stop = stop;
-    // What a handler that was left running completes from now on is not part of it.
-    if (stop.why === 'cancelled') this.stopped = this.account?.('cancelled');
-    this.interrupt(new TurnStoppedError(stop.why));
-  }
-
-  private interrupt(reason: Error): void {
-    this.controller.abort(reason);
-    this.giveUp(reason);
-  }
-
-  /** A limit has no timer before it is near: most attempts are over long before. */
-  private watchLimit(): void {
-    const { settings } = this.runtime;
-    const leftMs = this.limitAt - performance.now();
-    if (this.limit || this.over || leftMs > keepEveryMs(settings)) return;
-    const error = new TurnTimeoutError(this.claimed.turn.id, settings.timeoutMs ?? 0);
-    this.limit = setTimeout(() => this.interrupt(error), leftMs);
-  }
-
-  /** Repeats a store call that failed for want of a connection, as long as the turn is certainly ours. */
-  private async whileLeased<T>(call: () => Promise<T>): Promise<T> {
-    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
-      try {
-        return await call();
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || performance.now() + pauseMs >= this.leaseEnd) throw error;
-        await delay(pauseMs);
-      }
-    }
-  }
+/** Returns whether the messages are the answer of a chat, as the parts of one UI message. */
+function isAnswer(messages: readonly NewMessage[]): boolean {
+  return messages.length === 1 && messages[0].role === 'assistant' && Array.isArray(messages[0].content);
 }

@@ -1,21 +1,21 @@
-import { outsideRequests } from '../common/outside-requests.js';
 import { isTerminal, type Turn } from '../ledger/turn.js';
-import { type TurnHints, type TurnLedger } from '../ledger/turn.store.js';
+import { type TurnChanges, type TurnLedger } from '../ledger/turn.store.js';
+import { ChangesSubscription } from './changes-subscription.js';
 
 const KEEP_AT_MOST = 10_000;
-/** Between looks at turns of whose end no hint told. */
+/** The interval of checks for ended turns whose notification was lost. */
 const LOOK_MS = 60_000;
 
-/** What a caller gave that only its own process has. */
+/** Values from the caller that exist only in its process. */
 export interface CallerParts {
   readonly context?: Record<string, unknown> | undefined;
   readonly onEvent?: TurnListener | undefined;
 }
 
-/** Told what happens to a turn while it runs in the caller's process; of what exactly, those know who run it. */
+/** Receives the events of a turn while it runs in the caller's process. The runner defines their types. */
 export type TurnListener = EventMethod['listen'];
 
-/** A method, so that a listener may ask for events of a narrower type. */
+/** Declared as a method, so that a listener can accept a narrower event type. */
 interface EventMethod {
   listen(event: { readonly type: string }): unknown;
 }
@@ -28,29 +28,35 @@ interface Kept {
 }
 
 /**
- * The `context` and `onEvent` that callers of this process gave with their turns, until these are over, wherever and however they
- * end. Never stored: an attempt elsewhere, or after a restart, does without (BOT-02).
+ * The `context` and `onEvent` of turns from callers in this process, until the turns have ended in any process. They
+ * are never stored: an attempt in another process, or after a restart, does not have them (BOT-02).
  */
 export class TurnContexts {
   private readonly kept = new Map<string, Kept>();
-  private unsubscribe: (() => void) | null = null;
-  private timer: NodeJS.Timeout | null = null;
-  /** Neither hints nor looks by the clock belong to the request that happened to be first. */
-  private readonly outsideRequests = outsideRequests();
+  private readonly subscription: ChangesSubscription;
 
-  /** @param runsTurns whether this process does; otherwise nobody would ask for what was kept, and nothing is */
+  /** @param runsTurns false if this process runs no turns; nothing is kept then */
   constructor(
     private readonly runsTurns: boolean,
     private readonly ledger: Pick<TurnLedger, 'get'>,
-    private readonly hints: TurnHints,
+    changes: TurnChanges,
     private readonly lookMs = LOOK_MS,
-  ) {}
+  ) {
+    this.subscription = new ChangesSubscription(changes, (changed, turn) => this.hear(changed, turn), {
+      everyMs: lookMs,
+      check: () => this.lookAtOld(),
+      keepsProcess: false,
+    });
+  }
 
-  /** Before the turn is accepted, since its attempt may begin at once. What the first caller gave stays. */
+  /**
+   * Keeps the values of a turn. Call it before the turn is accepted, because its attempt may begin at once. The first
+   * call wins.
+   */
   keep(turnId: string, { context, onEvent }: CallerParts): void {
     if (!this.runsTurns || (!context && !onEvent) || this.kept.has(turnId)) return;
     this.kept.set(turnId, { context: Object.freeze({ ...context }), onEvent, since: performance.now() });
-    this.outsideRequests(() => this.listen());
+    this.subscription.open();
     for (const oldest of this.kept.keys()) {
       if (this.kept.size <= KEEP_AT_MOST) break;
       this.drop(oldest);
@@ -72,43 +78,29 @@ export class TurnContexts {
 
   close(): void {
     this.kept.clear();
-    this.unsubscribe?.();
-    this.unsubscribe = null;
-    if (this.timer) clearTimeout(this.timer);
-    this.timer = null;
-  }
-
-  private listen(): void {
-    this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
-    this.timer ??= this.lookLater();
+    this.subscription.close();
   }
 
   private hear(turnId: string, turn?: Turn): void {
     if (!this.kept.has(turnId)) return;
     if (turn && isTerminal(turn.status)) this.drop(turnId);
-    // This process's own worker may drop it in a moment.
+    // Wait, because this process's own worker may drop it in a moment.
     else setImmediate(() => void this.look(turnId));
   }
 
   private async look(turnId: string): Promise<void> {
     if (!this.kept.has(turnId)) return;
-    // The store is away for a moment: the next look finds it.
+    // If the store is unavailable, a later check repeats this.
     const turn = await this.ledger.get(turnId).catch(() => undefined);
     if (turn === null || (turn && isTerminal(turn.status))) this.drop(turnId);
   }
 
-  private lookLater(): NodeJS.Timeout {
-    return setTimeout(() => void this.lookAtOld(), this.lookMs).unref();
-  }
-
-  /** One after the other; younger ones may not have been accepted yet. */
+  /** Checks turns one after the other, except recent ones, which may not have been accepted yet. */
   private async lookAtOld(): Promise<void> {
-    const { timer } = this;
     const before = performance.now() - this.lookMs;
     for (const [turnId, { since }] of this.kept) {
       if (since > before) break;
       await this.look(turnId);
     }
-    if (this.timer === timer) this.timer = this.lookLater();
   }
 }

@@ -1,61 +1,72 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Logger } from '@nestjs/common';
+import { type OutsideRequests, outsideRequests } from '../common/background-work.js';
+import { hashed } from '../common/digests.js';
 import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonObject } from '../common/json.js';
-import { hashed } from '../common/log-id.js';
-import { type OutsideRequests, outsideRequests } from '../common/outside-requests.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
-import { SETTLED, type TurnEvent } from '../ledger/turn-event.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
-import { messageOf } from './turn-event-message.js';
-import { type FailureReader, toTurnEnd } from './turn-result.js';
+import { SETTLED, type TurnEvent, type TurnEventMessage, WAITING } from '../ledger/turn-event.js';
 import { TurnNotFoundError } from '../ledger/turn.errors.js';
-import { type TurnLedger } from '../ledger/turn.store.js';
 import { isTerminal, type Turn, type TurnStatus } from '../ledger/turn.js';
+import { type TurnLedger } from '../ledger/turn.store.js';
+import { type FailureReader, toTurnEnd, toTurnWaiting } from './turn-result.js';
 
-/** Between looks for what another process stores, and while the turn waits for somebody. */
+/** Polling interval for events from other processes, if the store does not notify. */
 const POLL_MS = 100;
-const WAITING_POLL_MS = 500;
-/** Between looks at the turn itself, when no hint tells that it changed; and after a look that failed, though the store was there. */
+/** Polling interval if the store notifies, because notifications can be lost, or while the turn waits for a signal. */
+const RARE_POLL_MS = 500;
+/** The interval of checks of the turn if no notification arrives, and the pause after an unexpected error. */
 const LEDGER_POLL_MS = 1000;
-/** Events that are read at once. */
+/** The turn is checked once after this time without an event of another process: its end often follows the last one. */
+const QUIET_MS = 150;
+/** Page size for reading events. */
 export const PAGE = 64;
-/** What readers that keep up are served from. */
+/** The limits of the buffer that serves readers which keep up. */
 const TAIL_EVENTS = 256;
 const TAIL_BYTES = 262_144;
 
-/** Where the feed looks. */
+/** The sources of a feed. */
 export interface EventPlace {
   readonly ledger: Pick<TurnLedger, 'get'>;
-  readonly log: Pick<TurnEventLog, 'read' | 'last'>;
+  readonly log: Pick<TurnEventLog, 'read' | 'last' | 'subscribe'>;
   readonly readFailure: FailureReader;
-  /** Whether the turn's session is over. */
+  /** Returns true if the turn's session has ended. */
   readonly isSessionOver: (turn: Turn) => Promise<boolean>;
-  /** When the lifetime of the turn's session ends, in milliseconds by this process's clock; Infinity: never. */
+  /**
+   * Returns when the lifetime of the turn's session ends, in milliseconds by this process's clock; Infinity for never.
+   */
   readonly sessionEndsAt: (turn: Turn) => Promise<number>;
 }
 
 /**
- * The newest events of one turn, for all of its readers in this process: one read for all of them, while somebody waits for
- * news (TRN-33). Those who have fallen behind read the log themselves.
+ * The newest events of one turn, for all of its readers in this process. One read serves all of them, and reads stop
+ * when no reader is waiting (TRN-33). Readers that have fallen behind read the log themselves.
  */
 export class TurnEventFeed {
-  /** The terminal event, once the turn is over and its last event is known. */
+  /** The terminal event, once the turn has ended and its last event is known. */
   end: TurnEvent | null = null;
-  /** Nothing more comes: the turn is over or gone, or the process stops. */
+  /** The derived event of a turn that waits for a signal, while no event is known after it. */
+  wait: TurnEvent | null = null;
+  /** True if no more events follow: the turn has ended or was deleted, or the process stops. */
   isOver = false;
-  /** Nobody is given any more of it, stored or not: the turn is gone, its session was revoked (NST-18) or has outlived its lifetime. */
+  /**
+   * True if readers receive no more events, even stored ones: the turn was deleted, or its session was revoked (NST-18)
+   * or has exceeded its lifetime.
+   */
   isCut = false;
-  /** Resolves when the feed knows where the log ends. @throws TurnNotFoundError, StoreUnavailableError */
+  /** Resolves when the feed knows the end of the log. @throws TurnNotFoundError, StoreUnavailableError */
   readonly ready: Promise<void>;
   private begun = false;
   private last = 0;
-  /** Without gaps, up to `last`. */
+  /** The newest events, without gaps, up to `last`. */
   private readonly tail: TurnEvent[] = [];
   private tailBytes = 0;
   private status: TurnStatus = 'queued';
   private ledgerDueAt = 0;
+  private quietAt = Infinity;
   private sessionEndsAt = Infinity;
-  /** Stored events came from this process since the last look. */
+  /** True if this process has stored events since the last check. */
   private wasTold = false;
   private readonly waiting = new Set<() => void>();
   private readonly logger = new Logger(TurnEventFeed.name);
@@ -72,7 +83,7 @@ export class TurnEventFeed {
     this.ready = this.begin();
   }
 
-  /** What is kept after an offset; null when that is not all that there is. */
+  /** Returns the buffered events after an offset; null if the buffer does not reach back to it. */
   after(offset: number): readonly TurnEvent[] | null {
     if (offset >= this.last) return [];
     const [first] = this.tail;
@@ -81,7 +92,7 @@ export class TurnEventFeed {
     return this.tail.slice(from, from + PAGE);
   }
 
-  /** Resolves when there may be something new. */
+  /** Resolves when there may be new events. */
   news(signal: AbortSignal): Promise<void> {
     if (this.isOver || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -92,16 +103,16 @@ export class TurnEventFeed {
       };
       this.waiting.add(wake);
       signal.addEventListener('abort', wake);
-      // The look of all readers is not the first one's.
+      // Shared by all readers, so it must not run in the context of the first one.
       if (!this.following) void this.outside(() => this.follow());
     });
   }
 
-  /** Takes what this process has just stored. */
+  /** Adds events that this process has just stored. */
   tell(events: readonly TurnEvent[]): void {
     if (!this.begun || this.isOver) return;
     if (events[0].offset > this.last + 1) {
-      // Somebody else has stored something before.
+      // Another process has stored events before these.
       this.hurry();
       return;
     }
@@ -109,13 +120,20 @@ export class TurnEventFeed {
     this.take(events);
   }
 
-  /** The turn has changed. */
-  hint(): void {
+  /** Called when a process has appended events, up to an offset; `null` if that is unknown. */
+  appended(last: number | null): void {
+    if (last !== null && last <= this.last) return;
+    this.wasTold = false;
+    this.hurry();
+  }
+
+  /** Called when the turn has changed. */
+  changed(): void {
     this.ledgerDueAt = 0;
     this.hurry();
   }
 
-  /** Ends the feed, after a last look for what has just been stored. */
+  /** Ends the feed, after a last check for stored events. */
   async close(): Promise<void> {
     this.ledgerDueAt = 0;
     await this.ready.then(() => this.look()).catch(() => undefined);
@@ -125,12 +143,13 @@ export class TurnEventFeed {
   private async begin(): Promise<void> {
     const turn = await this.place.ledger.get(this.turnId);
     if (!turn) throw new TurnNotFoundError(this.turnId);
-    // After the turn: of one that is over, this is then the last event of all.
+    // Read after the turn: if the turn has ended, this is its last event.
     this.last = await this.place.log.last(this.turnId);
     this.sessionEndsAt = await this.place.sessionEndsAt(turn);
     this.begun = true;
     if (await this.isRevoked(turn)) this.cut();
-    else this.note(turn);
+    // Events may have been read that are newer than the wait: the next check decides.
+    else if (turn.status !== 'waiting') this.note(turn);
     this.cutAtSessionEnd();
   }
 
@@ -146,16 +165,13 @@ export class TurnEventFeed {
     this.following = false;
   }
 
-  /** The next look finds what was missed. @returns how long until then */
+  /** Schedules another check after an error. @returns the pause before it */
   private failed(error: unknown): number {
     this.ledgerDueAt = 0;
-    // The store is away for a moment.
+    // The store is temporarily unavailable.
     if (error instanceof StoreUnavailableError) return this.pollMs;
     if (!this.hasFailed) {
-      this.logger.error(
-        `Events of turn ${hashed(this.turnId)} could not be read; they are tried again.`,
-        traceOf(error),
-      );
+      this.logger.error(`Could not read the events of turn ${hashed(this.turnId)}; retrying.`, traceOf(error));
     }
     this.hasFailed = true;
     return LEDGER_POLL_MS;
@@ -168,27 +184,32 @@ export class TurnEventFeed {
       this.cut();
       return;
     }
-    // After the turn: of one that is over, nothing is stored any more.
+    // Read after the turn: no events are stored after a turn has ended.
+    const { last } = this;
     if (turn || !this.wasTold) await this.readOn();
     this.wasTold = false;
-    if (turn) this.note(turn);
+    // The events may be newer than the wait, so check the turn again.
+    if (turn?.status === 'waiting' && this.last > last) this.changed();
+    else if (turn) this.note(turn);
     this.cutAtSessionEnd();
   }
 
-  /** The events of a turn that is over stay readable. */
+  /** Stops at the end of the session's lifetime. Events of an ended turn remain readable. */
   private cutAtSessionEnd(): void {
     if (!this.isOver && Date.now() > this.sessionEndsAt) this.cut();
   }
 
-  /** `undefined`: not yet. */
+  /** Returns `undefined` if no check is due. */
   private async lookAtTurn(): Promise<Turn | null | undefined> {
-    if (performance.now() < this.ledgerDueAt) return undefined;
-    // Before it is read: a hint that comes meanwhile asks for another look.
-    this.ledgerDueAt = performance.now() + LEDGER_POLL_MS;
+    const now = performance.now();
+    if (now < this.ledgerDueAt && now < this.quietAt) return undefined;
+    // Set before the read, so that a notification during the read causes another check.
+    this.ledgerDueAt = now + LEDGER_POLL_MS;
+    this.quietAt = Infinity;
     return this.place.ledger.get(this.turnId);
   }
 
-  /** Its worker may be slow to hear that it must stop, and nobody waits for that. */
+  /** Returns true if the session was revoked. Does not wait until the worker has stopped the turn. */
   private async isRevoked(turn: Turn): Promise<boolean> {
     return turn.cancelMode !== undefined && this.place.isSessionOver(turn);
   }
@@ -196,29 +217,44 @@ export class TurnEventFeed {
   private async readOn(): Promise<void> {
     for (let read = 0; read < TAIL_EVENTS; read += PAGE) {
       const events = await this.place.log.read(this.turnId, this.last, PAGE);
+      if (events.length > 0) this.quietAt = performance.now() + QUIET_MS;
       this.take(events);
       if (events.length < PAGE) return;
     }
-    // Nobody has waited for a while. What does not fit into the tail is for the readers.
+    // No reader has waited for a while. Readers read older events from the log.
     this.skipTo(await this.place.log.last(this.turnId));
   }
 
   private note(turn: Turn): void {
     this.status = turn.status;
+    this.noteWait(turn);
     if (isTerminal(turn.status)) {
       const end = toTurnEnd(turn, this.place.readFailure) as object as JsonObject;
       this.finish({ offset: this.last + 1, type: SETTLED, data: end });
     }
   }
 
+  /** Reports a wait once, and again when it changes. */
+  private noteWait(turn: Turn): void {
+    if (turn.status !== 'waiting') {
+      this.wait = null;
+      return;
+    }
+    const data = toTurnWaiting(turn) as object as JsonObject;
+    if (isDeepStrictEqual(this.wait?.data, data)) return;
+    this.wait = deepFreeze({ offset: this.last, type: WAITING, data });
+    this.wake();
+  }
+
   private take(events: readonly TurnEvent[]): void {
     const fresh = events.filter(({ offset }) => offset > this.last);
     if (fresh.length === 0) return;
-    // It must have been, a moment ago.
+    // New events prove that the turn was running a moment ago.
     this.status = 'running';
+    this.wait = null;
     if (fresh[0].offset !== this.last + 1) this.skipTo(fresh[0].offset - 1);
     for (const event of fresh) {
-      // Readers share it.
+      // Readers share the event.
       deepFreeze(event);
       this.tail.push(event);
       this.tailBytes += bytesOf(event);
@@ -260,7 +296,7 @@ export class TurnEventFeed {
   }
 
   private get pollMs(): number {
-    return this.status === 'waiting' ? WAITING_POLL_MS : POLL_MS;
+    return this.place.log.subscribe || this.status === 'waiting' ? RARE_POLL_MS : POLL_MS;
   }
 
   private async pause(ms: number): Promise<void> {
@@ -279,4 +315,16 @@ export class TurnEventFeed {
 
 function bytesOf(event: TurnEvent): number {
   return messageOf(event).data?.length ?? 0;
+}
+
+/** Readers share the message of an event, so its data is serialized once. */
+const messages = new WeakMap<TurnEvent, TurnEventMessage>();
+
+export function messageOf(event: TurnEvent): TurnEventMessage {
+  let message = messages.get(event);
+  if (!message) {
+    message = { id: String(event.offset), type: event.type, data: JSON.stringify(event.data) };
+    messages.set(event, message);
+  }
+  return message;
 }

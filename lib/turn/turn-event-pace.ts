@@ -1,16 +1,16 @@
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { type TurnEventMessage } from '../ledger/turn-event.js';
 
-/** Characters that are sent before the connection gets the time to write them. */
+/** Characters that are sent before the connection gets time to write them. */
 const BURST = 65_536;
-/** Characters that may wait for a client that is known only by the messages that Nest writes. */
+/** Characters that may wait for a client if the response is not known. */
 const WINDOW = 262_144;
-/** After this time without a write, a stream that is known only by its messages ends: its client reconnects. */
+/** Ends a stream without a known response after this time without a write. Its client reconnects. */
 const STALLED_MS = 30_000;
-/** Between two checks of a response that does not report that it has drained. */
+/** The interval of checks for a response that does not emit `drain`. */
 const RECHECK_MS = 15_000;
 
-/** The part of a response that a stream needs to wait for its client: Node's, of HTTP/1 or HTTP/2. */
+/** The part of a response that a stream needs to wait for its client: a Node response of HTTP/1 or HTTP/2. */
 export interface EventResponse {
   readonly writableLength: number;
   readonly writableHighWaterMark: number;
@@ -21,26 +21,26 @@ export interface EventResponse {
   removeListener(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
-/** Keeps one stream no further ahead of its client than a bounded number of characters (FIX-50). */
+/** Limits the number of characters by which a stream is ahead of its client (FIX-50). */
 export abstract class TurnEventPace {
   private burst = 0;
 
   static of(response?: EventResponse | { readonly raw: EventResponse }): TurnEventPace {
     if (!response) return new WrittenMessagesPace();
-    // Fastify's reply has the response of Node.
+    // Fastify's reply contains Node's response.
     return new ResponsePace('raw' in response ? response.raw : response);
   }
 
-  /** Whether the client must read before it gets more. */
+  /** True if the client must read before more is sent. */
   abstract get isFull(): boolean;
 
-  /** @returns the message as it is sent */
+  /** @returns the message to send */
   send(message: TurnEventMessage): TurnEventMessage {
     this.burst += lengthOf(message);
     return message;
   }
 
-  /** Whether `pass` must be awaited before the next message. */
+  /** True if `pass` must be awaited before the next message. */
   get isDue(): boolean {
     return this.burst >= BURST;
   }
@@ -48,7 +48,7 @@ export abstract class TurnEventPace {
   /** Waits until the client has read enough. @returns false if the stream must end */
   async pass(signal: AbortSignal): Promise<boolean> {
     this.burst = 0;
-    // What can be written now has been written after this.
+    // Everything that can be written now is written after this task.
     await nextTask();
     while (this.isFull) {
       if (signal.aborted || !(await this.progress(signal))) return false;
@@ -60,7 +60,7 @@ export abstract class TurnEventPace {
   protected abstract progress(signal: AbortSignal): Promise<boolean>;
 }
 
-/** Follows the response itself: whether it must drain. */
+/** Follows the state of the response itself. */
 class ResponsePace extends TurnEventPace {
   constructor(private readonly response: EventResponse) {
     super();
@@ -84,8 +84,8 @@ class ResponsePace extends TurnEventPace {
 }
 
 /**
- * Follows what Nest writes, where the response is not given. Nest reads the field `retry` of a message only to write it. As long as
- * it has read none, messages go elsewhere and nothing is limited.
+ * Follows the messages that Nest writes, if the response is not known. Nest reads the field `retry` of a message only
+ * when it writes the message. As long as it has read none, messages are used elsewhere, and nothing is limited.
  */
 class WrittenMessagesPace extends TurnEventPace {
   private sent = 0;
@@ -129,7 +129,7 @@ class ObservedMessage implements TurnEventMessage {
     this.#onWrite = onWrite;
   }
 
-  /** Always undefined: the client keeps its own delay before it reconnects. */
+  /** Always undefined: the client keeps its own reconnection delay. */
   get retry(): undefined {
     this.#onWrite();
     return undefined;
@@ -140,7 +140,7 @@ function lengthOf({ data }: TurnEventMessage): number {
   return data?.length ?? 0;
 }
 
-/** @param listen returns what ends the listening. @returns false after `ms`; true when woken or aborted */
+/** @param listen returns a function that removes the listener. @returns false after `ms`; true when woken or aborted */
 function wait(signal: AbortSignal, ms: number, listen: (wake: () => void) => () => void): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (result: boolean): void => {

@@ -1,30 +1,30 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
+import { outsideRequests } from '../common/background-work.js';
+import { hashed } from '../common/digests.js';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/log-id.js';
-import { outsideRequests } from '../common/outside-requests.js';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
-import { type Telemetry } from '../telemetry/telemetry.js';
-import { type StoredEvents } from './stored-events.js';
 import { type TurnEvent, type TurnEventMessage } from '../ledger/turn-event.js';
-import { type EventPlace, PAGE, TurnEventFeed } from './turn-event-feed.js';
-import { messageOf } from './turn-event-message.js';
-import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
 import { TurnEventsEndedError, TurnNotFoundError } from '../ledger/turn.errors.js';
-import { type TurnHints } from '../ledger/turn.store.js';
 import { isTerminal } from '../ledger/turn.js';
+import { type TurnChanges } from '../ledger/turn.store.js';
+import { type Telemetry } from '../telemetry/telemetry.js';
+import { ChangesSubscription } from './changes-subscription.js';
+import { type LocalEvents } from './local-events.js';
+import { type EventPlace, PAGE, TurnEventFeed, messageOf } from './turn-event-feed.js';
+import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
 
-/** A proxy between us and the client may close what is silent for longer. */
+/** The interval of heartbeats: proxies may close a connection that is silent for longer. */
 const HEARTBEAT_MS = 15_000;
-/** Before a page is asked for again, while the store is away. */
+/** The pause before a read is retried while the store is unavailable. */
 const RETRY_MS = 200;
-/** Characters of a page of the log that a reader keeps; it reads the rest again. */
+/** Characters of a page that a reader keeps. It reads the rest again. */
 const PAGE_LENGTH = 131_072;
 
 export interface EventSources extends EventPlace {
-  readonly hints: TurnHints;
-  readonly stored: StoredEvents;
+  readonly changes: TurnChanges;
+  readonly localEvents: LocalEvents;
   readonly telemetry: Telemetry;
 }
 
@@ -35,20 +35,22 @@ interface OpenFeed {
   readers: number;
 }
 
-/** Those of this process who read the events of turns; each keeps nothing but its offset. */
+/** The readers of turn events in this process. Each keeps only its offset. */
 export class TurnEventReaders {
   private readonly logger = new Logger(TurnEventReaders.name);
   private readonly feeds = new Map<string, OpenFeed>();
-  private unsubscribe: (() => void) | null = null;
+  private readonly subscription: ChangesSubscription;
   private closed = false;
-  /** Ends the waiting of streams whose clients do not read: on shutdown they end without the rest. */
+  /** Stops streams that wait for clients which do not read. On shutdown they end without the remaining events. */
   private readonly streams = new Set<AbortController>();
-  /** Neither hints nor looks for news belong to the request that happened to read first. */
+  /** A feed runs outside the context of any request. */
   private readonly outsideRequests = outsideRequests();
 
-  constructor(private readonly sources: EventSources) {}
+  constructor(private readonly sources: EventSources) {
+    this.subscription = new ChangesSubscription(sources.changes, (turnId) => this.feeds.get(turnId)?.feed.changed());
+  }
 
-  /** Yields events as fast as they are asked for. */
+  /** Yields events as fast as they are consumed. */
   async *events(turnId: string, after: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
     if (this.closed) return;
     const open = this.join(turnId);
@@ -56,9 +58,10 @@ export class TurnEventReaders {
     this.sources.telemetry.count('agent_sessions.streams', 1);
     try {
       await feed.ready;
+      let wait: TurnEvent | null = null;
       for (let offset = after; !signal.aborted && !feed.isCut;) {
         const page = feed.after(offset) ?? (await this.read(turnId, offset, signal));
-        // It has not seen what comes before the end.
+        // The reader has not received the events before the end, so it gets no terminal event.
         if (!page) return;
         for (const event of page) {
           // Checked for each event: the reader may have stopped in the middle of a page.
@@ -67,6 +70,11 @@ export class TurnEventReaders {
           yield event;
         }
         if (page.length > 0) continue;
+        if (feed.wait && feed.wait !== wait) {
+          wait = feed.wait;
+          yield wait;
+          continue;
+        }
         if (!feed.isOver) await feed.news(signal);
         else {
           if (feed.end && offset < feed.end.offset) yield feed.end;
@@ -81,7 +89,8 @@ export class TurnEventReaders {
 
   /**
    * Returns a stream that pauses while its client does not read (FIX-50).
-   * @throws TurnNotFoundError; TurnEventsEndedError when nothing comes after this offset, the terminal event's or a later one
+   * @throws TurnNotFoundError; TurnEventsEndedError if no event follows this offset: it is that of the terminal event,
+   * or later
    */
   async messages(
     turnId: string,
@@ -90,7 +99,7 @@ export class TurnEventReaders {
   ): Promise<Observable<TurnEventMessage>> {
     const turn = await this.sources.ledger.get(turnId);
     if (!turn) throw new TurnNotFoundError(turnId);
-    // After the turn: of one that is over, this is the last event of all.
+    // Read after the turn: if the turn has ended, this is its last event.
     if (after > 0 && isTerminal(turn.status) && after > (await this.sources.log.last(turnId))) {
       throw new TurnEventsEndedError(turn.sessionId, turnId);
     }
@@ -113,12 +122,12 @@ export class TurnEventReaders {
       send().then(
         () => subscriber.complete(),
         (error: unknown) => {
-          // Deleted, or the store is away, since a moment ago: whoever comes again is told.
+          // The turn was deleted, or the store became unavailable. A client that reconnects gets the error.
           if (error instanceof TurnNotFoundError || error instanceof StoreUnavailableError) subscriber.complete();
           else if (error instanceof SessionsError) subscriber.error(error);
           else {
-            // Nest 11 sends the message to the client.
-            this.logger.error(`The stream of turn ${hashed(turnId)} has failed.`, traceOf(error));
+            // Send a generic error, because Nest 11 sends its message to the client.
+            this.logger.error(`The stream of turn ${hashed(turnId)} failed.`, traceOf(error));
             subscriber.error(new Error('Internal server error'));
           }
         },
@@ -132,14 +141,14 @@ export class TurnEventReaders {
     });
   }
 
-  /** Ends every stream, of turns that are not over without a terminal event. */
+  /** Ends every stream. Streams of open turns end without a terminal event. */
   async close(): Promise<void> {
     this.closed = true;
     for (const waiting of this.streams) waiting.abort();
     await Promise.all([...this.feeds.values()].map(({ feed }) => feed.close()));
   }
 
-  /** @returns null when the store is away and nobody waits for it any more */
+  /** @returns null if the store is unavailable and the reader has stopped */
   private async read(turnId: string, after: number, signal: AbortSignal): Promise<readonly TurnEvent[] | null> {
     for (;;) {
       try {
@@ -160,13 +169,19 @@ export class TurnEventReaders {
 
   private open(turnId: string): OpenFeed {
     const feed = new TurnEventFeed(turnId, this.sources, this.outsideRequests);
-    const unlisten = this.sources.stored.listen(turnId, (events) => feed.tell(events));
-    const open: OpenFeed = { turnId, feed, unlisten, readers: 0 };
+    const { localEvents, log } = this.sources;
+    const appended = (last: number | null): void => {
+      // This process tells the feed itself, without a read.
+      if (!localEvents.isStoring(turnId)) feed.appended(last);
+    };
+    const ends = [
+      localEvents.listen(turnId, (events) => feed.tell(events)),
+      this.outsideRequests(() => log.subscribe?.(turnId, appended)),
+    ];
+    const open: OpenFeed = { turnId, feed, unlisten: () => ends.forEach((end) => end?.()), readers: 0 };
     this.feeds.set(turnId, open);
-    this.unsubscribe ??= this.outsideRequests(() =>
-      this.sources.hints.subscribe((changed) => this.feeds.get(changed)?.feed.hint()),
-    );
-    // Its readers are told; whoever comes next tries anew.
+    this.subscription.open();
+    // Its readers get the error. The next reader opens a new feed.
     feed.ready.catch(() => this.forget(open));
     return open;
   }
@@ -180,13 +195,11 @@ export class TurnEventReaders {
     if (this.feeds.get(open.turnId) !== open) return;
     open.unlisten();
     this.feeds.delete(open.turnId);
-    if (this.feeds.size > 0) return;
-    this.unsubscribe?.();
-    this.unsubscribe = null;
+    if (this.feeds.size === 0) this.subscription.close();
   }
 }
 
-/** The first events of a page, of at most so many characters; at least one event. */
+/** Returns the first events of a page, up to a number of characters; at least one event. */
 function within(page: readonly TurnEvent[], maxLength: number): readonly TurnEvent[] {
   let length = 0;
   const end = page.findIndex((event, at) => (length += messageOf(event).data?.length ?? 0) > maxLength && at > 0);

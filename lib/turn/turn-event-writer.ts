@@ -1,19 +1,19 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { type NewTurnEvent } from '../ledger/turn-event.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 
-/** Bytes that may wait to be stored before `emit` lets its caller wait. */
+/** Bytes that may wait to be stored before `emit` makes its caller wait. */
 const HIGH_WATER_BYTES = 1_048_576;
-/** Of one batch, when the store is slower than the handler. */
+/** The maximum size of a batch, if the store is slower than the handler. */
 const MAX_BATCH_BYTES = 262_144;
 
 export interface TurnEventWriterOptions {
   readonly turnId: string;
   readonly batchMs: number;
   readonly batchBytes: number;
-  /** Resolves once the batch is stored; rejects when it never will be. */
+  /** Resolves once the batch is stored; rejects if it cannot be stored. */
   readonly store: (number: number, events: readonly NewTurnEvent[]) => Promise<void>;
 }
 
@@ -23,28 +23,36 @@ interface Waiting {
 }
 
 /**
- * Stores what one attempt emits, in order: batches of `batchMs` or `batchBytes`, one under way at a time, so that it can be
- * sent again as it is. When one cannot be stored, what follows is dropped: there must be no gap.
+ * Stores the events of one attempt in order, in batches. The first event is stored at once. `batchMs` separates the
+ * starts of the following batches, unless `batchBytes` are waiting. One batch is written at a time, so that it can be
+ * sent again unchanged. If a batch cannot be stored, later events are dropped, because gaps are not
+ * allowed.
  */
 export class TurnEventWriter {
   private readonly logger = new Logger(TurnEventWriter.name);
   private waiting: Waiting[] = [];
   private waitingBytes = 0;
-  /** Those of the batch under way included. */
+  /** Includes the batch that is being stored. */
   private unstoredBytes = 0;
   private number = 0;
+  /** The number of events so far, and of those that are stored or dropped. */
+  private added = 0;
+  private ended = 0;
   private timer: NodeJS.Timeout | null = null;
+  /** When the next batch may start, unless it is full. */
+  private nextAt = 0;
   private storing: Promise<void> | null = null;
   private closed = false;
   private held: (() => void)[] = [];
 
   constructor(private readonly options: TurnEventWriterOptions) {}
 
-  /** Resolves at once, or when there is room again. Never rejects. */
+  /** Adds an event. Resolves at once, or when the buffer is below its limit. Never rejects. */
   add(event: NewTurnEvent): Promise<void> {
     if (this.closed) return Promise.resolve();
     const bytes = Buffer.byteLength(JSON.stringify(event));
     this.waiting.push({ event, bytes });
+    this.added += 1;
     this.waitingBytes += bytes;
     this.unstoredBytes += bytes;
     this.schedule();
@@ -52,17 +60,27 @@ export class TurnEventWriter {
     return new Promise((resolve) => this.held.push(resolve));
   }
 
-  /** Takes nothing more. Resolves once all is stored or dropped. */
+  /** Stores the events that were added so far at once. Resolves once they are stored or dropped. */
+  async flush(): Promise<void> {
+    const { added } = this;
+    while (this.ended < added) {
+      if (!this.storing) this.storeNext();
+      await this.storing;
+    }
+  }
+
+  /** Accepts no more events. Resolves once all are stored or dropped. */
   async close(): Promise<void> {
     this.closed = true;
     this.schedule();
     while (this.storing) await this.storing;
   }
 
-  /** Forgets what is not stored. */
+  /** Drops events that are not stored. */
   drop(): void {
     this.closed = true;
     this.waiting = [];
+    this.ended = this.added;
     this.waitingBytes = 0;
     this.unstoredBytes = 0;
     this.stopTimer();
@@ -72,17 +90,20 @@ export class TurnEventWriter {
   private schedule(): void {
     if (this.storing || this.waiting.length === 0) return;
     if (this.closed || this.waitingBytes >= this.options.batchBytes) this.storeNext();
-    else this.timer ??= setTimeout(() => this.storeNext(), this.options.batchMs);
+    // Even without a pause, events of the same event loop tick share a batch.
+    else this.timer ??= setTimeout(() => this.storeNext(), Math.max(0, this.nextAt - performance.now()));
   }
 
   private storeNext(): void {
     this.stopTimer();
+    this.nextAt = performance.now() + this.options.batchMs;
     const { events, bytes } = this.takeBatch();
     this.number += 1;
     this.storing = this.options
       .store(this.number, events)
       .then(
         () => {
+          this.ended += events.length;
           this.unstoredBytes -= bytes;
           if (this.unstoredBytes <= HIGH_WATER_BYTES) this.letGo();
         },
@@ -107,10 +128,10 @@ export class TurnEventWriter {
 
   private failed(error: unknown): void {
     this.drop();
-    // Whoever has the turn now emits anew.
+    // The attempt that now holds the turn emits the events again.
     if (error instanceof TurnFencedError) return;
     this.logger.error(
-      `Events of turn ${hashed(this.options.turnId)} could not be stored; its attempt goes on without them.`,
+      `Could not store events of turn ${hashed(this.options.turnId)}; its attempt continues without them.`,
       traceOf(error),
     );
   }

@@ -1,52 +1,54 @@
+import QuickLRU from 'quick-lru';
 import { type Turn } from '../ledger/turn.js';
 
-const REMEMBERED = 10_000;
+/** The number of remembered ids: at least this many, at most twice as many. */
+const REMEMBERED = 5000;
 
-/** What came of the turns that others left behind, in this process since it started (BOT-32); however often they are offered. */
+/**
+ * Counts of the turns and lanes that this process has recovered since it started (BOT-32). Repeated offers count once.
+ */
 export interface RecoveryCounts {
-  /**
-   * Turns whose worker was lost and that this process has attempted since, each counted once.
-   */
+  /** Turns of lost workers that this process has attempted, each counted once. */
   readonly resumed: number;
-  /** Turns that this process has no orchestrator for, or one too old; lanes that it looked at to find nothing to do. */
+  /** Turns whose orchestrator this process does not have, or only in an older version; notified lanes without work. */
   readonly skipped: number;
-  /** Resumed turns that then failed for good here; lanes that the store would not let it claim. */
+  /** Resumed turns that then failed permanently here; lanes that could not be claimed because of a store error. */
   readonly failed: number;
 }
 
-/** Counts what comes of the lanes that the reconciler of this process rings for, and of the turns that it takes over. */
+/** Counts the results of lanes that the reconciler of this process notifies, and of turns that it takes over. */
 export class TurnRecovery {
   private count = { resumed: 0, skipped: 0, failed: 0 };
-  /** Lanes that were rung for; those that another process visits are forgotten in time. */
-  private readonly rung = new Set<string>();
-  private readonly refused = new Set<string>();
-  private readonly resumed = new Set<string>();
-  private readonly passed = new Set<string>();
+  /** Notified lanes. Lanes that another process visits are evicted over time. */
+  private readonly notified = new QuickLRU<string, true>({ maxSize: REMEMBERED });
+  private readonly refused = new QuickLRU<string, true>({ maxSize: REMEMBERED });
+  private readonly resumed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
+  private readonly passed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
 
   get counts(): RecoveryCounts {
     return { ...this.count };
   }
 
-  /** The reconciler is about to ring. */
-  rings(sessionId: string): void {
-    add(this.rung, sessionId);
+  /** Called before the reconciler notifies a lane. */
+  notifies(sessionId: string): void {
+    add(this.notified, sessionId);
   }
 
-  /** The first claim of a visit. */
+  /** Observes the first claim of a visit. */
   async watch<T extends { readonly hasWork: boolean }>(sessionId: string, claim: () => Promise<T>): Promise<T> {
-    const wasRung = this.rung.delete(sessionId);
+    const wasNotified = this.notified.delete(sessionId);
     try {
       const answer = await claim();
       this.refused.delete(sessionId);
-      if (wasRung && !answer.hasWork) this.count.skipped += 1;
+      if (wasNotified && !answer.hasWork) this.count.skipped += 1;
       return answer;
     } catch (error) {
-      if (wasRung && add(this.refused, sessionId)) this.count.failed += 1;
+      if (wasNotified && add(this.refused, sessionId)) this.count.failed += 1;
       throw error;
     }
   }
 
-  /** An attempt begins. */
+  /** Called when an attempt begins. */
   begins(turn: Turn): void {
     if (turn.lost > 0 && add(this.resumed, turn.id)) this.count.resumed += 1;
   }
@@ -55,16 +57,15 @@ export class TurnRecovery {
     if (add(this.passed, turn.id)) this.count.skipped += 1;
   }
 
-  /** A turn is over. */
+  /** Called when a turn has ended. */
   ends(turn: Turn): void {
     if (this.resumed.delete(turn.id) && turn.status === 'failed') this.count.failed += 1;
   }
 }
 
-/** Forgets the one that was added first when there are too many. @returns whether it is new */
-function add(set: Set<string>, id: string): boolean {
-  if (set.has(id)) return false;
-  set.add(id);
-  if (set.size > REMEMBERED) set.delete(set.values().next().value!);
+/** @returns true if the id is new */
+function add(ids: QuickLRU<string, true>, id: string): boolean {
+  if (ids.has(id)) return false;
+  ids.set(id, true);
   return true;
 }

@@ -4,35 +4,54 @@ import { type TokenUsage, tokensOf } from '../common/token-usage.js';
 import { TurnCancelledError, TurnFailedError, TurnSupersededError } from '../ledger/turn.errors.js';
 import { type TerminalTurnStatus, type Turn } from '../ledger/turn.js';
 
-/** What the caller of a turn gets: plain JSON without internals, fit to be an HTTP response as it is. */
+/** The result of a turn for its caller: plain JSON without internals, which can be returned as an HTTP response. */
 export interface TurnResult {
   readonly id: string;
   readonly sessionId: string;
   readonly status: 'awaiting-input' | 'completed';
-  /** The turn's number in this session and orchestrator, from 0. */
+  /** The turn's index in this session and orchestrator, from 0. */
   readonly turnIndex: number;
   readonly reply: string | null;
   readonly data?: JsonValue;
-  /** The tokens that models took, over all attempts of the turn (FIX-15); absent when no model was counted. */
+  /** The tokens that models used, over all attempts of the turn (FIX-15); absent if none were counted. */
   readonly usage?: TokenUsage;
 }
 
-/** How a turn ended, however it did: what clients are told in its `settled` event. */
+/** How a turn ended, with or without success. Clients receive it in the `settled` event. */
 export interface TurnEnd
   extends Pick<TurnResult, 'id' | 'sessionId' | 'usage'>, Partial<Pick<TurnResult, 'turnIndex' | 'data'>> {
   readonly status: TerminalTurnStatus;
-  /** `null` without an answer in text; absent unless the turn succeeded. */
+  /** `null` if there is no text; absent unless the turn succeeded. */
   readonly reply?: string | null;
-  /** Of the error that a caller who waits gets; absent when the turn succeeded. */
+  /** The code of the error that a waiting caller receives; absent if the turn succeeded. */
   readonly code?: string;
-  /** On superseded turns: the turn that took its place. */
+  /** The id of the turn that superseded this one. */
   readonly supersededBy?: string;
 }
 
-/** The typed error that a failed turn's record stands for; `undefined`: callers get TurnFailedError. */
+/** The signals that a turn waits for. Clients receive it in the `waiting` event (AIS-07). */
+export interface TurnWaiting {
+  readonly id: string;
+  readonly sessionId: string;
+  /** The names of the signals, the one that continues the turn first. */
+  readonly signals: readonly string[];
+  /** When the wait expires, ISO-8601 by the store's clock. Absent: never. */
+  readonly until?: string;
+}
+
+/** @param turn a turn with the status `waiting` */
+export function toTurnWaiting({ id, sessionId, waitingFor }: Turn): TurnWaiting {
+  const { signal, others = [], until } = waitingFor ?? { signal: '' };
+  return { id, sessionId, signals: [signal, ...others], ...(until === undefined ? {} : { until }) };
+}
+
+/** Recreates the typed error from a failed turn's record; `undefined` makes callers receive TurnFailedError. */
 export type FailureReader = (turn: Turn) => SessionsError | undefined;
 
-/** @throws TurnCancelledError, TurnSupersededError, TurnFailedError, or the typed failure, for a turn that ended without a result */
+/**
+ * @throws TurnCancelledError, TurnSupersededError, TurnFailedError, or the typed error, if the turn ended without a
+ * result
+ */
 export function toTurnResult(turn: Turn, readFailure: FailureReader): TurnResult {
   const { id, sessionId, status, turnIndex = 0, reply } = turn;
   if (status !== 'awaiting-input' && status !== 'completed') throw errorOf(turn, readFailure);
@@ -47,7 +66,7 @@ export function toTurnResult(turn: Turn, readFailure: FailureReader): TurnResult
   };
 }
 
-/** @param turn that is over */
+/** @param turn a turn that has ended */
 export function toTurnEnd(turn: Turn, readFailure: FailureReader): TurnEnd {
   const { id, sessionId, supersededBy } = turn;
   const status = turn.status as TerminalTurnStatus;

@@ -2,7 +2,7 @@ import { type SessionsError } from '../common/sessions.error.js';
 import { type JsonObject } from '../common/json.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
-import { type NewTurnEvent } from '../ledger/turn-event.js';
+import { type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from '../ledger/turn.store.js';
 import { type StoredStep } from '../ledger/turn-step.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
@@ -13,71 +13,80 @@ export interface RunnableOrchestrator {
   readonly version: string;
 }
 
-/** What an attempt may do while it runs. */
-export interface TurnControl {
+/** The operations that a running attempt offers. */
+export interface AttemptHandle {
   /** Aborted when the turn is cancelled, this process stops, or the lease is lost. */
   readonly signal: AbortSignal;
   readonly telemetry: Telemetry;
-  /** Bytes that a reply, a message or a decision may take as JSON. */
+  /** The maximum size of a reply, a message or a decision as JSON, in bytes. */
   readonly maxReplyBytes: number;
-  /** The promise for the handler: a rejection that it does not await is logged. @param call what the handler called */
+  /**
+   * Wraps a promise for the handler: a rejection that it does not await is logged. @param call the method that the
+   * handler called
+   */
   hand<T>(call: string, promise: Promise<T>): Promise<T>;
   /**
-   * Renews a lease that has ended by this process's clock: its machine may have slept, and another worker may run the turn
-   * (FIX-07). @returns nothing to wait for while the lease lasts; rejects when the turn is lost
+   * Renews a lease that has ended by this process's clock: its machine may have slept, and another worker may run the
+   * turn (FIX-07). @returns undefined while the lease lasts; rejects when the turn is lost
    */
   ensureLease(): Promise<void> | undefined;
   /**
    * Stores a step under the attempt's fence.
    * @param before stored in the same commit, unless it is stored already
-   * @returns the step that is stored, which may be an earlier one
+   * @returns the stored step, which may be an earlier one
    */
   saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep>;
-  /** Calls the listener once the turn has settled by this attempt, however it did. */
+  /** Calls the listener once this attempt has settled the turn, with any status. */
   onSettled(listener: (turn: Turn) => void): void;
-  /** Asked when the attempt fails for good or is cancelled; what it gives is stored with the turn. */
-  onUnfinished(account: (status: 'failed' | 'cancelled') => AttemptAccount): void;
+  /** Called when the attempt fails permanently or is cancelled; its result is stored with the turn. */
+  onUnfinished(partialOutcome: (status: 'failed' | 'cancelled') => PartialOutcome): void;
+  /** Called when the attempt is cancelled and messages are kept. @param complete returns the settlement to store */
+  onKept(complete: (settlement: TurnSettlement) => Promise<TurnSettlement>): void;
   /** Read with every write that can record tokens (FIX-15). */
   onSpending(meter: TurnMeter): void;
-  /** Stores the event before long. Never rejects; resolves later than at once when too much waits to be stored. */
+  /** Stores the event soon. Never rejects; resolves later if too many bytes wait to be stored. */
   emit(event: NewTurnEvent): Promise<void>;
+  /** Stores the events of this attempt that are not stored yet. Never rejects. */
+  flush(): Promise<void>;
+  /** Returns the stored events of the turn, of all attempts. @throws StoreUnavailableError */
+  emitted(): Promise<readonly TurnEvent[]>;
 }
 
-/** What an attempt has to show for itself that did not come to its end. */
-export interface AttemptAccount {
+/** The part of an uncompleted attempt that is stored with its turn. */
+export interface PartialOutcome {
   readonly report: JsonObject;
-  /** The user's and what was complete: they stay when the turn was interrupted. */
+  /** The user's message and those of completed iterations, which are kept if the turn was interrupted. */
   readonly messages: readonly NewMessage[];
 }
 
 /** Counts the tokens of an attempt. */
 export interface TurnMeter {
-  /** `null` when everything is recorded. */
+  /** `null` if all tokens are recorded. */
   read(): TurnSpending | null;
-  /** Called once the store has recorded it. */
+  /** Called once the store has recorded the tokens. */
   recorded(spending: TurnSpending): void;
 }
 
-/** How an attempt ends whose handler waits for a signal: nothing of it is held until that comes (TRN-13). */
-export class Parked {
+/** The result of an attempt whose handler waits for a signal. Nothing is held until the signal arrives (TRN-13). */
+export class AwaitingSignal {
   constructor(readonly wait: TurnWait) {}
 }
 
-/** What the turn domain asks of those who know what a turn does. */
+/** Runs turns. The turn domain calls it and does not depend on orchestrators. */
 export abstract class TurnRunner {
-  /** By name; `undefined` when this process does not know it. */
+  /** Returns an orchestrator by name; `undefined` if this process does not have it. */
   abstract find(orchestrator: string): RunnableOrchestrator | undefined;
-  /** All that are known. */
+  /** Returns the names of all orchestrators of this process. */
   abstract names(): string[];
-  /** What their turns must be claimed with. */
+  /** Returns the data that turns of these orchestrators must be claimed with. */
   abstract needs(): Pick<ClaimRequest, 'windows' | 'documents'>;
   /**
    * Runs one attempt.
-   * @throws what the handler threw; `permanent: true` on it means that trying again cannot help
+   * @throws what the handler threw; an error with `permanent: true` is not retried
    */
-  abstract run(claimed: ClaimedTurn, control: TurnControl): Promise<TurnSettlement | Parked>;
-  /** Resolves once what follows turns that have settled is done. Never rejects. */
+  abstract run(claimed: ClaimedTurn, attempt: AttemptHandle): Promise<TurnSettlement | AwaitingSignal>;
+  /** Resolves once background work of settled turns has ended. Never rejects. */
   abstract idle(): Promise<void>;
-  /** The error that callers of a failed turn get in place of TurnFailedError, made from the turn's record. */
+  /** Recreates the error that callers of a failed turn get instead of TurnFailedError, from the turn's record. */
   abstract readFailure(turn: Turn): SessionsError | undefined;
 }

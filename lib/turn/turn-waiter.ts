@@ -1,7 +1,7 @@
-import { outsideRequests } from '../common/outside-requests.js';
 import { ShuttingDownError, TurnNotFoundError } from '../ledger/turn.errors.js';
-import { type TurnHints, type TurnLedger } from '../ledger/turn.store.js';
+import { type TurnChanges, type TurnLedger } from '../ledger/turn.store.js';
 import { isTerminal, type Turn } from '../ledger/turn.js';
+import { ChangesSubscription } from './changes-subscription.js';
 
 interface Waiting {
   readonly sessionId: string;
@@ -9,38 +9,44 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** A turn of which hints are listened for. */
+/** A turn whose notifications are observed. */
 interface Watch {
   readonly waiting: Set<Waiting>;
-  /** It was there at the last look by the clock. */
+  /** True if the turn was already watched at the last interval. */
   isOld: boolean;
-  /** Something was heard that the ledger was not asked about yet. */
+  /** True after a notification for which the ledger was not read yet. */
   heard: boolean;
   asking: Promise<void> | null;
   ended: Turn | null;
 }
 
 /**
- * Waits for turns to end, whichever process runs them (TRN-10): a hint brings the ended turn or makes it read the ledger, and
- * because hints can be lost it also reads once in a while. One subscription and one timer for all that wait.
+ * Waits for turns to end in any process (TRN-10). A notification contains the ended turn, or causes a read of the
+ * ledger. Because notifications can be lost, the ledger is also read at intervals. All waits share one subscription and
+ * one timer.
  */
 export class TurnWaiter {
   private readonly watches = new Map<string, Watch>();
-  private unsubscribe: (() => void) | null = null;
-  private timer: NodeJS.Timeout | null = null;
   private closed = false;
-  /** Neither hints nor looks by the clock belong to the request that happened to wait first. */
-  private readonly outsideRequests = outsideRequests();
+  private readonly subscription: ChangesSubscription;
 
   constructor(
     private readonly ledger: TurnLedger,
-    private readonly hints: TurnHints,
-    /** Whether an attempt of the turn runs in this process; then `hear` is called at its end. */
+    private readonly changes: TurnChanges,
+    /** Returns true if an attempt of the turn runs in this process; `hear` is then called at its end. */
     private readonly runsHere: (turnId: string) => boolean,
-    private readonly pollMs = 1000,
-  ) {}
+    pollMs = 1000,
+  ) {
+    this.subscription = new ChangesSubscription(changes, (changed, turn) => this.hear(changed, turn), {
+      everyMs: pollMs,
+      check: () => this.checkAll(),
+      keepsProcess: true,
+    });
+  }
 
-  /** Listens for a turn that is about to be accepted, so that `settled` need not look. Follow with it, or with `forget`. */
+  /**
+   * Watches a turn that is about to be accepted, so that `settled` needs no read. Call `settled` or `forget` after it.
+   */
   expect(turnId: string): void {
     // The same turn may be submitted twice at once.
     if (!this.watches.has(turnId)) this.watch(turnId);
@@ -49,20 +55,16 @@ export class TurnWaiter {
   forget(turnId: string): void {
     const watch = this.watches.get(turnId);
     if (watch?.waiting.size === 0) {
-      // The map's former tables may hold the watch for a while, see RunningAttempts: the turn goes at once.
+      // Release the turn at once: the map's former tables may keep the watch for a while, see RunningAttempts.
       watch.ended = null;
       this.watches.delete(turnId);
     }
-    if (this.watches.size > 0) return;
-    this.unsubscribe?.();
-    this.unsubscribe = null;
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
+    if (this.watches.size === 0) this.subscription.close();
   }
 
   /**
    * Resolves with the ended turn.
-   * @param timeoutMs then resolves with `null`; the turn is not touched
+   * @param timeoutMs resolves with `null` after this time; the turn is not affected
    * @throws ShuttingDownError when the process stops first
    */
   async settled(turn: Turn, timeoutMs?: number): Promise<Turn | null> {
@@ -82,7 +84,7 @@ export class TurnWaiter {
         entry = { sessionId: turn.sessionId, resolve, reject };
         watch.waiting.add(entry);
         if (timeoutMs !== undefined) timer = setTimeout(() => resolve(null), timeoutMs);
-        // It may have ended between the caller's read and the subscription.
+        // The turn may have ended between the caller's read and the subscription.
         if (!expected) void this.check(turn.id);
       });
     } finally {
@@ -92,7 +94,7 @@ export class TurnWaiter {
     }
   }
 
-  /** Something became of the turn. @param turn as it is now, where that is known */
+  /** Handles a change of the turn. @param turn its current record, if known */
   hear(turnId: string, turn?: Turn): void {
     const watch = this.watches.get(turnId);
     if (!watch) return;
@@ -102,7 +104,7 @@ export class TurnWaiter {
     if (watch.waiting.size > 0) void this.check(turnId);
   }
 
-  /** Looks a last time, because the hint of what has just settled may be on its way; then rejects what still waits. */
+  /** Checks a last time, because a notification may still be on its way; then rejects all remaining waits. */
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all([...this.watches.keys()].map((turnId) => this.check(turnId)));
@@ -114,19 +116,14 @@ export class TurnWaiter {
   private watch(turnId: string): Watch {
     const watch: Watch = { waiting: new Set(), isOld: false, heard: false, asking: null, ended: null };
     this.watches.set(turnId, watch);
-    this.outsideRequests(() => this.listen());
+    this.subscription.open();
     return watch;
-  }
-
-  private listen(): void {
-    this.unsubscribe ??= this.hints.subscribe((changed, turn) => this.hear(changed, turn));
-    this.timer ??= setInterval(() => this.checkAll(), this.pollMs);
   }
 
   private checkAll(): void {
     for (const [turnId, watch] of this.watches) {
-      // Where hints come from everywhere a turn is seldom forgotten, and most are over before long.
-      const isNew = this.hints.reach === 'store' && !watch.isOld;
+      // With store-wide notifications a loss is rare, and most turns end soon: skip the first interval.
+      const isNew = this.changes.reach === 'store' && !watch.isOld;
       watch.isOld = true;
       if (!isNew && !this.runsHere(turnId)) void this.check(turnId);
     }
@@ -141,7 +138,10 @@ export class TurnWaiter {
     await watch.asking;
   }
 
-  /** One question at a time, and another one when something was heard meanwhile: the answer may be older. */
+  /**
+   * Reads the ledger, one read at a time. A notification during a read causes another one, because the result may be
+   * older.
+   */
   private async ask(turnId: string, watch: Watch): Promise<void> {
     while (watch.heard && !watch.ended && watch.waiting.size > 0) {
       watch.heard = false;
@@ -150,7 +150,7 @@ export class TurnWaiter {
         if (turn && isTerminal(turn.status)) this.end(watch, turn);
         if (!turn) for (const { reject } of watch.waiting) reject(new TurnNotFoundError(turnId));
       } catch {
-        // The store is away for a moment: the next poll asks again.
+        // The store is temporarily unavailable: the next interval checks again.
       }
     }
   }

@@ -1,40 +1,44 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/log-id.js';
+import { hashed } from '../common/digests.js';
 import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from './observe-turn.js';
-import { compareVersions } from './compare-versions.js';
+import { compareVersions } from './version-handoff.js';
 import { AwaitedTurns } from './awaited-turns.js';
 import { HandlerWaits, WaitingParents } from './handler-waits.js';
 import { FailureLog } from './failure-log.js';
 import { LaneClaims, type SentClaim } from './lane-claims.js';
 import { RunningAttempts } from './running-attempts.js';
-import { type AttemptOutcome, keepEveryMs, TurnAttempt } from './turn-attempt.js';
+import { type AttemptOutcome, TurnAttempt } from './turn-attempt.js';
+import { renewEveryMs } from './turn-lease.js';
 import { type VisitSlot } from '../ledger/turn-queue.js';
-import { type TurnRuntime } from './turn-runtime.js';
+import { type TurnDependencies } from './turn-dependencies.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from '../ledger/turn.store.js';
 import { type Turn } from '../ledger/turn.js';
 
-/** A visit ends after this long even when fewer turns than `maxTurnsPerVisit` ran. */
+/** The maximum duration of a visit, even if fewer turns than `maxTurnsPerVisit` ran. */
 const MAX_VISIT_MS = 100;
-/** How often running turns are looked at for a cancel of another process, where no hint tells of it (TRN-09). */
+/**
+ * How often running turns are checked for a cancel by another process, if notifications do not reach the whole store
+ * (TRN-09).
+ */
 const CANCEL_POLL_MS = 500;
 
-/** A visit that is kept ready for a turn that is being accepted. */
+/** A visit that is prepared for a turn that is being accepted. */
 export interface ReadyVisit {
-  /** What it claims the lane with. */
+  /** The claim to send with the accept. */
   readonly claim: ClaimRequest;
-  /** @param claimed what that claim gave; left out: it was not made, and is sent now */
+  /** @param claimed the result of that claim; if absent, the claim is sent now */
   begin(claimed?: ClaimedTurn): void;
-  /** For a claim of which nobody knows whether it was made. */
+  /** Checks a claim whose outcome is unknown. */
   findOut(): void;
-  /** There is nothing to do. */
+  /** Releases the visit without work. */
   leave(): void;
 }
 
 /**
- * Runs turns: visits the lane of each session that the queue rings for, claims its head, runs it, and goes on with the
- * turn that settling hands over, up to a fairness bound (TRN-03, TRN-04).
+ * Runs turns. It visits the lane of each session that the queue notifies, claims and runs its head, and continues with
+ * the turn that settling returns, up to a fairness limit (TRN-03, TRN-04).
  */
 export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
@@ -42,7 +46,7 @@ export class TurnWorker {
   private readonly claims: LaneClaims;
   private readonly attempts: RunningAttempts;
   private readonly waitingParents: WaitingParents;
-  /** Turns that are being accepted here with a claim, and whether somebody changed them since. */
+  /** Turns that are being accepted here with a claim. The value is true if a notification arrived since. */
   private readonly accepting = new Map<string, boolean>();
   private readonly unknown = new Set<string>();
   private attemptEnded: (turnId: string, turn?: Turn) => void = () => undefined;
@@ -51,29 +55,32 @@ export class TurnWorker {
   private stopping = false;
   private graceOver = false;
 
-  constructor(private readonly runtime: TurnRuntime) {
-    this.failures = new FailureLog(this.logger, runtime.settings.retry);
-    this.claims = new LaneClaims(runtime, this.failures);
-    this.attempts = new RunningAttempts(keepEveryMs(runtime.settings));
-    this.waitingParents = new WaitingParents(runtime.settings.maxWaitingParents);
+  constructor(private readonly dependencies: TurnDependencies) {
+    this.failures = new FailureLog(this.logger, dependencies.settings.retry);
+    this.claims = new LaneClaims(dependencies, this.failures);
+    this.attempts = new RunningAttempts(renewEveryMs(dependencies.settings));
+    this.waitingParents = new WaitingParents(dependencies.settings.maxWaitingParents);
   }
 
   async start(): Promise<void> {
-    const { hints } = this.runtime;
-    this.unsubscribe = hints.subscribe((turnId) => this.hear(turnId));
-    if (hints.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
-    await this.runtime.queue.process((sessionId, slot) => this.visit(sessionId, slot));
+    const { changes } = this.dependencies;
+    this.unsubscribe = changes.subscribe((turnId) => this.hear(turnId));
+    if (changes.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
+    await this.dependencies.queue.process((sessionId, slot) => this.visit(sessionId, slot));
   }
 
-  /** From here on, before anything else stops. */
+  /** Stops claiming. Call it before anything else stops. */
   claimNoMore(): void {
     this.stopping = true;
   }
 
-  /** No new claims; what runs gets `shutdownGraceMs`, then is stopped and released for another worker (TRN-14). */
+  /**
+   * Stops claiming. Running turns get `shutdownGraceMs`; then they are stopped and released for another worker
+   * (TRN-14).
+   */
   async stop(): Promise<void> {
     this.claimNoMore();
-    const { queue, runner, settings } = this.runtime;
+    const { queue, runner, settings } = this.dependencies;
     await queue.pause();
     let timer: NodeJS.Timeout | undefined;
     const grace = new Promise<void>((resolve) => {
@@ -97,24 +104,25 @@ export class TurnWorker {
     for (const attempt of this.attempts.list()) void attempt.checkCancelled();
   }
 
-  /** @param listener is told of every attempt here when it has ended, and given the turn if that has settled */
+  /** @param listener called when an attempt here has ended, with the turn if it has settled */
   onAttemptEnd(listener: (turnId: string, turn?: Turn) => void): void {
     this.attemptEnded = listener;
   }
 
-  /** Whether an attempt of the turn runs here. */
+  /** Returns true if an attempt of the turn runs here. */
   runs(turnId: string): boolean {
     return this.attempts.get(turnId) !== undefined;
   }
 
   /**
-   * A visit of the lane without a ring, when this process has room for one now; `null`: somebody must ring.
-   * @param turnId of the turn that is about to be accepted: nothing may be waited for until then
+   * Prepares a visit of the lane without a notification, if this process has a free slot; otherwise returns `null`, and
+   * the caller must notify.
+   * @param turnId the turn that is about to be accepted. Do not await anything before that
    */
   prepare(sessionId: string, turnId: string): ReadyVisit | null {
     if (this.stopping) return null;
     const first = this.claims.next();
-    const place = this.runtime.queue.reserve?.(sessionId);
+    const place = this.dependencies.queue.reserve?.(sessionId);
     if (!place) return null;
     this.accepting.set(turnId, false);
     const end = (): void => void this.accepting.delete(turnId);
@@ -125,14 +133,14 @@ export class TurnWorker {
       begin: (claimed) => place.visit((slot) => visit(slot, claimed)),
       findOut: () =>
         place.visit(async (slot) => {
-          // The same claim gives the same answer. Without one, nothing is told and the lane is found when its lease has lapsed.
-          const claimed = await this.runtime.ledger.claim(sessionId, first.request).catch(() => null);
+          // The same claim returns the same result. If the call fails, the lane is found after its lease has lapsed.
+          const claimed = await this.dependencies.ledger.claim(sessionId, first.request).catch(() => null);
           if (claimed) await visit(slot, claimed);
           else end();
         }),
       leave: () => {
         end();
-        place.leave();
+        place.release();
       },
     };
   }
@@ -158,7 +166,7 @@ export class TurnWorker {
     }
   }
 
-  /** @param given what the first claim gave, when it was sent already */
+  /** @param given the result of the first claim, if it was already sent */
   private async runLane(
     sessionId: string,
     slot: VisitSlot | undefined,
@@ -171,7 +179,7 @@ export class TurnWorker {
     let last = first;
     const next = (): ClaimRequest | undefined => {
       turns += 1;
-      if (this.stopping || turns >= this.runtime.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
+      if (this.stopping || turns >= this.dependencies.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
         return undefined;
       last = this.claims.next();
       return last.request;
@@ -189,7 +197,7 @@ export class TurnWorker {
     while (claimed) claimed = await this.runTurn(claimed, last.sentAt, slot, next);
   }
 
-  /** @returns the lane's next turn when it was handed over */
+  /** @returns the lane's next turn, if settling returned one */
   private async runTurn(
     claimed: ClaimedTurn,
     claimSentAt: number,
@@ -197,19 +205,19 @@ export class TurnWorker {
     next: () => ClaimRequest | undefined,
   ): Promise<ClaimedTurn | null> {
     const { sessionId, turnId } = claimed.hold;
-    const awaited = new AwaitedTurns(this.runtime.ledger, claimed.hold);
+    const awaited = new AwaitedTurns(this.dependencies.ledger, claimed.hold);
     const waits = new HandlerWaits(this.waitingParents, slot, awaited);
-    const attempt = new TurnAttempt(claimed, this.runtime, claimSentAt, waits);
-    if (attempt.isKnown) this.runtime.recovery.begins(claimed.turn);
+    const attempt = new TurnAttempt(claimed, this.dependencies, claimSentAt, waits);
+    if (attempt.isKnown) this.dependencies.recovery.begins(claimed.turn);
     this.attempts.add(turnId, attempt);
-    // Its claim was under way when the others were stopped.
+    // The claim was in flight when the other attempts were stopped.
     if (this.graceOver) attempt.shutDown();
-    // Somebody asked it to stop before there was an attempt to tell.
+    // A cancel may have arrived before the attempt existed.
     if (claimed.turn.cancelMode || this.accepting.get(turnId)) void attempt.checkCancelled();
     const run = (): Promise<AttemptOutcome> => attempt.run(next);
     let outcome: AttemptOutcome;
     try {
-      outcome = await (attempt.isKnown ? observeAttempt(this.runtime.telemetry, claimed, run) : run());
+      outcome = await (attempt.isKnown ? observeAttempt(this.dependencies.telemetry, claimed, run) : run());
     } finally {
       this.attempts.remove(turnId, attempt);
     }
@@ -217,23 +225,23 @@ export class TurnWorker {
     switch (outcome.type) {
       case 'settled':
         this.conclude(outcome.settled);
-        if (this.runtime.foreignSessions) await this.touchForeignSession(outcome.settled.turn);
+        if (this.dependencies.foreignSessions) await this.touchForeignSession(outcome.settled.turn);
         if (outcome.settled.turn.status === 'failed') this.failures.last(claimed.turn, outcome.error);
-        // This lane goes to the back; the others have waited.
-        if (outcome.settled.ring) await this.runtime.bell.ring(sessionId);
+        // The lane goes to the end of the queue, because others have waited.
+        if (outcome.settled.notify) await this.dependencies.notifier.notify(sessionId);
         return outcome.settled.next;
       case 'failed':
         this.failures.retried(claimed.turn, outcome.error, outcome.retryInMs);
-        await this.runtime.bell.ring(sessionId, outcome.retryInMs);
+        await this.dependencies.notifier.notify(sessionId, outcome.retryInMs);
         return null;
       case 'returned':
-        if (outcome.ringAfterMs !== null) await this.runtime.bell.ring(sessionId, outcome.ringAfterMs);
+        if (outcome.notifyAfterMs !== null) await this.dependencies.notifier.notify(sessionId, outcome.notifyAfterMs);
         return null;
       case 'unknown':
-        this.runtime.recovery.passes(claimed.turn);
+        this.dependencies.recovery.passes(claimed.turn);
         this.warnUnknown(claimed);
-        // It was claimed as it was accepted, so nobody else was offered it.
-        if (this.accepting.has(turnId)) await this.runtime.bell.ring(sessionId);
+        // The turn was claimed while it was accepted, so no other worker was notified.
+        if (this.accepting.has(turnId)) await this.dependencies.notifier.notify(sessionId);
         return null;
       case 'lost':
         this.logger.warn(
@@ -244,7 +252,7 @@ export class TurnWorker {
     }
   }
 
-  /** Once for each, not at every offer. */
+  /** Warns once per orchestrator and version, not at every offer. */
   private warnUnknown({ turn, checkpoint }: ClaimedTurn): void {
     const { orchestrator } = turn;
     const version = newer(turn.version, checkpoint?.version ?? turn.version);
@@ -253,22 +261,22 @@ export class TurnWorker {
     this.unknown.add(wanted);
     this.logger.warn(
       `A turn waits for orchestrator ${orchestrator}, version ${version} or newer, which this process does not have. ` +
-        'It is left to other processes; register the orchestrator with SessionsModule.forFeature([...]).',
+        'Other processes can run it. To run it here, register the orchestrator with SessionsModule.forFeature([...]).',
     );
   }
 
   private conclude({ turn, sessionChange }: SettledTurn): void {
-    const { contexts, recovery, sessions } = this.runtime;
+    const { contexts, recovery, sessions } = this.dependencies;
     contexts.drop(turn.id);
     recovery.ends(turn);
     if (sessionChange) emitActivity(sessions.events, sessionChange);
   }
 
-  /** Best effort: settle touches the session only when both are in one store. */
+  /** Best effort: settling touches the session only if both are in one store. */
   private async touchForeignSession({ sessionId, status }: Turn): Promise<void> {
     if (status === 'failed' || status === 'cancelled') return;
     try {
-      await this.runtime.sessions.touch(sessionId);
+      await this.dependencies.sessions.touch(sessionId);
     } catch (error) {
       this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, traceOf(error));
     }

@@ -2,16 +2,20 @@ import { Allow } from 'class-validator';
 import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
 import {
+  assertWithin,
   fieldsOf,
   isFields,
   type JsonObject,
+  type JsonValue,
   stringifyWithin,
   toJson,
   toJsonFields,
   toJsonObject,
 } from '../common/json.js';
+import { unknownKeyRule } from '../common/known-keys.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
+import { type NewMessage } from '../ledger/conversation.store.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type TurnListener } from './turn-contexts.js';
 import {
@@ -22,134 +26,180 @@ import {
   WHEN_BUSY,
   type WhenBusy,
 } from '../ledger/turn.js';
+import { messageId } from '../ledger/user-message.js';
 
-/** A status, or a list of them. */
+/** Validates a status, or a list of them. */
 export const MustBeStatuses = (): PropertyDecorator =>
   Must(isStatusFilter, `must be one or more of ${TURN_STATUSES.join(', ')}.`);
 
-/** What to do when the session is busy. */
+/** Validates a `whenBusy` option. */
 export const MustBeWhenBusy = (): PropertyDecorator =>
   Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`);
 
-/** How a turn is submitted (BOT-02). */
+/** Options of `turns.submit` (BOT-02). */
 export class SubmitOptions {
   /** The session whose lane the turn joins. */
   @Allow()
   sessionId!: string;
 
-  /** The history to give the handler instead of the conversation log; stored with the turn. Default: the log's window. */
+  /** The history for the handler, instead of the conversation log; stored with the turn. Default: the log's window. */
   @Optional()
   @Must(Array.isArray, 'must be an array of messages.')
   history?: readonly MessageDraft[];
 
-  /** Merged into the state before dispatch; top-level keys. Default: nothing. */
+  /** Merged into the state before dispatch, by top-level keys. Default: no change. */
   @Allow()
   state?: Record<string, unknown>;
 
-  /** The task that the turn is of: its handlers get it as `turn.task`, and it must be there (STA-05). Default: none. */
+  /**
+   * The id of an earlier turn of the session that this one replaces (AIS-07), for example to answer again. The turn
+   * continues from before that turn: without its messages and those of the orchestrator's later turns, and with the
+   * state and the plan of that time. The commit that settles the turn undoes them; if it fails or is cancelled, they
+   * stay. Default: none.
+   */
+  @Optional()
+  @Must(isId, ID_RULE)
+  replaces?: string;
+
+  /** The task that the turn belongs to. Handlers receive it as `turn.task`; it must exist (STA-05). Default: none. */
   @Optional()
   @Must(isId, ID_RULE)
   taskId?: string;
 
-  /** Small JSON that is stored with the turn and given to every attempt; at most 16,384 bytes. Default `{}`. */
+  /** Small JSON that is stored with the turn and passed to every attempt; at most 16,384 bytes. Default `{}`. */
   @Allow()
   attributes?: Record<string, unknown>;
 
   /**
-   * What only this process has: database handles, the request. Copied shallowly, frozen, never stored; an attempt in
-   * another process sees what the `TurnContextFactory` builds. Default: nothing.
+   * Values that exist only in this process, such as database handles or the request. They are copied shallowly, frozen,
+   * and never stored. An attempt in another process sees only what the `TurnContextFactory` builds. Default: none.
    */
   @Optional()
   @Must(isFields, 'must be an object.')
   context?: Record<string, unknown>;
 
   /**
-   * Told what happens to the turn while it runs in this process, see `OrchestratorEvent`; what it throws is logged. Default:
-   * nobody is told.
+   * Called for each event of the turn while it runs in this process, see `OrchestratorEvent`; errors are logged.
+   * Default: none.
    */
   @Optional()
   @Must((value) => typeof value === 'function', 'must be a function.')
   onEvent?: TurnListener;
 
-  /** Aborting it cancels the turn. Default: nothing does. */
+  /** Aborting the signal cancels the turn. Default: none. */
   @Optional()
   @Must((value) => value instanceof AbortSignal, 'must be an AbortSignal.')
   signal?: AbortSignal;
 
-  /** Adopt the orchestrator's present shape although the last checkpoint was written by another. Default false. */
+  /**
+   * Adopts the orchestrator's current structure, even if the last checkpoint was written by a different one. Default
+   * false.
+   */
   @Optional()
   @MustBeBoolean()
   force?: boolean;
 
-  /** The same key with the same input gives the same turn (TRN-05). Default: no key, each call is a turn. */
+  /** Calls with the same key and input return the same turn (TRN-05). Default: no key, each call is a turn. */
   @Optional()
   @MustBeName()
   idempotencyKey?: string;
 
-  /** What to do when the session is busy; default: the module's `turns.whenBusy`. */
+  /** How the turn is handled when the session is busy. Default: the module's `turns.whenBusy`. */
   @Optional()
   @MustBeWhenBusy()
   whenBusy?: WhenBusy;
 }
 
-/** As {@link SubmitOptions}, for a caller that waits for the result. */
+/** {@link SubmitOptions} for a caller that waits for the result. */
 export class ExecuteOptions extends SubmitOptions {
-  /** Milliseconds after which the caller stops waiting; the turn goes on. Default: no limit. */
+  /** Milliseconds after which the caller stops waiting; the turn continues. Default: no limit. */
   @Optional()
   @MustBeInteger(1, 2_147_483_647)
   timeoutMs?: number;
 }
 
-/** How long a caller waits for a turn that was accepted before. */
+/** Options of `turns.cancel`. */
+export class CancelOptions {
+  /**
+   * What stays of the turn in the conversation. `true`: the user's message, and the messages of completed iterations.
+   * An array of messages: the user's message and these, for example the part of the answer that the user has seen; an
+   * empty one is the same as `true`. A running answer of a chat (`streamReply`, `uiStream`) keeps all chunks that clients
+   * have received, in place of `true` or of a UI message. A turn that has not begun keeps nothing. Default false: nothing.
+   */
+  @Optional()
+  @Must((value) => typeof value === 'boolean' || Array.isArray(value), 'must be true, false, or an array of messages.')
+  keep?: boolean | readonly MessageDraft[];
+}
+
+/**
+ * Returns the messages to keep with their ids; undefined if nothing of the turn stays.
+ * @throws InvalidInputError, StateSerializationError, TooLargeError
+ */
+export function toKept(
+  turnId: string,
+  keep: CancelOptions['keep'] = false,
+  maxBytes: number,
+): readonly NewMessage[] | undefined {
+  if (typeof keep === 'boolean') return keep ? [] : undefined;
+  const messages = toHistory(keep, 'options.keep').map((message, at) => {
+    return { ...message, id: message.id ?? messageId(turnId, at + 1) };
+  });
+  assertWithin(messages as object as JsonValue, maxBytes, 'The messages to keep');
+  return messages;
+}
+
+/** Options for waiting for a turn that was already accepted. */
 export class WaitOptions {
-  /** Milliseconds after which the caller stops waiting; the turn goes on. Default: no limit. */
+  /** Milliseconds after which the caller stops waiting; the turn continues. Default: no limit. */
   @Optional()
   @MustBeInteger(1, 2_147_483_647)
   timeoutMs?: number;
 }
 
-/** Which turns of a session to list. */
+/** Selects the turns of a session to list. */
 export class TurnListQuery {
-  /** The session whose turns they are. */
+  /** The session. */
   @Allow()
   sessionId!: string;
 
-  /** Turns with one of these statuses. Default: with any. */
+  /** Returns turns with one of these statuses. Default: any. */
   @Optional()
   @MustBeStatuses()
   status?: TurnStatus | TurnStatus[];
 
-  /** By position in the lane; `desc` begins with the latest turn. Default `asc`. */
+  /** The order by position in the lane; `desc` starts with the latest turn. Default `asc`. */
   @Optional()
   @Must((value) => value === 'asc' || value === 'desc', 'must be asc or desc.')
   order?: 'asc' | 'desc';
 
-  /** Turns that come after this position in the order asked for. Default: from the first of them. */
+  /** Returns turns that come after this position in the given order. Default: from the first. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
 
-  /** At most this many; default 50. */
+  /** The maximum number of turns. Default 50. */
   @Optional()
   @MustBeInteger(1, 1000)
   limit?: number;
 }
 
-/** What the user said: plain text, or text with parts and metadata. */
+/** The user's input: a plain string, or an object with text, parts and metadata. */
 export type TurnInputLike = string | TurnInput;
 
+const KEYS = ['text', 'content', 'metadata'];
+
 /**
- * The input as it is stored.
+ * Validates the input and returns it in its stored form.
  * @param path names it in errors
  * @throws InvalidInputError, StateSerializationError, TooLargeError
  */
 export function toTurnInput(input: unknown, maxBytes: number, path = 'input'): TurnInput {
   const given = typeof input === 'string' ? { text: input } : input;
-  if (!isFields(given)) throw new InvalidInputError(path, 'must be a text, or an object with a text.');
-  const unknown = Object.keys(given).find((key) => !['text', 'content', 'metadata'].includes(key));
-  if (unknown !== undefined) throw new InvalidInputError(`${path}.${unknown}`, 'is not a known key.');
+  if (!isFields(given)) throw new InvalidInputError(path, 'must be a string or an object with a `text` string.');
+  const unknown = Object.keys(given).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) throw new InvalidInputError(`${path}.${unknown}`, unknownKeyRule(unknown, KEYS));
   const { text, content, metadata } = given;
-  if (typeof text !== 'string') throw new InvalidInputError(`${path}.text`, 'must be a text.');
+  if (typeof text !== 'string') throw new InvalidInputError(`${path}.text`, 'must be a string.');
   if (text.trim() === '' && content === undefined) throw new InvalidInputError(`${path}.text`, 'must not be empty.');
   const isParts = Array.isArray(content) && content.every((part) => isFields(part) && typeof part.type === 'string');
   if (content !== undefined && !isParts)
@@ -163,10 +213,20 @@ export function toTurnInput(input: unknown, maxBytes: number, path = 'input'): T
   return checked as TurnInput;
 }
 
-/** What else is stored with the turn. @throws InvalidInputError, StateSerializationError, TooLargeError */
+/**
+ * Builds the request that is stored with the turn. @throws InvalidInputError, StateSerializationError, TooLargeError
+ */
 export function toTurnRequest(
   input: TurnInput,
-  { history, state, taskId, force, command, unlogged }: SubmitOptions & Pick<TurnRequest, 'command' | 'unlogged'>,
+  {
+    history,
+    state,
+    replaces,
+    taskId,
+    force,
+    command,
+    unlogged,
+  }: SubmitOptions & Pick<TurnRequest, 'command' | 'unlogged'>,
   callers: readonly string[],
   maxBytes: number,
 ): TurnRequest {
@@ -176,6 +236,7 @@ export function toTurnRequest(
     ...(unlogged ? { unlogged } : {}),
     ...(history === undefined ? {} : { history: toHistory(history, 'history') }),
     ...(state === undefined ? {} : { statePatch: toJsonObject(state, 'state') }),
+    ...(replaces === undefined ? {} : { replaces }),
     ...(taskId === undefined ? {} : { taskId }),
     ...(force ? { force } : {}),
     ...(callers.length > 0 ? { callers } : {}),

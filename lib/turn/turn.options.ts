@@ -4,7 +4,7 @@ import { MAX_SECONDS } from '../common/seconds.js';
 import { isTurnQueue, type TurnQueue } from '../ledger/turn-queue.js';
 import { WHEN_BUSY, type WhenBusy } from '../ledger/turn.js';
 
-/** As long as a timer of Node can wait. */
+/** The longest timeout of a Node timer. */
 const MAX_MS = 2_147_483_647;
 
 /** Pauses between the attempts of a turn. */
@@ -19,37 +19,43 @@ export class BackoffOptions {
   @MustBeInteger(0, MAX_MS)
   delayMs?: number;
 
-  /** Milliseconds up to which exponential delays grow. Default 60,000. */
+  /** The upper limit of exponential delays, in milliseconds. Default 60,000. */
   @Optional()
   @MustBeInteger(0, MAX_MS)
   maxDelayMs?: number;
 }
 
-/** How often a turn is tried, and what lies between two attempts. */
+/** How often a turn is attempted, and the pauses between attempts. */
 export class RetryOptions {
-  /** Attempts of a turn that may fail; the last failure ends the turn. Default 3. */
+  /** The maximum number of failed attempts; the last failure ends the turn. Default 3. */
   @Optional()
   @MustBeInteger(1, 1000)
   attempts?: number;
 
-  /** Attempts of a turn that may be lost with their process; the last loss ends the turn as WORKER_LOST. Default 5. */
+  /**
+   * The maximum number of attempts that are lost with their process; the last loss ends the turn as WORKER_LOST.
+   * Default 5.
+   */
   @Optional()
   @MustBeInteger(1, 1000)
   maxLost?: number;
 
-  /** The pauses between two attempts. Default: exponential, from half a second to a minute. */
+  /** The pauses between two attempts. Default: exponential, from 500 ms to one minute. */
   @Allow()
   backoff?: BackoffOptions;
 }
 
-/** How what handlers emit is stored. */
+/** How the events of handlers are stored. */
 export class TurnEventsOptions {
-  /** Seconds for which a turn's events stay once it is over; never longer than the turn itself. Default 3,600. */
+  /** Seconds that events are kept after their turn has ended; never longer than the turn itself. Default 3,600. */
   @Optional()
   @MustBeInteger(1, MAX_SECONDS)
   ttlSeconds?: number;
 
-  /** Milliseconds for which events are collected before they are stored together. Default 25. */
+  /**
+   * Milliseconds for which events are collected before they are stored together. The first event, and one that follows
+   * a pause of this length, is stored at once. Default 25.
+   */
   @Optional()
   @MustBeInteger(0, 10_000)
   batchMs?: number;
@@ -60,71 +66,74 @@ export class TurnEventsOptions {
   batchBytes?: number;
 }
 
-/** How turns are queued, run and tried again. */
+/** How turns are queued, run and retried. */
 export class TurnsOptions {
-  /** What says that a session has work. Default: a queue in this process. */
+  /** The queue that notifies workers of sessions with work. Default: a queue in this process. */
   @Optional()
-  @Must(isTurnQueue, 'must be a TurnQueue with ring, process, pause, resume and close.')
+  @Must(isTurnQueue, 'must be a TurnQueue with notify, process, pause, resume and close.')
   queue?: TurnQueue;
 
-  /** Sessions whose turns this process runs at once, with the default queue. Default 32. */
+  /** The number of sessions whose turns this process runs concurrently, with the default queue. Default 32. */
   @Optional()
   @MustBeInteger(1, 10_000)
   concurrency?: number;
 
   /**
-   * Handlers of this process that may wait for other turns at once. They hold no slot of `concurrency`, but stay in memory;
-   * one more gets TooManyWaitingParentsError. Default 1,000.
+   * The number of handlers of this process that may wait for other turns. They hold no slot of `concurrency`, but use
+   * memory. Further waits fail with TooManyWaitingParentsError. Default 1,000.
    */
   @Optional()
   @MustBeInteger(1, 1_000_000)
   maxWaitingParents?: number;
 
-  /** What to do when a message arrives while the session is busy. Default `enqueue`. */
+  /** How a message is handled that arrives while the session is busy. Default `enqueue`. */
   @Optional()
   @Must((value) => WHEN_BUSY.includes(value as WhenBusy), `must be one of ${WHEN_BUSY.join(', ')}.`)
   whenBusy?: WhenBusy;
 
-  /** Queued turns that a session may have. Default 100. */
+  /** The maximum number of queued turns per session. Default 100. */
   @Optional()
   @MustBeInteger(1, 1_000_000)
   maxQueuedPerSession?: number;
 
-  /** Bytes that one input may take as JSON. Default 262,144. */
+  /** The maximum size of one input as JSON, in bytes. Default 262,144. */
   @Optional()
   @MustBeInteger(1, 67_108_864)
   maxInputBytes?: number;
 
-  /** Bytes that the result of a step or of a tool call may take as JSON. Default 4,194,304 (4 MiB). */
+  /** The maximum size of the result of a step or of a tool call as JSON, in bytes. Default 4,194,304 (4 MiB). */
   @Optional()
   @MustBeInteger(1, 67_108_864)
   maxStepBytes?: number;
 
   /**
-   * Bytes that a reply with its `data`, a message that a turn adds, and the decision of a route may each take as JSON. Default
-   * 1,048,576 (1 MiB).
+   * The maximum size as JSON, in bytes, of each of these: a reply with its `data`, a message that a turn adds, and the
+   * decision of a route. Default 1,048,576 (1 MiB).
    */
   @Optional()
   @MustBeInteger(1, 67_108_864)
   maxReplyBytes?: number;
 
-  /** How often a turn is tried. Default: three times. */
+  /** How often a turn is attempted. Default: three times. */
   @Allow()
   retry?: RetryOptions;
 
   /**
-   * How what handlers emit is stored; `false`: it is not, and streams have the terminal event only. Default: those of each
-   * option.
+   * How the events of handlers are stored. `false` disables storing: streams then contain only the terminal event.
+   * Default: the defaults of each option.
    */
   @Allow()
   events?: false | TurnEventsOptions;
 
-  /** Milliseconds for which a worker holds a turn without renewing; a lost worker's lane waits this long. Default 10,000. */
+  /**
+   * Milliseconds for which a worker holds a turn without renewal; the lane of a lost worker waits this long. Default
+   * 10,000.
+   */
   @Optional()
   @MustBeInteger(100, 3_600_000)
   leaseMs?: number;
 
-  /** How often lanes that need attention are looked for, in milliseconds. Default 1,000. */
+  /** The interval of queries for lanes that are due, in milliseconds. Default 1,000. */
   @Optional()
   @MustBeInteger(10, 3_600_000)
   reconcileMs?: number;
@@ -135,8 +144,8 @@ export class TurnsOptions {
   idempotencySeconds?: number;
 
   /**
-   * Milliseconds that one attempt of a turn may take; then its AbortSignal is aborted and it counts as failed. Waiting for a
-   * signal does not count. `false`: no limit. Default 900,000 (15 minutes).
+   * The time limit of one attempt, in milliseconds. After it, the AbortSignal is aborted and the attempt counts as
+   * failed. Waiting for a signal does not count. `false`: no limit. Default 900,000 (15 minutes).
    */
   @Optional()
   @Must(

@@ -3,7 +3,7 @@ import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
-import { sha256 } from '../common/sha-256.js';
+import { sha256 } from '../common/digests.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
@@ -17,8 +17,10 @@ import {
   UnknownOrchestratorError,
 } from '../ledger/turn.errors.js';
 import {
+  CancelOptions,
   ExecuteOptions,
   SubmitOptions,
+  toKept,
   toTurnInput,
   type TurnInputLike,
   TurnListQuery,
@@ -29,7 +31,7 @@ import { type TurnEvent, type TurnEventMessage, toOffset } from '../ledger/turn-
 import { type EventResponse } from './turn-event-pace.js';
 import { type EventSources, TurnEventReaders } from './turn-event-readers.js';
 import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
-import { type TurnRuntime } from './turn-runtime.js';
+import { type TurnDependencies } from './turn-dependencies.js';
 import { type AcceptedTurn, type AcceptTurn } from '../ledger/turn.store.js';
 import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from '../ledger/turn.js';
 import { TurnStream } from './turn-stream.js';
@@ -38,35 +40,49 @@ import { type ReadyVisit, type TurnWorker } from './turn-worker.service.js';
 
 const MAX_ATTRIBUTES_BYTES = 16_384;
 
-/** How many of the turns that ended last in a session are searched for one that lost its worker. */
+/** The number of recently ended turns of a session that are searched for one that lost its worker. */
 const RECENTLY_ENDED = 20;
 
-/** Of a turn that is a command. */
+/** The input of a turn that is a command. */
 const NOTHING_SAID: TurnInput = { text: '' };
 
-/** A command, and how it is submitted. */
+/** A command with its submit options. */
 export interface CommandOptions extends Pick<
   ExecuteOptions,
   'sessionId' | 'force' | 'idempotencyKey' | 'whenBusy' | 'timeoutMs'
 > {
-  /** What to do with the session. */
+  /** The operation on the session. */
   readonly command: TurnCommand;
-  /** The turn's, so that the same command sent twice is carried out once. Default: minted. */
+  /** The turn's id. A command that is sent twice with the same id runs once. Default: generated. */
   readonly id?: string;
 }
 
 type Accepting = SubmitOptions & Partial<Pick<CommandOptions, 'command' | 'id'>>;
 
-/** The log while events are switched off. */
+/** A turn to accept. */
+interface Submission {
+  readonly orchestrator: string;
+  readonly input: TurnInputLike;
+  readonly options: Accepting;
+  /** The sessions whose handlers wait for it. */
+  readonly callers: readonly string[];
+  /** Set if the caller waits for the turn; `awaits` checks that this closes no cycle. */
+  readonly waiting?: { readonly awaits: Awaits | undefined };
+}
+
+/** An accepted turn, and the visit that this process has reserved a slot for. */
+type Accepted = AcceptedTurn & { readonly visit: ReadyVisit | null };
+
+/** The log if events are disabled. */
 const NO_EVENTS = { read: () => Promise.resolve([]), last: () => Promise.resolve(0) };
 
 /**
- * The turns of every session: submit them, wait for them, look at them, cancel them. Injectable.
+ * Submits, awaits, lists and cancels the turns of all sessions. Injectable.
  *
- * Input is checked before anything is stored (InvalidInputError, StateSerializationError, TooLargeError).
+ * Input is validated before anything is stored (InvalidInputError, StateSerializationError, TooLargeError).
  */
 export class TurnService {
-  /** The lanes in which turns wait: look at them, pause and drain them. */
+  /** The lanes in which turns wait: inspect, pause and drain them. */
   readonly lanes: LaneService;
   private readonly waiter: TurnWaiter;
   private readonly readers: TurnEventReaders;
@@ -75,27 +91,27 @@ export class TurnService {
 
   /** @hidden */
   constructor(
-    private readonly runtime: TurnRuntime,
+    private readonly dependencies: TurnDependencies,
     private readonly worker: TurnWorker,
   ) {
-    this.lanes = new LaneService(runtime);
-    const { ledger, hints, events, stored, settings, runner, telemetry } = runtime;
+    this.lanes = new LaneService(dependencies);
+    const { ledger, changes, events, localEvents, settings, runner, telemetry } = dependencies;
     this.readFailure = (turn) => runner.readFailure(turn);
-    this.waiter = new TurnWaiter(ledger, hints, (turnId) => worker.runs(turnId));
+    this.waiter = new TurnWaiter(ledger, changes, (turnId) => worker.runs(turnId));
     worker.onAttemptEnd((turnId, turn) => this.waiter.hear(turnId, turn));
     const log = settings.events ? events : NO_EVENTS;
     const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
-      (await runtime.sessions.get(sessionId))?.state === 'expired';
+      (await dependencies.sessions.get(sessionId))?.state === 'expired';
     const { maxSessionLifetimeMs } = settings;
     const sessionEndsAt: EventSources['sessionEndsAt'] = async ({ sessionId }) => {
-      const session = maxSessionLifetimeMs === undefined ? null : await runtime.sessions.get(sessionId);
+      const session = maxSessionLifetimeMs === undefined ? null : await dependencies.sessions.get(sessionId);
       return session ? Date.parse(session.createdAt) + (maxSessionLifetimeMs ?? Infinity) : Infinity;
     };
     const { readFailure } = this;
     this.readers = new TurnEventReaders({
       ledger,
-      hints,
-      stored,
+      changes,
+      localEvents,
       log,
       telemetry,
       readFailure,
@@ -105,14 +121,14 @@ export class TurnService {
   }
 
   /**
-   * Puts a turn at the end of its session's lane and returns at once.
-   * @param orchestrator the name of the one that handles it
+   * Adds a turn to the end of its session's lane and returns without waiting for it.
+   * @param orchestrator the name of the orchestrator that handles it
    * @throws UnknownOrchestratorError, SessionNotFoundError, SessionStateError, IdempotencyConflictError,
    * LaneDrainingError, SessionBusyError, LaneFullError, ShuttingDownError
    */
   submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
     return handOut('turns.submit', async () =>
-      this.accept(orchestrator, input, checkInput(SubmitOptions, options, 'options'), []),
+      this.accept({ orchestrator, input, options: checkInput(SubmitOptions, options, 'options'), callers: [] }),
     );
   }
 
@@ -130,8 +146,8 @@ export class TurnService {
   }
 
   /**
-   * Submits a turn whose events and result are waited for, whichever process runs it. Never throws: what `execute` throws,
-   * the stream's promises reject with.
+   * Submits a turn and returns a stream of its events and its result, whichever process runs it. Never throws: the
+   * stream's promises reject with the errors of `execute`.
    */
   stream(orchestrator: string, input: TurnInputLike, options: SubmitOptions): TurnStream {
     let result!: Promise<TurnResult>;
@@ -148,11 +164,12 @@ export class TurnService {
   }
 
   /**
-   * Waits for the turn of a session that was begun and is not over: one that a crash, a stop or a failure interrupted, or that
-   * runs; its lane is offered to the workers at once. Nothing is begun twice: a live worker's turn is only waited for (BOT-31).
-   * When none is open and the orchestrator's latest turn had lost a worker, it is over by now: returns its result (FIX-14).
-   * @returns `null` when there is none: the open turn waits for a signal; or no turn of this orchestrator is open, and its
-   * latest one, among the last 20 that ended in the session, lost no worker
+   * Waits for the session's started but unfinished turn: one that was interrupted by a crash, a stop or a failure, or
+   * that is running. Its lane is offered to the workers at once. A turn of a live worker is only awaited, never started
+   * twice (BOT-31). A turn that has not begun is not resumed: workers start it in its order. If no turn of the
+   * orchestrator has begun and is open, and its latest turn had lost a worker, returns the result of that turn (FIX-14).
+   * @returns `null` if no turn was interrupted. Either the open turn waits for a signal, or no turn of this
+   * orchestrator has begun and is open, and its latest turn, among the last 20 that ended in the session, lost no worker
    * @throws InvalidInputError; otherwise as `execute`
    */
   resume(orchestrator: string, sessionId: string, options: WaitOptions = {}): Promise<TurnResult | null> {
@@ -162,24 +179,27 @@ export class TurnService {
       if (head?.orchestrator !== orchestrator || head.startedAt === undefined)
         return this.recovered(orchestrator, sessionId);
       if (head.status === 'waiting') return null;
-      await this.runtime.bell.ring(sessionId);
+      await this.dependencies.notifier.notify(sessionId);
       return this.result(head.id, { ...wait });
     });
   }
 
   /**
-   * Submits a command and waits until it is carried out: what `undo` and `fork` of a handle are made of.
+   * Submits a command and waits until it has run. `undo` and `fork` of a handle use it.
    * @throws as `execute`
    */
   async command(orchestrator: string, { timeoutMs, ...options }: CommandOptions): Promise<TurnResult> {
     return this.perform(orchestrator, NOTHING_SAID, options, timeoutMs);
   }
 
-  /** Waits for a turn's end; resolves at once when it is over. @throws TurnNotFoundError; otherwise as `execute` */
+  /**
+   * Waits for a turn's result; resolves at once if the turn has ended. @throws TurnNotFoundError; otherwise as
+   * `execute`
+   */
   result(turnId: string, options: WaitOptions = {}): Promise<TurnResult> {
     return handOut('turns.result', async () => {
       const { timeoutMs } = checkInput(WaitOptions, options, 'options');
-      const turn = await this.runtime.ledger.get(checkedId(turnId));
+      const turn = await this.dependencies.ledger.get(checkedId(turnId));
       if (!turn) throw new TurnNotFoundError(turnId);
       if (isTerminal(turn.status)) return this.resultOf(turn);
       assertNoReentry(turn.sessionId);
@@ -190,55 +210,61 @@ export class TurnService {
     });
   }
 
-  /** The turn in any status, or `null`. */
+  /** Returns the turn in any status, or `null`. */
   async get(turnId: string): Promise<Turn | null> {
-    return this.runtime.ledger.get(checkedId(turnId));
+    return this.dependencies.ledger.get(checkedId(turnId));
   }
 
-  /** Turns of a session in the order of its lane. */
+  /** Lists the turns of a session in the order of its lane. */
   async list(query: TurnListQuery): Promise<Turn[]> {
     const checked = checkInput(TurnListQuery, query, 'query');
     assertId(checked.sessionId, 'query.sessionId');
-    return this.runtime.ledger.list({ ...checked });
+    return this.dependencies.ledger.list({ ...checked });
   }
 
   /**
-   * Cancels a turn: at once when it is queued or waiting; a running one is asked to stop through its AbortSignal and
-   * settles as cancelled soon after. Without effect on a turn that is over.
-   * @returns the turn as it stands now
-   * @throws TurnNotFoundError
+   * Cancels a turn. A queued or waiting turn is cancelled at once. A running one is asked to stop through its
+   * AbortSignal and settles as cancelled soon after, also when its worker is gone. Has no effect on a turn that has
+   * ended.
+   * @param options `keep`: what stays of the turn in the conversation (AIS-07), see CancelOptions. Default: nothing
+   * @returns the turn in its current state
+   * @throws TurnNotFoundError; InvalidInputError, StateSerializationError, TooLargeError for `keep`
    */
-  async cancel(turnId: string): Promise<Turn> {
-    const { turn, ring } = await this.runtime.ledger.cancel(checkedId(turnId), 'cancel');
-    if (ring) await this.runtime.bell.ring(turn.sessionId);
+  async cancel(turnId: string, options: CancelOptions = {}): Promise<Turn> {
+    const { maxReplyBytes } = this.dependencies.settings;
+    const { keep: given } = checkInput(CancelOptions, options, 'options');
+    const keep = toKept(checkedId(turnId), given, maxReplyBytes);
+    const { turn, notify } = await this.dependencies.ledger.cancel(turnId, keep ? 'interrupt' : 'cancel', keep);
+    if (notify) await this.dependencies.notifier.notify(turn.sessionId);
     return turn;
   }
 
   /**
-   * Gives a turn what it waits for, or will wait for: `turn.waitFor(name)` then resolves with the payload, in whichever
-   * process (TRN-13). The first payload of a name counts.
-   * @returns the turn as it stands now, and whether this payload counts
-   * @throws TurnNotFoundError; TurnSettledError when the turn is over
+   * Sends a signal to a turn that waits for it, or will wait for it. `turn.waitFor(name)` then resolves with the
+   * payload, in any process (TRN-13). The first payload of a name counts.
+   * @returns the turn in its current state, and whether this payload counts
+   * @throws TurnNotFoundError; TurnSettledError if the turn has ended
    */
   async signal(turnId: string, name: string, payload: unknown = null): Promise<{ turn: Turn; accepted: boolean }> {
     assertName(name, 'signal name');
     const value = toJson(payload, 'The payload');
-    stringifyWithin(value, this.runtime.settings.maxInputBytes, 'The payload');
-    const { turn, accepted, ring } = await this.runtime.ledger.signal(checkedId(turnId), name, value);
-    if (ring) await this.runtime.bell.ring(turn.sessionId);
+    stringifyWithin(value, this.dependencies.settings.maxInputBytes, 'The payload');
+    const { turn, accepted, notify } = await this.dependencies.ledger.signal(checkedId(turnId), name, value);
+    if (notify) await this.dependencies.notifier.notify(turn.sessionId);
     return { turn, accepted };
   }
 
   /**
-   * What a turn's handler emits, from whichever process, and at last how the turn ended: for an `@Sse()` handler to return
-   * (TRN-32). It completes without `settled` when this process stops, the turn is deleted, or its session is revoked while the
-   * turn runs.
+   * Returns the events that a turn's handler emits, from any process, and finally how the turn ended. Return it from an
+   * `@Sse()` handler (TRN-32). It completes without `settled` when this process stops, the turn is deleted, or its
+   * session is revoked while the turn runs.
    *
    * The stream pauses while its client does not read, so that at most 1 MiB waits for it.
-   * @param options `after`: the client's Last-Event-ID header as it comes, or an offset; left out: from the first event.
-   * `response`: the response that the stream is written to, `@Res({ passthrough: true })`. Left out, the stream follows the messages
-   * that Nest writes, which it cannot do for messages that the handler copies or filters
-   * @throws TurnNotFoundError; InvalidInputError; TurnEventsEndedError (204) for a client that has had `settled`
+   * @param options `after`: the client's Last-Event-ID header, unchanged, or an offset. Default: from the first event.
+   * `response`: the response that the stream is written to, `@Res({ passthrough: true })`. If absent, the stream
+   * follows the messages that Nest writes, which does not work if the handler copies or filters messages
+   * @throws TurnNotFoundError; InvalidInputError; TurnEventsEndedError (204) if the client has already received
+   * `settled`
    */
   async events(
     turnId: string,
@@ -252,7 +278,8 @@ export class TurnService {
   }
 
   /**
-   * The same without HTTP, as fast as it is asked for (TRN-33). Aborting the signal ends it.
+   * Returns the same events without HTTP, as fast as they are consumed (TRN-33). Aborting the signal ends the
+   * iteration.
    * @throws InvalidInputError; the iteration TurnNotFoundError
    */
   readEvents(
@@ -263,14 +290,14 @@ export class TurnService {
     return this.readers.events(checkedId(turnId), toOffset(after), signal);
   }
 
-  /** Takes no more turns; those that wait for one are told by `close`. */
+  /** Rejects new turns. `close` notifies callers that are waiting. */
   stopIntake(): void {
     this.closing = true;
   }
 
-  /** Ends the waiting of every caller with ShuttingDownError, and every stream of events. */
+  /** Rejects all waits with ShuttingDownError, and ends every stream of events. */
   async close(): Promise<void> {
-    this.runtime.contexts.close();
+    this.dependencies.contexts.close();
     await Promise.all([this.waiter.close(), this.readers.close()]);
   }
 
@@ -293,13 +320,13 @@ export class TurnService {
     awaits: Awaits | undefined,
   ): Promise<Turn> {
     assertNoReentry(options.sessionId);
-    return this.accept(orchestrator, input, options, waitingSessions(), { awaits });
+    return this.accept({ orchestrator, input, options, callers: waitingSessions(), waiting: { awaits } });
   }
 
-  /** The result of the orchestrator's latest turn, if that turn lost a worker. */
+  /** Returns the result of the orchestrator's latest turn, if that turn lost a worker. */
   private async recovered(orchestrator: string, sessionId: string): Promise<TurnResult | null> {
     const status = TURN_STATUSES.filter(isTerminal);
-    const ended = await this.runtime.ledger.list({ sessionId, status, order: 'desc', limit: RECENTLY_ENDED });
+    const ended = await this.dependencies.ledger.list({ sessionId, status, order: 'desc', limit: RECENTLY_ENDED });
     const latest = ended.find((turn) => turn.orchestrator === orchestrator && turn.startedAt !== undefined);
     return latest && latest.lost > 0 ? this.resultOf(latest) : null;
   }
@@ -307,100 +334,88 @@ export class TurnService {
   private async resultOf(turn: Turn, timeoutMs?: number): Promise<TurnResult> {
     const settled = await this.waiter.settled(turn, timeoutMs);
     if (!settled) throw new TurnWaitTimeoutError(turn.sessionId, turn.id, timeoutMs ?? 0);
-    // It may have run in another process.
-    this.runtime.contexts.drop(turn.id);
+    // The turn may have run in another process.
+    this.dependencies.contexts.drop(turn.id);
     return toTurnResult(settled, this.readFailure);
   }
 
-  private async accept(
-    orchestrator: string,
-    input: TurnInputLike,
-    options: Accepting,
-    callers: readonly string[],
-    waiting?: { readonly awaits: Awaits | undefined },
-  ): Promise<Turn> {
+  private async accept(submission: Submission): Promise<Turn> {
     if (this.closing) throw new ShuttingDownError();
+    const { options, waiting } = submission;
     const { sessionId, signal } = options;
-    assertId(sessionId, 'sessionId');
-    const known = this.runtime.runner.find(orchestrator);
-    if (!known) throw new UnknownOrchestratorError(orchestrator, this.runtime.runner.names());
-    const turnInput = options.command ? NOTHING_SAID : toTurnInput(input, this.runtime.settings.maxInputBytes);
-    signal?.throwIfAborted();
+    const { contexts } = this.dependencies;
 
-    // Copied before anything is awaited: what the caller changes after the call does not reach the turn.
-    const request = this.toAcceptRequest(orchestrator, known.version, turnInput, options, callers);
-    // A turn that cannot end before the handler that waits for it is not accepted.
+    // Copied before any await, so that later changes by the caller do not affect the turn.
+    const request = this.toAcceptRequest(submission);
+    if (options.replaces !== undefined) await this.assertReplaceable(options.replaces, request);
+    // Rejects a turn that cannot end before the handler that waits for it.
     if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: request.id });
     // Before accept: a worker of this process may claim the turn before accept has returned here.
-    this.runtime.contexts.keep(request.id, options);
+    contexts.keep(request.id, options);
     if (waiting) this.waiter.expect(request.id);
     const drop = (): void => {
-      this.runtime.contexts.drop(request.id);
+      contexts.drop(request.id);
       this.waiter.forget(request.id);
     };
-    const { turn, ring, claimed, visit } = await this.acceptChecked(request).catch((error: unknown) => {
+    const accepted = await this.acceptChecked(request).catch((error: unknown) => {
       drop();
       throw error;
     });
+    const { turn } = accepted;
     if (turn.id !== request.id) {
       drop();
       if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: turn.id });
-      // The same caller again, perhaps after a crash: attempts that are still to come have what it gives now.
-      if (!isTerminal(turn.status)) this.runtime.contexts.keep(turn.id, options);
+      // The caller repeats the call, perhaps after a crash: later attempts use the values that it passes now.
+      if (!isTerminal(turn.status)) contexts.keep(turn.id, options);
     }
-    if (visit && (claimed || ring)) visit.begin(claimed);
-    else {
-      visit?.leave();
-      if (ring) await this.runtime.bell.ring(sessionId);
-    }
+    await this.startVisit(accepted);
     if (signal) this.cancelOnAbort(turn, signal);
     return turn;
   }
 
-  private toAcceptRequest(
-    orchestrator: string,
-    version: string,
-    input: TurnInput,
-    options: Accepting,
-    callers: readonly string[],
-  ): AcceptTurn {
-    const {
-      generateId,
-      idempotencyTtlMs,
-      logsConversations,
-      maxInputBytes,
-      maxQueuedPerSession,
-      maxSessionLifetimeMs,
-    } = this.runtime.settings;
-    const { sessionId, idempotencyKey: key, whenBusy = this.runtime.settings.whenBusy } = options;
+  /** Runs the turn in the slot that was reserved for it, or notifies a worker. */
+  private async startVisit({ turn, notify, claimed, visit }: Accepted): Promise<void> {
+    if (visit && (claimed || notify)) return visit.begin(claimed);
+    visit?.leave();
+    if (notify) await this.dependencies.notifier.notify(turn.sessionId);
+  }
+
+  /** Validates a submission. @throws InvalidInputError, UnknownOrchestratorError, TooLargeError */
+  private toAcceptRequest({ orchestrator, input, options, callers }: Submission): AcceptTurn {
+    const { settings, runner, foreignSessions } = this.dependencies;
+    const { generateId, idempotencyTtlMs, logsConversations, maxInputBytes, maxSessionLifetimeMs } = settings;
+    const { sessionId, idempotencyKey: key, whenBusy = settings.whenBusy } = options;
+    assertId(sessionId, 'sessionId');
+    const known = runner.find(orchestrator);
+    if (!known) throw new UnknownOrchestratorError(orchestrator, runner.names());
+    const turnInput = options.command ? NOTHING_SAID : toTurnInput(input, maxInputBytes);
+    options.signal?.throwIfAborted();
     const attributes = toJsonFields(options.attributes ?? {}, 'attributes');
     stringifyWithin(attributes, MAX_ATTRIBUTES_BYTES, 'The attributes');
+    const given = logsConversations ? options : { ...options, unlogged: true };
+    const idempotency = key !== undefined && {
+      key,
+      hash: hashOf(orchestrator, turnInput, options.replaces),
+      ttlMs: idempotencyTtlMs,
+    };
     return {
       id: options.id ?? generateId(),
       sessionId,
       orchestrator,
-      version,
-      request: toTurnRequest(
-        input,
-        logsConversations ? options : { ...options, unlogged: true },
-        callers,
-        maxInputBytes,
-      ),
+      version: known.version,
+      request: toTurnRequest(turnInput, given, callers, maxInputBytes),
       attributes,
       whenBusy,
-      maxQueued: maxQueuedPerSession,
-      ...(key === undefined
-        ? {}
-        : { idempotency: { key, hash: hashOf(orchestrator, input), ttlMs: idempotencyTtlMs } }),
+      maxQueued: settings.maxQueuedPerSession,
+      ...(idempotency ? { idempotency } : {}),
       ...(maxSessionLifetimeMs === undefined ? {} : { maxSessionLifetimeMs }),
-      ...(this.runtime.foreignSessions ? { foreignSession: true } : {}),
+      ...(foreignSessions ? { foreignSession: true } : {}),
     };
   }
 
-  /** @returns the visit that was kept ready for the turn as well */
-  private async acceptChecked(request: AcceptTurn): Promise<AcceptedTurn & { readonly visit: ReadyVisit | null }> {
+  private async acceptChecked(request: AcceptTurn): Promise<Accepted> {
     await this.assertForeignSession(request.sessionId);
-    const { telemetry, ledger } = this.runtime;
+    const { telemetry, ledger } = this.dependencies;
     const visit = this.worker.prepare(request.sessionId, request.id);
     try {
       const brought = visit ? { claim: visit.claim, ...request } : request;
@@ -412,9 +427,15 @@ export class TurnService {
     }
   }
 
+  /** @throws TurnNotFoundError unless the turn is one of this session and orchestrator */
+  private async assertReplaceable(turnId: string, { sessionId, orchestrator }: AcceptTurn): Promise<void> {
+    const turn = await this.dependencies.ledger.get(turnId);
+    if (turn?.sessionId !== sessionId || turn.orchestrator !== orchestrator) throw new TurnNotFoundError(turnId);
+  }
+
   private async assertForeignSession(sessionId: string): Promise<void> {
-    if (!this.runtime.foreignSessions) return;
-    const session = await this.runtime.sessions.get(sessionId);
+    if (!this.dependencies.foreignSessions) return;
+    const session = await this.dependencies.sessions.get(sessionId);
     if (!session) throw new SessionNotFoundError(sessionId);
     if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
   }
@@ -441,7 +462,7 @@ function checkedId(turnId: string): string {
   return turnId;
 }
 
-/** Tells whether an idempotency key comes back with the same message. */
-function hashOf(orchestrator: string, input: TurnInput): string {
-  return sha256(JSON.stringify([orchestrator, input]));
+/** Returns a hash that shows whether an idempotency key is reused with the same input. */
+function hashOf(orchestrator: string, input: TurnInput, replaces?: string): string {
+  return sha256(JSON.stringify(replaces === undefined ? [orchestrator, input] : [orchestrator, input, replaces]));
 }

@@ -5,21 +5,21 @@ import { BackoffOptions, RetryOptions, TurnEventsOptions, type TurnsOptions } fr
 import { type WhenBusy } from '../ledger/turn.js';
 
 export interface RetrySettings {
-  /** Failures of the handler that end a turn; lost attempts and releases do not count. */
+  /** The number of handler failures that end a turn; lost attempts and releases do not count. */
   readonly attempts: number;
-  /** Lost attempts that end a turn. */
+  /** The number of lost attempts that end a turn. */
   readonly maxLost: number;
   readonly backoff: Backoff;
 }
 
 export interface TurnEventSettings {
-  /** Milliseconds for which a turn's events stay once it is over. */
+  /** Milliseconds that a turn's events are kept after it has ended. */
   readonly ttlMs: number;
   readonly batchMs: number;
   readonly batchBytes: number;
 }
 
-/** The `turns` part of the module's options with every default filled in. */
+/** The `turns` options of the module with all defaults applied. */
 export interface TurnSettings {
   readonly leaseMs: number;
   readonly reconcileMs: number;
@@ -28,27 +28,27 @@ export interface TurnSettings {
   readonly maxInputBytes: number;
   readonly maxStepBytes: number;
   readonly maxReplyBytes: number;
-  /** Handlers of this process that wait for other turns at once. */
+  /** The number of handlers of this process that may wait for other turns. */
   readonly maxWaitingParents: number;
   readonly idempotencyTtlMs: number;
   /** Milliseconds without activity after which a session counts as suspended. */
   readonly sessionTtlMs: number;
-  /** Milliseconds after its creation that a session takes turns. */
+  /** Milliseconds after its creation that a session accepts turns. */
   readonly maxSessionLifetimeMs: number | undefined;
   readonly retry: RetrySettings;
-  /** Turns of one lane in a row before the others get their turn. */
+  /** The number of turns of one lane that run in a row before other lanes are visited. */
   readonly maxTurnsPerVisit: number;
   readonly shutdownGraceMs: number;
-  /** Of one attempt. */
+  /** The time limit of one attempt. */
   readonly timeoutMs: number | undefined;
-  /** `null`: what handlers emit is not stored. */
+  /** `null` if events of handlers are not stored. */
   readonly events: TurnEventSettings | null;
-  /** Whether turns write messages to the conversation log. */
+  /** True if turns write messages to the conversation log. */
   readonly logsConversations: boolean;
   readonly generateId: IdGenerator;
 }
 
-/** @throws SessionsConfigurationError naming the option of `retry` or `events` that is wrong */
+/** @throws SessionsConfigurationError naming the invalid option of `retry` or `events` */
 export function turnSettings(
   turns: TurnsOptions,
   others: Pick<TurnSettings, 'sessionTtlMs' | 'maxSessionLifetimeMs' | 'logsConversations' | 'generateId'>,

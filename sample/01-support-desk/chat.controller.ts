@@ -16,7 +16,7 @@ import {
   CurrentSession,
   CurrentTurn,
   InjectOrchestrator,
-  type Message,
+  type ConversationMessage,
   OrchestratorHandle,
   type Session,
   SESSIONS_ADAPTER,
@@ -47,7 +47,7 @@ export class ChatController {
     @Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter,
   ) {}
 
-  /** Answers once the turn has settled: it waits in the session's lane behind those that came before. */
+  /** Responds when the turn has settled, after the session's earlier turns. */
   @Post('turns')
   @UseDeskSession()
   say(
@@ -58,7 +58,7 @@ export class ChatController {
     return this.desk.execute(input, { sessionId: session.id, idempotencyKey });
   }
 
-  /** Answers at once; what becomes of the turn is at `turns/:turnId/events`. */
+  /** Responds immediately; `turns/:turnId/events` streams the turn. */
   @Post('turns/submit')
   @HttpCode(202)
   @UseDeskSession()
@@ -70,14 +70,14 @@ export class ChatController {
     return toView(await this.desk.submit(input, { sessionId: session.id, idempotencyKey }));
   }
 
-  /** The answer word by word, for an EventSource: it connects again by itself and goes on where it was. */
+  /** Streams the answer word by word to an EventSource, which reconnects automatically and resumes after its last event. */
   @Sse('turns/:turnId/events')
   @UseDeskSession()
   events(@CurrentTurn() turn: Turn, @Headers('last-event-id') after?: string): Promise<Observable<TurnEventMessage>> {
     return this.turns.events(turn.id, { after });
   }
 
-  /** A running turn settles as cancelled soon after. */
+  /** Cancels a turn. A running turn settles as cancelled shortly afterwards. */
   @Post('turns/:turnId/cancel')
   @HttpCode(202)
   @UseDeskSession()
@@ -90,14 +90,14 @@ export class ChatController {
     if (!user) throw new UnauthenticatedError();
     const turn = await this.turns.get(id);
     const session = turn && (await this.sessions.get(turn.sessionId));
-    // Somebody else's turn and an unknown one look the same.
+    // Another user's turn and an unknown turn get the same response.
     if (!turn || session?.userId !== user.id) throw new TurnNotFoundError(id);
     return toView(turn);
   }
 
   @Get('messages')
   @UseDeskSession()
-  messages(@CurrentSession() session: Session, @Query() page: PageDto): Promise<Message[]> {
+  messages(@CurrentSession() session: Session, @Query() page: PageDto): Promise<ConversationMessage[]> {
     return this.store.conversations.page(session.id, { ...page });
   }
 }

@@ -1,12 +1,12 @@
 import { Transform } from 'class-transformer';
 import { IsInt, IsNotEmpty, IsOptional, IsString, Max, Min } from 'class-validator';
 
-/** Query parameters are texts; an empty one is a mistake, not a zero. */
+/** Query parameters are strings. An empty one is an error, not zero. */
 const ToInteger = (): PropertyDecorator =>
   Transform(({ value }) => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : NaN));
 
 export class StartDto {
-  /** Where the conversation is held: the page is `web`. */
+  /** The surface of the conversation: `web` for the page. */
   @IsOptional()
   @IsString()
   @IsNotEmpty()
@@ -20,7 +20,7 @@ export class SayDto {
 }
 
 export class PageDto {
-  /** Messages or turns after this position. */
+  /** Returns messages or turns after this position. */
   @IsOptional()
   @ToInteger()
   @IsInt()

@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { type SampleRequest } from './header-auth.guard.js';
 import { cookieOf, USER_COOKIE } from './page-cookies.js';
 
-/** The page's half of the authentication that HeaderAuthGuard stands in for: it believes the cookie of `POST /sign-in`. */
+/** Authenticates the page. Like HeaderAuthGuard, it is a placeholder: it trusts the cookie that `POST /sign-in` sets. */
 @Injectable()
 export class CookieAuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

@@ -2,7 +2,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException, HttpSta
 import { HttpAdapterHost } from '@nestjs/core';
 import { SessionsError, SessionsExceptionFilter } from 'nestjs-agent-sessions';
 
-/** Gives every error the shape that SessionsExceptionFilter gives to those of the module: a status, a code, a sentence. */
+/** Gives every error the form of SessionsExceptionFilter: a status, a code and a message. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);
@@ -25,7 +25,7 @@ export class ErrorFilter implements ExceptionFilter {
   }
 }
 
-/** The body parser's errors are no HttpExceptions, but carry a status too. */
+/** Errors of the body parser are not HttpExceptions, but have a status. */
 function statusOf(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus();
   const { statusCode } = error as { statusCode?: unknown };

@@ -5,7 +5,7 @@ export interface SampleRequest {
   user?: { id: string };
 }
 
-/** Stands in for real authentication: it believes the header. SessionGuard refuses requests without a user. */
+/** Placeholder for real authentication: it trusts the header. SessionGuard rejects requests without a user. */
 @Injectable()
 export class HeaderAuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {

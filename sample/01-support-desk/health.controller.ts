@@ -5,7 +5,7 @@ import { SESSIONS_ADAPTER, type SessionsAdapter } from 'nestjs-agent-sessions';
 export class HealthController {
   constructor(@Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter) {}
 
-  /** 503 with the code STORE_UNAVAILABLE when the store does not answer. */
+  /** Responds with 503 and the code STORE_UNAVAILABLE if the store does not answer. */
   @Get()
   async health(): Promise<{ status: string }> {
     await this.store.ping();

@@ -5,10 +5,10 @@ import { AppModule } from './app.module.js';
 import { servePage } from './serve-page.js';
 
 const app = await NestFactory.create<NestExpressApplication>(AppModule, { bodyParser: false });
-// Larger than the module's own limit for inputs, so that its clearer answer comes first.
+// Larger than the module's limit for inputs, whose error is clearer.
 app.useBodyParser('json', { limit: '1mb' });
 servePage(app);
-// Exits with 0 once everything has stopped in order, instead of dying of the signal.
+// Exit with 0 after an orderly stop, instead of ending by the signal.
 app.enableShutdownHooks([], { useProcessExit: true });
 await app.listen(process.env.PORT ?? 3000);
 
@@ -18,5 +18,5 @@ The support desk listens on ${url}. Open it in a browser, or stream an answer he
 
   curl -N ${url}/ask -H 'x-user-id: ann' -H 'content-type: application/json' -d '{"input":"What is your policy?"}'
 
-To see it go on after a crash, ask for the policy, run kill -9 ${process.pid}, and start it again.
+To see it resume after a crash, ask for the policy, run kill -9 ${process.pid}, and start it again.
 `);

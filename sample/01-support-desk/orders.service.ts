@@ -6,7 +6,7 @@ export interface Order {
   readonly status: 'being packed' | 'shipped' | 'delivered';
 }
 
-/** Stands in for the systems of a shop. */
+/** Replaces the systems of a shop. */
 @Injectable()
 export class OrdersService {
   private readonly orders = new Map<string, Order>([
@@ -20,13 +20,13 @@ export class OrdersService {
     return this.orders.get(id) ?? null;
   }
 
-  /** The warehouse takes its time. */
+  /** Looks an order up, slowly, like a real warehouse. */
   async askWarehouse(id: string, signal: AbortSignal): Promise<string> {
     await delay(3000, undefined, { signal });
     return this.orders.has(id) ? `Parcel ${id} has left the warehouse.` : `The warehouse knows no parcel ${id}.`;
   }
 
-  /** Pays once for a key, however often it is asked. */
+  /** Pays once per key, even if it is called again. */
   refund(orderId: string, key: string): string {
     const receipt = this.refunds.get(key) ?? `R-${orderId}-${this.refunds.size + 1}`;
     this.refunds.set(key, receipt);

@@ -13,7 +13,7 @@ import { HeaderAuthGuard } from './header-auth.guard.js';
 import { REFUND_STEPS, TOOLS } from './refund-plan.js';
 import { UseDeskSession } from './use-desk-session.decorator.js';
 
-/** What the page shows beside the conversation: all of it is asked of the module's services. */
+/** Returns the data of the page's panel, from the module's services. */
 @Controller('overview')
 @UseGuards(HeaderAuthGuard, CookieAuthGuard, SessionGuard)
 export class OverviewController {
@@ -22,7 +22,7 @@ export class OverviewController {
     private readonly orchestration: OrchestrationService,
   ) {}
 
-  /** With the turns after a position: who has seen the first ones settle asks for the rest. */
+  /** Returns the overview with the turns after a position. Clients that know the first settled turns request only the others. */
   @Get()
   @UseDeskSession()
   async overview(@CurrentSession() session: Session, @Query() page: PageDto): Promise<object> {
@@ -60,7 +60,7 @@ export class OverviewController {
     };
   }
 
-  /** A stopped turn has no reply, but its events stay. */
+  /** The text of a stopped turn comes from its events, because it has no reply. */
   private async saidUntilStopped(turnId: string): Promise<string> {
     let text = '';
     for await (const { type, data } of this.turns.readEvents(turnId)) {

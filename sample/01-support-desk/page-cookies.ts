@@ -1,6 +1,6 @@
-/** Names who is signed in on the page. */
+/** The cookie with the signed-in user of the page. */
 export const USER_COOKIE = 'support_desk_user';
-/** Names the page's conversation. */
+/** The cookie with the conversation of the page. */
 export const SESSION_COOKIE = 'support_desk_session';
 
 /** The part of Express' response that sets cookies. */
@@ -8,12 +8,12 @@ export interface CookieResponse {
   cookie(name: string, value: string, options: object): unknown;
 }
 
-/** No script reads it, no other site sends it, and no address has it. Behind HTTPS add `secure: true`. */
+/** Scripts cannot read these cookies, and other sites do not send them. Add `secure: true` behind HTTPS. */
 export function setCookie(response: CookieResponse, name: string, value: string): void {
   response.cookie(name, value, { httpOnly: true, sameSite: 'strict' });
 }
 
-/** What `cookie-parser` does, as far as it is needed here. */
+/** Parses cookies: the part of `cookie-parser` that this sample needs. */
 export function cookieOf(headers: Readonly<Record<string, string | string[] | undefined>>, name: string): string {
   const pairs = String(headers.cookie ?? '').split(/; */);
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1) ?? '';

@@ -1,15 +1,12 @@
 import { type OrchestrationCondition, type OrchestrationStep } from 'nestjs-agent-sessions';
 
-/** What the desk can do besides talking. */
+/** The tools of the desk. */
 export const TOOLS = ['begin_refund', 'choose_order', 'note_reason', 'drop_refund', 'pay_out'] as const;
 
 const reasonNoted: OrchestrationCondition = { type: 'last_tool', value: 'note_reason' };
 const saidYes: OrchestrationCondition = { type: 'message_matches', value: '^\\s*yes\\b', flags: 'i' };
 
-/**
- * How a refund is talked through. Each step allows the tools in its sequence and no other: money goes out in one step only,
- * and that one needs a yes in the message at hand.
- */
+/** The plan of a refund. Each step allows only the tools in its sequence: one step pays money, and it requires a yes in the current message. */
 export const REFUND_STEPS: readonly OrchestrationStep[] = [
   {
     name: 'help',

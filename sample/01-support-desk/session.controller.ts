@@ -13,8 +13,8 @@ export class SessionController {
   constructor(private readonly sessions: SessionStore) {}
 
   /**
-   * Whoever opens the page is somebody new: a real application asks who. It takes JSON alone: a form on another site cannot send
-   * that, and so signs nobody in.
+   * Signs a new user in when the page opens; a real application authenticates the user. It accepts JSON only, which a form on another site
+   * cannot send, so such a site cannot sign a user in.
    */
   @Post('sign-in')
   @HttpCode(204)
@@ -23,7 +23,7 @@ export class SessionController {
     setCookie(response, USER_COOKIE, `visitor-${randomUUID()}`);
   }
 
-  /** Begins a conversation. The page's cookie names it from now on. */
+  /** Creates a conversation and sets the page's cookie to it. */
   @Post('sessions')
   async start(
     @Req() { user }: SampleRequest,

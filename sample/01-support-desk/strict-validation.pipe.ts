@@ -1,11 +1,11 @@
 import { type ArgumentMetadata, BadRequestException, Injectable, ValidationPipe } from '@nestjs/common';
 
-/** Nothing that this application takes is nested deeper. */
+/** The deepest nesting that this application accepts. */
 const MAX_DEPTH = 8;
 
 /**
- * Nest's ValidationPipe, set to refuse unknown keys. It would drop keys that every object inherits, such as `__proto__`,
- * and walks values until the stack overflows; both are refused here, before anything has happened.
+ * Nest's ValidationPipe, set to reject unknown keys. By itself it drops keys that every object inherits, such as `__proto__`, and walks
+ * nested values until the stack overflows. This pipe rejects both first.
  */
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {

@@ -3,9 +3,9 @@ import { Intent, Orchestrator, reply, Route, type TurnContext, type TurnOutcome 
 import { OrdersService } from './orders.service.js';
 import { REFUND_STEPS } from './refund-plan.js';
 
-/** What the desk remembers of a conversation: small, plain JSON. */
+/** The state of a conversation: small, plain JSON. */
 export interface Desk {
-  /** The order that the customer wants money back for. */
+  /** The order to refund. */
   refundOf?: string;
 }
 
@@ -19,12 +19,12 @@ const POLICY = [
 type Turn = TurnContext<Desk>;
 type Answer = TurnOutcome<Desk>;
 
-/** A support agent without a model: rules decide, so that it runs anywhere. */
+/** A support agent without a model: fixed rules decide, so that it runs anywhere. */
 @Orchestrator<Desk>({ name: 'support-desk', version: '1', historyWindow: 20, steps: REFUND_STEPS })
 export class SupportDesk {
   constructor(private readonly orders: OrdersService) {}
 
-  /** Questions are answered in the middle of a refund too. */
+  /** Answers questions during a refund, too. */
   @Route()
   route({ input: { text }, tools }: Turn): string {
     if (/\bask the warehouse\b/i.test(text)) return 'warehouse';
@@ -51,7 +51,7 @@ export class SupportDesk {
     return reply(order ? `Order ${order.id} is ${order.status}.` : `I know no order ${orderId}.`);
   }
 
-  /** Takes three seconds: time enough to stop the process and see the turn finish after a restart. */
+  /** Takes three seconds, so that you can stop the process and see the turn complete after a restart. */
   @Intent()
   async warehouse(turn: Turn): Promise<Answer> {
     const orderId = numberIn(turn.input.text);
@@ -59,14 +59,14 @@ export class SupportDesk {
     return reply(await turn.step('ask warehouse', ({ signal }) => this.orders.askWarehouse(orderId, signal)));
   }
 
-  /** Shown word by word, the way a model's answer comes. */
+  /** Emits the answer word by word, like a model. */
   @Intent()
   async policy(turn: Turn): Promise<Answer> {
     for (const sentence of POLICY) await say(turn, `${sentence} `);
     return reply(POLICY.join(' '));
   }
 
-  /** The plan's active step says how far the refund is, and which tool may be used for it. */
+  /** The active step of the plan determines the state of the refund and the allowed tool. */
   @Intent()
   async refund(turn: Turn): Promise<Answer> {
     const { tools } = turn;
@@ -112,17 +112,14 @@ export class SupportDesk {
     return reply('All right, no refund.');
   }
 
-  /** In any other step `tools.use` would throw, and nothing would be paid. */
+  /** In any other step `tools.use` throws, and the desk does not pay. */
   private async payOut({ state, tools }: Turn): Promise<Answer> {
     const receipt = await tools.use('pay_out', 'pay', ({ key }) => this.orders.refund(state.refundOf ?? '', key));
     return reply(`Done, the money is on its way (receipt ${receipt}).`);
   }
 }
 
-/**
- * Each sentence is a stored step. After a crash those that were said are not made up again: they come from the store, and are
- * shown at once.
- */
+/** Each sentence is a stored step. After a crash, earlier sentences come from the store and are shown at once. */
 async function say(turn: Turn, sentence: string): Promise<void> {
   let isNew = false;
   const text = await turn.step('say', async ({ signal }) => {

@@ -14,7 +14,7 @@ import { SayDto } from './chat.dto.js';
 import { HeaderAuthGuard, type SampleRequest } from './header-auth.guard.js';
 import { type Desk, SupportDesk } from './support-desk.orchestrator.js';
 
-/** For `curl -N`: a question and its answer as it comes, in one request. */
+/** Answers `curl -N`: a question and its streamed answer in one request. */
 @Controller('ask')
 @UseGuards(HeaderAuthGuard)
 export class TerminalController {
@@ -25,7 +25,7 @@ export class TerminalController {
     @InjectOrchestrator(SupportDesk) private readonly desk: OrchestratorHandle<Desk>,
   ) {}
 
-  /** No session is named: the user's latest one goes on, or the first one begins. */
+  /** Uses the user's latest session, or creates one, because the request names none. */
   @Sse('', { method: RequestMethod.POST })
   async ask(@Req() { user }: SampleRequest, @Body() { input }: SayDto): Promise<Observable<TurnEventMessage>> {
     if (!user) throw new UnauthenticatedError();

@@ -4,8 +4,8 @@ import { type SampleRequest } from './header-auth.guard.js';
 import { cookieOf, SESSION_COOKIE } from './page-cookies.js';
 
 /**
- * The session that the request names: the page by a cookie, everybody else by a header. It is not touched by being looked at;
- * a turn touches its session when it settles.
+ * Loads the session of the request: from a cookie for the page, from a header for other clients. Loading does not touch the session; a turn
+ * touches it when it settles.
  */
 export const UseDeskSession = (): ClassDecorator & MethodDecorator => UseSession({ from: sessionIdOf, touch: false });
 

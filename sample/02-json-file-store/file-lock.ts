@@ -1,20 +1,19 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
 
-/** Locks of this process: a lock file with our own pid that is not among them is of a dead process that had the same pid. */
+/** Locks of this process. A lock file with our pid that is not in this set belongs to a dead process that had the same pid. */
 const ours = new Set<string>();
 
 /**
- * A file that holds the pid of the process that may write. Two processes that find the same stale lock in the same instant
- * can both take it, and a dead process that its parent never waited for counts as alive: where that can happen, use a lock
- * of the operating system.
+ * A file with the pid of the process that may write. Two processes that find the same stale lock at the same moment can both take it, and a
+ * zombie process counts as alive. Where that can happen, use a lock of the operating system.
  */
 export class FileLock {
   private held = false;
 
   constructor(private readonly file: string) {}
 
-  /** @throws SessionsConfigurationError when another process has it */
+  /** @throws SessionsConfigurationError if another process holds the lock */
   take(): void {
     if (this.held) return;
     if (!this.create()) {

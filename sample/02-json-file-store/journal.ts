@@ -12,13 +12,13 @@ import {
 import { StoreUnavailableError } from 'nestjs-agent-sessions';
 
 /**
- * A file of lines, of which each is one commit. A line counts once its line feed is there, so a commit is whole or not
- * there at all, whenever the process is killed. Nothing is synced after a commit: a power cut can lose the last ones.
+ * A file in which each line is one commit. A line counts when its line feed is written, so a commit is atomic even if the process is
+ * killed. Commits are not synced to disk: a power failure can lose the last ones.
  */
 export class Journal {
   private descriptor: number | undefined;
   private size = 0;
-  /** A line was begun that may not be whole. */
+  /** True while a line may be incomplete. */
   private torn = false;
 
   constructor(private readonly file: string) {}
@@ -30,7 +30,7 @@ export class Journal {
     });
   }
 
-  /** Puts these lines in the place of all others; a half-written one is gone then. What follows is appended. */
+  /** Replaces all lines by these, which also removes an incomplete line. Later lines are appended. */
   rewrite(lines: readonly string[]): void {
     this.guarded('rewritten', () => {
       const fresh = `${this.file}.new`;

@@ -1,99 +1,87 @@
-import { type Key, SortedIndex } from './sorted-index.js';
+import {
+  compareKeys,
+  indexKeys,
+  type KeyRange,
+  type RowKey,
+  STORE_TABLES,
+  type TableName,
+  type TableRow,
+} from 'nestjs-agent-sessions/adapter';
 
-interface StoredRow {
-  readonly text: string;
-  readonly entries: readonly { readonly index: SortedIndex; readonly key: Key }[];
+interface Entry {
+  readonly key: RowKey;
+  readonly row: TableRow;
 }
 
-/**
- * Rows by id, and in the orders that the indexes name. Rows are kept as JSON text: what goes out shares nothing with what
- * came in, and the text is what the file gets. Remembers what the present commit changed, to write it or to undo it.
- */
-export class Table<Row, IndexName extends string = never> {
-  private readonly rows = new Map<string, StoredRow>();
-  private readonly indexes = new Map<string, SortedIndex>();
-  private readonly before = new Map<string, string | undefined>();
+/** The rows of one table by primary key, and a sorted array for each index. */
+export class Table {
+  private readonly rows = new Map<string, TableRow>();
+  private readonly indexes = new Map<string, Entry[]>();
 
-  /** @param keysOf the keys of a row in each index: none, one or several */
-  constructor(
-    private readonly idOf: (row: Row) => Key,
-    private readonly keysOf: Record<IndexName, (row: Row) => readonly Key[]>,
-  ) {
-    for (const name of Object.keys(keysOf)) this.indexes.set(name, new SortedIndex());
+  constructor(private readonly name: TableName) {
+    for (const index of Object.keys(STORE_TABLES[name].indexes)) this.indexes.set(index, []);
   }
 
-  get(...id: Key): Row | undefined {
-    return this.parse(JSON.stringify(id));
+  /** @param id the primary key as JSON */
+  get(id: string): TableRow | undefined {
+    return this.rows.get(id);
   }
 
-  *by(index: IndexName, prefix: Key, from?: Key): Generator<Row> {
-    for (const id of this.index(index).startingWith(prefix, from)) yield this.parse(id)!;
+  /** Replaces the row with this primary key, or deletes it if `row` is undefined. */
+  set(id: string, row: TableRow | undefined): void {
+    const before = this.rows.get(id);
+    if (before) {
+      this.rows.delete(id);
+      for (const [index, key] of indexKeys(this.name, before)) this.entries(index).splice(this.from(index, key), 1);
+    }
+    if (row) {
+      this.rows.set(id, row);
+      for (const [index, key] of indexKeys(this.name, row)) {
+        this.entries(index).splice(this.from(index, key), 0, { key, row });
+      }
+    }
   }
 
-  first(index: IndexName, prefix: Key, from?: Key): Row | undefined {
-    for (const row of this.by(index, prefix, from)) return row;
-    return undefined;
+  *scan({ index, prefix, after, before, reverse, limit = Infinity }: KeyRange): Generator<TableRow> {
+    const entries = this.entries(index);
+    const start = after ? this.behind(index, [...prefix, ...after]) : this.from(index, prefix);
+    const end = before ? this.from(index, [...prefix, ...before]) : this.behind(index, prefix);
+    for (let count = 0; count < Math.min(limit, end - start); count += 1) {
+      yield entries[reverse ? end - 1 - count : start + count].row;
+    }
   }
 
-  last(index: IndexName, prefix: Key): Row | undefined {
-    const id = this.index(index).last(prefix);
-    return id === undefined ? undefined : this.parse(id);
+  all(): Iterable<[id: string, row: TableRow]> {
+    return this.rows;
   }
 
-  /** @returns the row as it is stored */
-  put(row: Row): Row {
-    const id = JSON.stringify(this.idOf(row));
-    this.change(id, JSON.stringify(row));
-    return this.parse(id)!;
+  clear(): void {
+    this.rows.clear();
+    for (const index of this.indexes.keys()) this.indexes.set(index, []);
   }
 
-  delete(row: Row): void {
-    this.change(JSON.stringify(this.idOf(row)), undefined);
+  private entries(index: string): Entry[] {
+    return this.indexes.get(index)!;
   }
 
-  /** Takes a row as the file has it. Id and row are JSON text. */
-  load(id: string, text: string | undefined): void {
-    for (const { index, key } of this.rows.get(id)?.entries ?? []) index.remove(key);
-    this.rows.delete(id);
-    if (text === undefined) return;
-    const row = JSON.parse(text) as Row;
-    const entries = (Object.keys(this.keysOf) as IndexName[]).flatMap((name) =>
-      this.keysOf[name](row).map((key) => ({ index: this.index(name), key })),
-    );
-    for (const { index, key } of entries) index.add(key, id);
-    this.rows.set(id, { text, entries });
+  /** Returns the position of the first entry that is not before the key. */
+  private from(index: string, key: RowKey): number {
+    return bisect(this.entries(index), (entry) => compareKeys(entry.key, key) < 0);
   }
 
-  all(): [id: string, text: string][] {
-    return [...this.rows].map(([id, { text }]) => [id, text]);
+  /** Returns the position of the first entry that is after the key and does not begin with it. */
+  private behind(index: string, key: RowKey): number {
+    return bisect(this.entries(index), (entry) => compareKeys(entry.key, key) <= 0);
   }
+}
 
-  changes(): [id: string, text: string | undefined][] {
-    return [...this.before.keys()].map((id) => [id, this.rows.get(id)?.text]);
+function bisect(entries: readonly Entry[], isBefore: (entry: Entry) => boolean): number {
+  let low = 0;
+  let high = entries.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBefore(entries[middle])) low = middle + 1;
+    else high = middle;
   }
-
-  keepChanges(): void {
-    this.before.clear();
-  }
-
-  undoChanges(): void {
-    for (const [id, text] of this.before) this.load(id, text);
-    this.before.clear();
-  }
-
-  private change(id: string, text: string | undefined): void {
-    const stored = this.rows.get(id)?.text;
-    if (text === stored) return;
-    if (!this.before.has(id)) this.before.set(id, stored);
-    this.load(id, text);
-  }
-
-  private parse(id: string): Row | undefined {
-    const row = this.rows.get(id);
-    return row && (JSON.parse(row.text) as Row);
-  }
-
-  private index(name: IndexName): SortedIndex {
-    return this.indexes.get(name)!;
-  }
+  return low;
 }

@@ -8,28 +8,28 @@ export interface ToolCall {
 
 export interface ToolResult {
   readonly tool: string;
-  /** The step in which it was called. */
+  /** The step that was active at the call. */
   readonly step: string;
   readonly outcome: 'used' | 'failed' | 'refused';
-  /** What the model is told. */
+  /** The result or the error message that the model receives. */
   readonly content: string;
 }
 
-/** Calls of a model, and what came of them. */
+/** The tool calls of one model answer, with their results. */
 export interface Exchange {
   readonly calls: readonly ToolCall[];
   readonly results: readonly ToolResult[];
 }
 
-/** Either calls, or a text for the user. */
+/** An answer of the model: either tool calls, or a message to the user. */
 export interface ModelAnswer {
   readonly text: string;
   readonly calls: readonly ToolCall[];
 }
 
 /**
- * Yours asks a provider here, with `turn.history`, `turn.input`, the exchanges of this turn, the definitions of those tools
- * that `turn.tools.allowed([...])` leaves, and the step's description from `turn.tools.toAIOrchestrationState()` as a system message.
+ * Replace this by a call of your provider with `turn.history`, `turn.input`, the exchanges of this turn, the definitions of the tools that
+ * `turn.tools.allowed([...])` returns, and the step's description from `turn.tools.toAIOrchestrationState()` as a system message.
  */
 export abstract class AirlineModel {
   abstract next(turn: TurnContext, exchanges: readonly Exchange[]): Promise<ModelAnswer> | ModelAnswer;

@@ -1,6 +1,6 @@
 import { defineStepPlan, type OrchestrationCondition, type OrchestrationStep } from 'nestjs-agent-sessions';
 
-/** What the model may call. */
+/** All tools that the model may call. */
 export const LOOK_UPS = [
   'get_user_details',
   'get_reservation_details',
@@ -22,12 +22,12 @@ export const HAND_OVER = 'transfer_to_human_agents';
 export const TOOLS: readonly string[] = [...LOOK_UPS, ...ACTIONS, HAND_OVER];
 
 const identified: OrchestrationCondition = { type: 'tool_used', value: 'get_user_details' };
-/** A sentence that begins with yes; it is evaluated when a turn begins. Better is a button, or a predicate that asks a model. */
+/** Matches a sentence that begins with yes, when a turn begins. A button is safer, as is a predicate that asks a model. */
 const saidYes: OrchestrationCondition = { type: 'message_matches', value: '(^|[.!?]\\s+)yes\\b', flags: 'i' };
 
 /**
- * The airline's policy: know who it is, look up what it is about, list the details and ask, and do one thing for one yes.
- * The first step whose conditions hold is active; while none has any that hold, the one before stays.
+ * The airline's policy: identify the user, look up the reservation, list the details and ask, and perform one action per yes. The first
+ * step whose conditions hold is active. If none matches, the previous step stays active.
  */
 export const AIRLINE_STEPS: readonly OrchestrationStep[] = [
   {
@@ -65,5 +65,5 @@ export const AIRLINE_STEPS: readonly OrchestrationStep[] = [
   },
 ];
 
-/** As the agent `airline` has it by its `steps`. */
+/** The plan, which is also the `steps` of the agent `airline`. */
 export const AIRLINE_PLAN = defineStepPlan({ agent: 'airline', steps: AIRLINE_STEPS });

@@ -1,13 +1,13 @@
 import { type TurnContext } from 'nestjs-agent-sessions';
 import { type ToolCall } from './airline-model.js';
 
-/** What a tool could not do, in words for the model. */
+/** A failure of a tool, with a message for the model. */
 export class AirlineToolError extends Error {}
 
-/** Yours calls the airline's systems here. */
+/** Replace this by calls of the airline's systems. */
 export abstract class AirlineTools {
   /**
-   * @param key the same when the call is tried again after a crash: an idempotency key for what must not happen twice
+   * @param key an idempotency key for effects that must happen once; the same when the call is retried after a crash
    * @throws AirlineToolError
    */
   abstract run(turn: TurnContext, call: ToolCall, key: string): Promise<string> | string;

@@ -11,17 +11,17 @@ import { AIRLINE_STEPS, TOOLS } from './airline-plan.js';
 import { AirlineModel, type Exchange, type ToolCall, type ToolResult } from './airline-model.js';
 import { AirlineToolError, AirlineTools } from './airline-tools.js';
 
-/** What a turn has done, for those who look on. */
+/** A report of a turn for observers. */
 export interface TurnLog {
-  /** The step as the model was asked first, and as the turn ended. */
+  /** The active step at the first model call, and at the end of the turn. */
   readonly from: string;
   readonly to: string;
-  /** The tools that the model might use first. */
+  /** The allowed tools at the first model call. */
   readonly allowed: readonly string[];
   readonly results: readonly ToolResult[];
 }
 
-/** Asks a model, runs the tools that it calls, and gives it what came of them, until it answers the user. */
+/** Calls a model, runs the requested tools, and returns their results to the model until it answers the user. */
 @Orchestrator({ name: 'airline', steps: AIRLINE_STEPS })
 export class AirlineAgent {
   constructor(
@@ -47,14 +47,14 @@ export class AirlineAgent {
     }
   }
 
-  /** Whatever goes wrong with a tool is an answer to the model, which may do better then. */
+  /** Returns tool failures to the model, which may then correct itself. */
   private async call(turn: TurnContext, call: ToolCall, exchange: number): Promise<ToolResult> {
     const about = { tool: call.name, step: stepOf(turn) };
-    // A model may make up names.
+    // A model may invent tool names.
     if (!TOOLS.includes(call.name)) return { ...about, outcome: 'failed', content: `There is no tool ${call.name}.` };
     try {
       const run = ({ key }: StepInfo): Promise<string> | string => this.tools.run(turn, call, key);
-      // The recorded model gives an id twice in a turn now and then; never twice in one answer.
+      // The recorded model sometimes repeats an id within a turn, but never within one answer.
       const callId = `${exchange} ${call.id}`;
       const content = await turn.tools.use(call.name, callId, run, { input: call.arguments });
       return { ...about, outcome: 'used', content };

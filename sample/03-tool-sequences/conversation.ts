@@ -16,14 +16,14 @@ export interface Conversation {
   readonly messages: readonly ChatMessage[];
 }
 
-/** A message of the user, and all that follows up to the next one. */
+/** A user message, and everything up to the next one. */
 export interface RecordedTurn {
   readonly said: string;
-  /** What the model called, answer by answer. */
+  /** The tool calls of the model, by answer. */
   readonly calls: readonly (readonly ToolCall[])[];
-  /** What the tools gave, by the ids of calls. */
+  /** The tool results, by call id. */
   readonly results: ReadonlyMap<string, string>;
-  /** What the user was told at the end; empty when the record ends before. */
+  /** The final answer to the user; empty if the recording ends before it. */
   readonly answer: string;
 }
 

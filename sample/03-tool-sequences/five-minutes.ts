@@ -23,7 +23,7 @@ import {
     {
       name: 'check-out',
       conditions: [{ type: 'message_matches', value: '\\bcheck ?out\\b', flags: 'i' }],
-      sequence: ['check_stock', 'pay'], // in this order, and nothing else
+      sequence: ['check_stock', 'pay'], // in this order, and no other tool
       onComplete: 'browse',
     },
   ],
@@ -31,15 +31,15 @@ import {
 class Shop {
   @Intent()
   async serve(turn: TurnContext) {
-    // Where your model says which tools it calls; offer it those that `turn.tools.allowed(['search', ...])` leaves.
+    // Ask your model here which tools to call. Offer it the tools that `turn.tools.allowed(['search', ...])` returns.
     const calls = turn.input.text.match(/search|check_stock|pay/g) ?? [];
     const results: string[] = [];
     for (const [at, tool] of calls.entries()) {
       try {
-        results.push(await turn.tools.use(tool, `${turn.id}-${at}`, () => `${tool} done`)); // a model has ids for its calls
+        results.push(await turn.tools.use(tool, `${turn.id}-${at}`, () => `${tool} done`)); // a model provides ids for its calls
       } catch (error) {
         if (!(error instanceof ToolNotAllowedError)) throw error;
-        results.push(error.message); // for the model: it says what is allowed
+        results.push(error.message); // for the model: the message lists the allowed tools
       }
     }
     return reply(`(${turn.tools.activeStep?.name}) ${results.join(', ')}`);

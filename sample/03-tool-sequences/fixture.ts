@@ -2,7 +2,7 @@ import { type ChatMessage, type Conversation } from './conversation.js';
 
 let calls = 0;
 
-/** A few conversations, so that the sample shows something without recorded ones. */
+/** Some conversations, so that the sample works without recordings. */
 export const FIXTURE: readonly Conversation[] = [
   conversation('a cancellation as it should be', [
     user('I want to cancel a trip. My user id is nora_berg_2041.'),
@@ -57,7 +57,7 @@ function agent(content: string): ChatMessage {
   return { role: 'assistant', content };
 }
 
-/** A call, and what the tool gave. */
+/** A call and its result. */
 function call(name: string, args: object, result: string): ChatMessage[] {
   const id = `call-${(calls += 1)}`;
   return [

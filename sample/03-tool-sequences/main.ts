@@ -1,36 +1,38 @@
-/** Plays the conversations of `fixture.ts`, then recorded ones; see the README beside this file. */
+/** Runs the conversations of `fixture.ts`, then recorded ones. See the README in this folder. */
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { FIXTURE } from './fixture.js';
-import { type PlayedTurn, Player } from './player.js';
+import { type ReplayedTurn, ConversationRunner } from './conversation-runner.js';
 import { readConversations } from './read-conversations.js';
 import { count, describeRefusals, describeTurn, OUTCOMES, reasons } from './report.js';
 
 const [file = '../shared/data/airline-agent.jsonl'] = process.argv.slice(2);
 
 const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error', 'warn'] });
-const player = app.get(Player);
+const runner = app.get(ConversationRunner);
 
 for (const conversation of FIXTURE) {
   console.log(`\n${conversation.id}\n`);
-  for (const turn of await player.play(conversation)) console.log(describeTurn(turn));
+  for (const turn of await runner.run(conversation)) console.log(describeTurn(turn));
 }
 
 const recorded = readConversations(file);
 if (recorded) {
   console.log(`The conversations of ${file}: what the plan would have refused\n`);
-  const all: PlayedTurn[] = [];
+  const all: ReplayedTurn[] = [];
   for (const conversation of recorded) {
-    const turns = await player.play(conversation);
+    const turns = await runner.run(conversation);
     for (const line of describeRefusals(conversation.id, turns)) console.log(line);
     all.push(...turns);
   }
   console.log(`\n${recorded.length} conversations, ${all.length} turns. Calls by tool and by what became of them:`);
   console.table(count(all), OUTCOMES);
-  console.log(`What the steps ask for:\n${reasons().join('\n')}`);
-  console.log('\nThe recorded model did not hear of refusals; one that does gets their text, and can do better.');
+  console.log(`Requirements of the steps:\n${reasons().join('\n')}`);
+  console.log(
+    '\nThe recorded model did not receive the refusals. A live model receives their message and can correct itself.',
+  );
 } else {
-  console.log(`${file} is not there, so these were all. Name a file with recorded conversations to play them.`);
+  console.log(`${file} does not exist. Pass a file with recorded conversations to run them.`);
 }
 await app.close();

@@ -5,10 +5,7 @@ import {
   type StepPlan,
 } from 'nestjs-agent-sessions';
 
-/**
- * A plan as a Mermaid state diagram. Conditions lead to a step from any other one; a sequence leads to `onComplete` once it
- * is finished.
- */
+/** Returns a plan as a Mermaid state diagram. Conditions lead to a step from any other step. A sequence leads to `onComplete` when it is finished. */
 export function planDiagram({ steps }: Pick<StepPlan, 'steps'>): string {
   const ids = new Map(steps.map(({ name }, at) => [name, `step${at + 1}`]));
   const idOf = (name: string): string => ids.get(name) ?? name;
@@ -28,12 +25,12 @@ export function planDiagram({ steps }: Pick<StepPlan, 'steps'>): string {
   ].join('\n');
 }
 
-/** What would end a label is written as Mermaid's entities. */
+/** Escapes characters that would end a label, as Mermaid entities. */
 function escaped(label: string): string {
   return label.replace(/[#:;<>]/g, (character) => `#${character.charCodeAt(0)};`);
 }
 
-/** Its name, and what may be used in it. */
+/** Returns the name of a step with its allowed tools. */
 function linesOf({ name, availableTools = {}, sequence, resetSequenceOn }: OrchestrationStep): string[] {
   const { allowed, denied } = availableTools;
   return [

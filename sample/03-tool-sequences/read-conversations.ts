@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { type Conversation } from './conversation.js';
 
-/** One conversation a line, as JSON: `{ id, messages }`. @returns `null` when the file is not there */
+/** Reads one conversation per line, as JSON: `{ id, messages }`. @returns `null` if the file does not exist */
 export function readConversations(file: string): Conversation[] | null {
   let text: string;
   try {

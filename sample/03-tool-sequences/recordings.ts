@@ -4,7 +4,7 @@ import { AirlineModel, type Exchange, type ModelAnswer, type ToolCall } from './
 import { AirlineToolError, AirlineTools } from './airline-tools.js';
 import { type Conversation, type RecordedTurn, turnsOf } from './conversation.js';
 
-/** The conversations that are played again; a session says in its metadata which one is its. */
+/** The recorded conversations. The metadata of a session contains the id of its conversation. */
 @Injectable()
 export class Recordings {
   private readonly turns = new Map<string, readonly RecordedTurn[]>();
@@ -23,7 +23,7 @@ export class Recordings {
   }
 }
 
-/** Says what the recorded model said, whatever becomes of its calls. */
+/** Returns the recorded model answers, independent of the tool results. */
 @Injectable()
 export class RecordedModel extends AirlineModel {
   constructor(private readonly recordings: Recordings) {
@@ -37,7 +37,7 @@ export class RecordedModel extends AirlineModel {
   }
 }
 
-/** Gives what the recorded tools gave. */
+/** Returns the recorded tool results. */
 @Injectable()
 export class RecordedTools extends AirlineTools {
   constructor(private readonly recordings: Recordings) {
@@ -46,7 +46,7 @@ export class RecordedTools extends AirlineTools {
 
   run(turn: TurnContext, { id, name }: ToolCall): string {
     const result = this.recordings.turn(turn).results.get(id);
-    if (result === undefined) throw new AirlineToolError(`Error: nothing is recorded of this call of ${name}`);
+    if (result === undefined) throw new AirlineToolError(`Error: this call of ${name} was not recorded`);
     if (result.startsWith('Error')) throw new AirlineToolError(result);
     return result;
   }

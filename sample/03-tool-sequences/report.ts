@@ -1,12 +1,12 @@
 import { ACTIONS, AIRLINE_STEPS, TOOLS } from './airline-plan.js';
-import { type PlayedTurn } from './player.js';
+import { type ReplayedTurn } from './conversation-runner.js';
 
 export const OUTCOMES: readonly string[] = ['used', 'failed', ...AIRLINE_STEPS.map(({ name }) => refusedIn(name))];
 
-/** By tool: how many calls were used, failed, and were refused in which step. */
+/** Counts by tool: used calls, failed calls, and refused calls by step. */
 export type Counts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
-export function describeTurn({ said, from, to, allowed, results, answer }: PlayedTurn): string {
+export function describeTurn({ said, from, to, allowed, results, answer }: ReplayedTurn): string {
   const calls = results.map(({ tool, step, outcome, content }) => {
     return outcome === 'used' ? `used    ${tool}, in ${step}` : `${outcome.padEnd(8)}${tool}: ${content}`;
   });
@@ -20,8 +20,8 @@ export function describeTurn({ said, from, to, allowed, results, answer }: Playe
   return `${lines.map((line) => `  ${line}`).join('\n')}\n`;
 }
 
-/** A line for each call of a conversation that was refused. */
-export function describeRefusals(conversation: string, turns: readonly PlayedTurn[]): string[] {
+/** Returns a line for each refused call of a conversation. */
+export function describeRefusals(conversation: string, turns: readonly ReplayedTurn[]): string[] {
   return turns.flatMap(({ said, results }, turn) =>
     results
       .filter(({ outcome }) => outcome === 'refused')
@@ -29,12 +29,12 @@ export function describeRefusals(conversation: string, turns: readonly PlayedTur
   );
 }
 
-/** Why a call is refused in a step: what the step is there for. */
+/** Returns the reason for refusals in a step: the purpose of the step. */
 export function reasons(): string[] {
   return AIRLINE_STEPS.map(({ name, description = '' }) => `  ${name.padEnd(12)}${description}`);
 }
 
-export function count(turns: readonly PlayedTurn[]): Counts {
+export function count(turns: readonly ReplayedTurn[]): Counts {
   const counts: Record<string, Record<string, number>> = {};
   for (const { tool, step, outcome } of turns.flatMap(({ results }) => results)) {
     const row = (counts[tool] ??= {});

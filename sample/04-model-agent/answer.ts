@@ -11,10 +11,10 @@ export interface Role {
   readonly tools?: ToolSet;
 }
 
-/** Of calls and results in a turn; in the last one the model must answer. */
+/** The maximum number of model calls in a turn. The model must answer in the last one. */
 const MAX_ROUNDS = 8;
 
-/** Lets a model answer the turn. */
+/** Answers a turn with a model. */
 export async function answer(turn: TurnContext, { model, system, tools = {} }: Role): Promise<TurnOutcome> {
   turn.usage.assertWithinBudget();
   const result = streamText({
@@ -27,7 +27,7 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
     stopWhen: [stepCountIs(MAX_ROUNDS), hasFailed],
     prepareStep: ({ stepNumber }) => (stepNumber < MAX_ROUNDS - 1 ? {} : { toolChoice: 'none' }),
     abortSignal: turn.signal,
-    // The turn is tried again instead, with what is stored of it.
+    // The turn is retried instead, and reuses its stored steps.
     maxRetries: 0,
     onError: () => undefined,
   });
@@ -36,7 +36,7 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
       case 'error':
         throw part.error;
       case 'finish-step':
-        // Round by round: an attempt that fails later has counted what it took.
+        // Count tokens after each model call, so that a later failure does not lose them.
         turn.usage.add(toUsage(part.usage));
         break;
       case 'tool-error':
@@ -51,11 +51,11 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
   return reply(await result.text, { messages: toMessages((await result.response).messages) });
 }
 
-/** A lost lease, or a system that is away: no model can do better then, so it must not be asked about it. */
+/** Returns whether an error must fail the attempt, such as a lost lease or an unavailable system. A model cannot correct these. */
 const hasFailed: StopCondition<ToolSet> = ({ steps }) =>
   steps.some(({ content }) => content.some((part) => part.type === 'tool-error' && !isForTheModel(part.error)));
 
-/** The SDK says in texts what is wrong with a call itself. */
+/** Returns the message for the model. The SDK reports invalid calls as strings. */
 function isForTheModel(error: unknown): boolean {
   return error instanceof ToolNotAllowedError || error instanceof ToolError || typeof error === 'string';
 }

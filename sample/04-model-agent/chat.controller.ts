@@ -3,7 +3,7 @@ import {
   CurrentSession,
   CurrentTurn,
   InjectOrchestrator,
-  type Message,
+  type ConversationMessage,
   OrchestratorHandle,
   type Session,
   SESSIONS_ADAPTER,
@@ -38,14 +38,14 @@ export class ChatController {
     return this.sessions.create({ userId: user.id });
   }
 
-  /** Answers once the turn has settled. */
+  /** Responds when the turn has settled. */
   @Post('turns')
   @UseSession({ touch: false })
   say(@CurrentSession() { id: sessionId }: Session, @Body() { input }: SayDto): Promise<TurnResult> {
     return this.agent.execute(input, { sessionId });
   }
 
-  /** Answers at once; the words come from `turns/:turnId/events`. */
+  /** Responds immediately; `turns/:turnId/events` streams the answer. */
   @Post('turns/submit')
   @HttpCode(202)
   @UseSession({ touch: false })
@@ -54,14 +54,14 @@ export class ChatController {
     return { id, status };
   }
 
-  /** Events `delta` and `tool`; then `settled`. */
+  /** Streams the events `delta` and `tool`, then `settled`. */
   @Sse('turns/:turnId/events')
   @UseSession({ touch: false })
   events(@CurrentTurn() turn: Turn, @Headers('last-event-id') after?: string): Promise<Observable<TurnEventMessage>> {
     return this.turns.events(turn.id, { after });
   }
 
-  /** The button that stops an answer; the model's connection is closed with it. */
+  /** Cancels an answer, which also closes the connection to the model. */
   @Post('turns/:turnId/cancel')
   @HttpCode(202)
   @UseSession({ touch: false })
@@ -70,7 +70,7 @@ export class ChatController {
     return { id };
   }
 
-  /** What is known of how the turn was answered. */
+  /** Returns how the turn was answered. */
   @Get('turns/:turnId')
   @UseSession({ touch: false })
   turn(@CurrentTurn() { id, status, turnIndex, reply, report }: Turn): object {
@@ -79,7 +79,7 @@ export class ChatController {
 
   @Get('messages')
   @UseSession({ touch: false })
-  messages(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<Message[]> {
+  messages(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<ConversationMessage[]> {
     return this.store.conversations.page(sessionId, { ...page });
   }
 }

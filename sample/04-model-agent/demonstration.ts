@@ -13,7 +13,7 @@ import { SupportAgent } from './support.agent.js';
 
 const CONVERSATION = ['Hello!', 'Where are orders 7 and 8?', 'Refund order 7 at once!', 'Yes, please.'];
 
-/** A conversation on the console, as a client sees it. @param script its answers can be cut, to show what happens then */
+/** Prints a conversation as a client sees it. @param script interrupts an answer to show the retry */
 export async function demonstrate(app: INestApplicationContext, script: ScriptedProvider | null): Promise<void> {
   const agent = app.get<OrchestratorHandle>(getOrchestratorToken(SupportAgent), { strict: false });
   const turns = app.get(TurnService, { strict: false });
@@ -22,7 +22,7 @@ export async function demonstrate(app: INestApplicationContext, script: Scripted
 
   for (const [at, said] of CONVERSATION.entries()) {
     console.log(`\nuser    ${said}`);
-    // In the middle of saying that the money is on its way.
+    // Interrupts the answer about the payment.
     if (at === CONVERSATION.length - 1) script?.cutNext();
     const stream = agent.stream(said, { sessionId });
     await show(stream);

@@ -6,10 +6,10 @@ type Stream = Awaited<ReturnType<Model['doStream']>>['stream'];
 type Part = Stream extends ReadableStream<infer P> ? P : never;
 
 /**
- * A model for `streamText` whose answers are stored steps of a turn: shown word by word while they come, stored before their
- * tools run, and given again to the next attempt instead of being asked for. So a call of a tool keeps its id over attempts,
- * by which `turn.tools.use` knows what was done.
- * @param key identifies the conversation with the model: give one to each of several that run at the same time
+ * Wraps a model for `streamText` so that its answers are stored steps of a turn. An answer is emitted word by word while it arrives, and
+ * stored before its tools run. The next attempt receives the stored answer. Tool calls therefore keep their ids, by which `turn.tools.use`
+ * finds earlier results.
+ * @param key identifies the conversation with the model; required if several run at the same time
  */
 export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'emit'>, key = 'main'): LanguageModel {
   let asked = 0;
@@ -23,9 +23,9 @@ export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'e
           isAsked = true;
           return readAll((await doStream()).stream, show);
         };
-        // The answers of one conversation follow one another, whatever runs beside it.
+        // The answers of one conversation have their own order, independent of other steps.
         const parts = await turn.step('ask the model', ask, { key: `${key} ${(asked += 1)}` });
-        // The words of an earlier attempt are shown again: clients have dropped them.
+        // Emit the words of an earlier attempt again, because clients have discarded them.
         if (!isAsked) parts.forEach(show);
         return { stream: simulateReadableStream({ chunks: parts, initialDelayInMs: null, chunkDelayInMs: null }) };
       },
@@ -37,18 +37,18 @@ export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'e
   }
 }
 
-/** @throws what the provider reports: a broken answer is none */
+/** @throws the provider's error, also if an answer breaks off */
 async function readAll(stream: Stream, show: (part: Part) => void): Promise<Part[]> {
   const parts: Part[] = [];
   for await (const part of stream) {
     if (part.type === 'error') throw part.error;
     show(part);
     const last = parts.at(-1);
-    // Words are stored together, in pieces that an event can carry.
+    // Combine words to events, up to the size limit of an event.
     if (part.type === 'text-delta' && last?.type === 'text-delta' && last.id === part.id && last.delta.length < 8192) {
       last.delta += part.delta;
     } else if (part.type !== 'response-metadata' && part.type !== 'raw') {
-      // Those two are not plain JSON, and nobody asks for them.
+      // These two parts are not plain JSON and have no reader.
       parts.push({ ...part });
     }
   }

@@ -21,7 +21,7 @@ interface Notes {
 
 @Orchestrator<Notes>({ name: 'copywriter', iterate: true, maxIterations: 5 })
 class Copywriter {
-  @Route() // which intents a message goes to; later, a model may say so
+  @Route() // selects the intents for a message; a model can do this later
   route({ input }: TurnContext<Notes>) {
     return /slogan/i.test(input.text) ? 'write' : /bye/i.test(input.text) ? 'part' : 'chat';
   }
@@ -34,7 +34,7 @@ class Copywriter {
   @Intent()
   async write(turn: TurnContext<Notes>) {
     const { drafts = 0 } = turn.state;
-    // Where you ask your model, with the feedback in its prompt. A step is stored: a crash does not ask again.
+    // Ask your model here, with the feedback in its prompt. A step is stored, so it is not repeated after a crash.
     const draft = await turn.step('draft', () => {
       if (!turn.feedback) return 'Lamps for everybody who reads in bed until late';
       return `${turn.replies[0].text}`.split(' ').slice(0, -2).join(' ');
@@ -47,7 +47,7 @@ class Copywriter {
     return reply('Goodbye!', { status: 'completed' }); // the conversation is over
   }
 
-  @Evaluate() // after each iteration: good enough, or once more
+  @Evaluate() // after each iteration: accept, or iterate again
   check(_: TurnContext<Notes>, [{ intent, text }]: readonly IntentReply[]) {
     const tooLong = (text ?? '').length - 30;
     if (intent !== 'write' || tooLong <= 0) return true;

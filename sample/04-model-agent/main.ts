@@ -1,4 +1,4 @@
-/** Shows a short conversation, then serves; see the README beside this file. */
+/** Shows a short conversation, then starts the server. See the README in this folder. */
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';

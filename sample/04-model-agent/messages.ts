@@ -1,9 +1,9 @@
 import { type AssistantModelMessage, type LanguageModelUsage, type ModelMessage, type ToolModelMessage } from 'ai';
 import { type JsonObject, type MessageDraft, type TokenUsageInput } from 'nestjs-agent-sessions';
 
-/** All that lies between the package and the AI SDK in what they keep: messages and tokens. */
+/** Maps the messages and token counts of the package to those of the AI SDK. */
 
-/** What a model is told of what was said before. */
+/** Returns the earlier messages for a model. */
 export function toModelMessages(history: readonly MessageDraft[]): ModelMessage[] {
   return history.map(({ role, content, name: toolName = '', toolCalls = [], toolCallId = '' }) => {
     const text = textOf(content);
@@ -18,12 +18,12 @@ export function toModelMessages(history: readonly MessageDraft[]): ModelMessage[
   });
 }
 
-/** What a model and its tools have said, for the conversation. */
+/** Returns the messages of a model and its tools for the conversation. */
 export function toMessages(said: readonly (AssistantModelMessage | ToolModelMessage)[]): MessageDraft[] {
   return said.flatMap((message) => (message.role === 'tool' ? resultsOf(message) : answerOf(message)));
 }
 
-/** A conversation to read, not to go on with: a line for each message. */
+/** Formats a conversation for reading, a line per message. */
 export function toTranscript(messages: readonly MessageDraft[]): string {
   return messages
     .map(({ role, content, name, toolCalls = [] }) => {
@@ -33,7 +33,7 @@ export function toTranscript(messages: readonly MessageDraft[]): string {
     .join('\n');
 }
 
-/** Tokens, as `turn.usage.add` takes them. */
+/** Returns token counts for `turn.usage.add`. */
 export function toUsage({ inputTokens = 0, outputTokens = 0 }: LanguageModelUsage): TokenUsageInput {
   return { promptTokens: inputTokens, completionTokens: outputTokens };
 }
@@ -49,7 +49,7 @@ function answerOf({ content }: AssistantModelMessage): MessageDraft {
   return { role: 'assistant', content: text || null, ...(toolCalls.length > 0 ? { toolCalls } : {}) };
 }
 
-/** Results of several calls are one message for the SDK; here, and at most providers, they are one each. */
+/** Splits tool results: the SDK combines the results of several calls in one message; this package, like most providers, has one message each. */
 function resultsOf({ content }: ToolModelMessage): MessageDraft[] {
   return content.flatMap((part) => {
     if (part.type !== 'tool-result') return [];

@@ -7,7 +7,7 @@ import { Models } from './models.js';
 
 const SYSTEM = 'You sort what users of a shop write. Say in one sentence what it is about, and then the intent.';
 
-/** Asks a cheap model what a message is about. */
+/** Classifies a message with a cheap model. */
 @Injectable()
 export class ModelRouter extends IntentRouter {
   constructor(private readonly models: Models) {

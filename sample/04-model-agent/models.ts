@@ -1,14 +1,14 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { type wrapLanguageModel } from 'ai';
 
-/** As the provider packages of the SDK make them. */
+/** A model of a provider package of the SDK. */
 export type Model = Parameters<typeof wrapLanguageModel>[0]['model'];
 
-/** The models that the application asks. */
+/** The models of the application. */
 export abstract class Models {
   /** Answers users, with tools. */
   abstract readonly chat: Model;
-  /** Sorts and sums up. */
+  /** Classifies messages and summarizes conversations. */
   abstract readonly cheap: Model;
 }
 
@@ -19,7 +19,7 @@ export interface ModelOptions {
   readonly cheap: string;
 }
 
-/** Models behind any API of the shape of OpenAI's chat completions. */
+/** Creates models for any API that is compatible with OpenAI's chat completions. */
 export function openModels({ chat, cheap, ...settings }: ModelOptions): Models {
   const provider = createOpenAICompatible({
     name: 'provider',

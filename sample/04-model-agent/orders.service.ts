@@ -8,10 +8,10 @@ export interface Order {
   readonly status: 'being packed' | 'shipped' | 'delivered';
 }
 
-/** Stands in for the systems of a shop. */
+/** Replaces the systems of a shop. */
 @Injectable()
 export class OrdersService {
-  /** Every payment that was asked for, by the key that it was asked with. */
+  /** The requested payments, by their idempotency key. */
   readonly payments: { readonly orderId: string; readonly key: string }[] = [];
 
   private readonly orders = new Map<string, Order>([
@@ -25,7 +25,7 @@ export class OrdersService {
     return order;
   }
 
-  /** Pays the money back. @param key a bank would pay once for it, however often it is asked */
+  /** Refunds an order. @param key an idempotency key: a bank pays once per key */
   refund(id: string, key: string): string {
     const { euros } = this.find(id);
     this.payments.push({ orderId: id, key });

@@ -1,4 +1,4 @@
-/** What is read of a request for a chat completion. */
+/** The parts of a chat completion request that the script reads. */
 export interface ChatRequest {
   readonly model: string;
   readonly stream?: boolean;
@@ -21,13 +21,13 @@ export interface ChatUsage {
   readonly total_tokens: number;
 }
 
-/** A text, calls, or both. */
+/** An answer: text, tool calls, or both. */
 export interface ScriptedAnswer {
   readonly text?: string;
   readonly calls?: readonly { readonly name: string; readonly args: object }[];
 }
 
-/** The whole mind of the scripted provider: it goes by words. */
+/** The logic of the scripted provider, which matches words. */
 export function scriptedAnswer({
   messages,
   tools,
@@ -55,9 +55,9 @@ function sumUp(transcript: string): string {
   return `The user has said: ${said.join(' ')}`;
 }
 
-/** It is in a hurry: it refunds as soon as the word is said. */
+/** Requests a refund immediately when the word refund appears. */
 function call(said: string, messages: readonly ChatMessage[]): ScriptedAnswer {
-  // A tool that it has made up.
+  // The tool does not exist.
   if (/weather/i.test(said)) return { calls: [{ name: 'tell_weather', args: {} }] };
   const name = /refund|yes/i.test(said) ? 'refund_order' : 'find_order';
   const calls = ordersIn(messages).map((orderId) => ({ name, args: { orderId } }));
@@ -78,7 +78,7 @@ function goOn(said: string, messages: readonly ChatMessage[], results: readonly 
   return { text: [...orders, ...(/refund/i.test(said) ? ['Shall I refund it? (yes or no)'] : [])].join(' ') };
 }
 
-/** The numbers in what the user said last about any. */
+/** Returns the numbers in the latest user message that has any. */
 function ordersIn(messages: readonly ChatMessage[]): string[] {
   const said = messages.flatMap(({ role, content }) => (role === 'user' ? [content ?? ''] : [])).reverse();
   return said.map((text) => text.match(/\b\d+\b/g) ?? []).find((numbers) => numbers.length > 0) ?? [];

@@ -6,23 +6,23 @@ import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ChatRequest, type ChatUsage, type ScriptedAnswer, scriptedAnswer } from './scripted-answers.js';
 
-/** For the last word of an answer that breaks off to be read. */
+/** Lets the client read the last word before the connection breaks. */
 const HANG_UP_MS = 50;
 
-/** A request, and what has come of it. */
+/** A request, and its result. */
 export interface Asked {
   readonly request: ChatRequest;
   outcome: 'open' | 'answered' | 'cut' | 'left';
-  /** As it was told, with an answer that is complete. */
+  /** The reported token counts; set when the answer was sent completely. */
   usage?: ChatUsage;
 }
 
 /**
- * A provider of models that runs here, so that the sample needs no account: chat completions over HTTP in the shape of
- * OpenAI's, streamed and not, with tools and structured output. What it says is a script.
+ * A local model provider, so that the sample needs no account: chat completions over HTTP compatible with OpenAI's, with and without
+ * streaming, with tools and structured output. Its answers are scripted.
  */
 export class ScriptedProvider {
-  /** All that it was asked, in order. */
+  /** All requests, in order. */
   readonly asked: Asked[] = [];
   /** Milliseconds between two words. */
   pauseMs = 0;
@@ -44,7 +44,7 @@ export class ScriptedProvider {
     return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/v1`;
   }
 
-  /** The next answer that calls no tool breaks off in its middle. */
+  /** Breaks the next answer without tool calls off in the middle. */
   cutNext(): void {
     this.cuts += 1;
   }
@@ -80,7 +80,7 @@ export class ScriptedProvider {
     for (const [at, content] of words.entries()) {
       if (at === cutAt) {
         asked.outcome = 'cut';
-        // Clients drop what comes together with the end.
+        // Clients drop data that arrives together with the end.
         await delay(HANG_UP_MS);
         response.destroy();
         return;
@@ -113,7 +113,7 @@ function head({ model, stream }: ChatRequest): object {
   return { id: 'chatcmpl-1', object: stream ? 'chat.completion.chunk' : 'chat.completion', created: 0, model };
 }
 
-/** A word is a token here. */
+/** Counts a word as a token. */
 function usageOf({ messages }: ChatRequest, { text = '', calls = [] }: ScriptedAnswer): ChatUsage {
   const prompt = count(messages.map(({ content }) => content ?? '').join(' '));
   const completion = count(text) + calls.length;

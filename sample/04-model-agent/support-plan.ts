@@ -2,7 +2,7 @@ import { type OrchestrationCondition, type OrchestrationStep } from 'nestjs-agen
 
 const saidYes: OrchestrationCondition = { type: 'message_matches', value: '(^|[.!?]\\s+)yes\\b', flags: 'i' };
 
-/** No money without a look at the order before, and a yes for each payment; whatever the model calls. */
+/** Requires a look-up of the order before a refund, and a yes for each payment, whichever tools the model calls. */
 export const SUPPORT_STEPS: readonly OrchestrationStep[] = [
   {
     name: 'look up',

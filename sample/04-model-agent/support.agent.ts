@@ -2,13 +2,13 @@ import { generateText } from 'ai';
 import {
   type CompactionInfo,
   Intent,
-  type Message,
+  type ConversationMessage,
   Orchestrator,
   Summarize,
-  type Summary,
   type TurnContext,
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
+import { type Summary } from 'nestjs-agent-sessions/types';
 import { z } from 'zod';
 import { answer } from './answer.js';
 import { toTranscript, toUsage } from './messages.js';
@@ -20,7 +20,7 @@ import { turnTool } from './turn-tool.js';
 
 const order = z.object({ orderId: z.string().describe('The number of the order.') });
 
-/** A cheap model decides what a message is about; another one answers, with tools that the plan watches over. */
+/** A cheap model classifies messages. Another one answers, with tools that the plan restricts. */
 @Orchestrator({
   name: 'support',
   version: '1',
@@ -50,7 +50,7 @@ export class SupportAgent {
     return answer(turn, {
       model: this.models.chat,
       system: `You work for the support of a shop. ${stepDescription} Be brief.`,
-      // All of them, always: the plan refuses what must not be now, and says so to the model.
+      // Always offer all tools: the plan refuses those that are not allowed, with a message for the model.
       tools: {
         find_order: turnTool(turn, 'find_order', 'What was ordered, and where it is.', order, ({ orderId }) =>
           JSON.stringify(this.orders.find(orderId)),
@@ -66,9 +66,9 @@ export class SupportAgent {
     });
   }
 
-  /** In the place of old messages, so that a long conversation costs what a short one does. */
+  /** Replaces old messages by a summary, so that a long conversation costs as little as a short one. */
   @Summarize()
-  async sumUp(messages: readonly Message[], { signal }: CompactionInfo): Promise<Summary> {
+  async sumUp(messages: readonly ConversationMessage[], { signal }: CompactionInfo): Promise<Summary> {
     const { text, usage } = await generateText({
       model: this.models.cheap,
       system:

@@ -2,10 +2,10 @@ import { tool, type Tool } from 'ai';
 import { type StepInfo, type TurnContext } from 'nestjs-agent-sessions';
 import { type ZodType } from 'zod';
 
-/** What a tool could not do, in words for the model. */
+/** A failure of a tool, with a message for the model. */
 export class ToolError extends Error {}
 
-/** A tool of the SDK that runs through the plan of the turn, once for each call, whatever becomes of the attempt. */
+/** Creates a tool of the SDK that the turn's plan checks. It runs once per call, also if the attempt fails. */
 export function turnTool<Input>(
   turn: TurnContext,
   name: string,

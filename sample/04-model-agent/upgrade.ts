@@ -13,7 +13,7 @@ import {
 
 const adapter = memoryAdapter(); // in place of a database that outlives the processes
 
-/** A deploy: one version of the agent answers one message, and is gone again. */
+/** Simulates a deploy: one version of the agent answers one message, and stops. */
 async function deploy<State>(desk: OrchestratorDefinition<State>, given?: string, force = false): Promise<string> {
   class AppModule {}
   const imports = [SessionsModule.forRoot({ adapter }), SessionsModule.forFeature([desk])];
@@ -42,6 +42,6 @@ const reworked = {
 const migrations = [{ from: '1', to: '2', migrate: ({ visits = 0 }: { visits?: unknown }) => ({ total: visits }) }];
 
 const [migrated, adopted] = [await deploy(first), await deploy(first)];
-await deploy(defineOrchestrator(reworked), migrated); // another structure, and no way from there
+await deploy(defineOrchestrator(reworked), migrated); // another structure, without a migration
 await deploy(defineOrchestrator({ ...reworked, migrations }), migrated);
 await deploy(defineOrchestrator(reworked), adopted, true); // with force: true

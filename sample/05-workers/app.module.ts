@@ -7,7 +7,7 @@ import { ChatController } from './chat.controller.js';
 import { openQueue, openStore } from './connections.js';
 import { WorkerNotes } from './worker-notes.service.js';
 
-/** One application for every process; its role is all that differs. */
+/** The application of every process. Processes differ by their role only. */
 @Module({})
 export class AppModule {
   static as(role: ProcessRole): DynamicModule {
@@ -20,9 +20,9 @@ export class AppModule {
             adapter: openStore(),
             turns: {
               queue: openQueue(),
-              // A lane waits this long for a worker that was killed: short, because here that happens often.
+              // The time until another worker takes over from a killed one; short, because this sample kills workers often.
               leaseMs: 2000,
-              // A turn is lost with each worker that is killed while it runs there.
+              // A turn counts as lost once for each worker that is killed while it runs it.
               retry: { maxLost: 20, backoff: { type: 'fixed', delayMs: 300 } },
             },
           }),

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Intent, Orchestrator, reply, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
 import { SELF, WorkerNotes } from './worker-notes.service.js';
 
-/** What it remembers of a conversation. */
+/** The state of a conversation. */
 interface Memory {
   answered?: number;
 }
@@ -10,7 +10,7 @@ interface Memory {
 const STEPS = ['read', 'think', 'write'];
 const FAILURE_RATE = 0.04;
 
-/** Stands in for an agent: it takes its time, and now and then its model is overloaded. */
+/** Replaces an agent: it is slow, and its model is sometimes overloaded. */
 @Orchestrator<Memory>({ name: 'assistant', version: '1' })
 export class Assistant {
   constructor(private readonly notes: WorkerNotes) {}
@@ -19,14 +19,14 @@ export class Assistant {
   async answer(turn: TurnContext<Memory>): Promise<TurnOutcome<Memory>> {
     await this.notes.write(turn);
     const doneBy: string[] = [];
-    // A step that a worker finished before it was killed is not done again: its result still names that worker.
+    // A completed step is not repeated after its worker was killed: its result still contains that worker's name.
     for (const step of STEPS) doneBy.push(await turn.step(step, ({ signal }) => work(signal)));
     const answered = (turn.state.answered ?? 0) + 1;
     return reply(`Answer ${answered} to ${turn.input.text}`, { state: { answered }, data: { doneBy } });
   }
 }
 
-/** @returns who did it */
+/** @returns the name of the worker */
 async function work(signal: AbortSignal): Promise<string> {
   await delay(50 + 200 * Math.random(), undefined, { signal });
   if (Math.random() < FAILURE_RATE) throw new Error('The model is overloaded.');

@@ -3,7 +3,7 @@ import {
   CurrentSession,
   CurrentTurn,
   InjectOrchestrator,
-  type Message,
+  type ConversationMessage,
   OrchestratorHandle,
   type Session,
   SESSIONS_ADAPTER,
@@ -39,7 +39,7 @@ export class ChatController {
     return this.sessions.create({ userId: user.id });
   }
 
-  /** Answers at once: the turn is at the end of its session's lane, and a worker will come to it. */
+  /** Adds a turn to the session's lane and responds immediately. */
   @Post('turns')
   @HttpCode(202)
   @UseSession({ touch: false })
@@ -47,7 +47,7 @@ export class ChatController {
     return toView(await this.assistant.submit(input, { sessionId }), null);
   }
 
-  /** The same, and waits for the result, whichever worker has it. */
+  /** Adds a turn and responds with its result, whichever worker runs it. */
   @Post('answers')
   @HttpCode(200)
   @UseSession({ touch: false })
@@ -70,7 +70,7 @@ export class ChatController {
 
   @Get('messages')
   @UseSession({ touch: false })
-  messages(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<Message[]> {
+  messages(@CurrentSession() { id: sessionId }: Session, @Query() page: PageDto): Promise<ConversationMessage[]> {
     return this.store.conversations.page(sessionId, { ...page });
   }
 }

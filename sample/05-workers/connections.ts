@@ -4,7 +4,7 @@ import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 
-/** Where the processes meet: the scheme of an address says which server is there. */
+/** The servers that the processes share. The scheme of an address selects the kind of server. */
 const { STORE_URL = 'redis://localhost:6379', QUEUE_URL = STORE_URL } = process.env;
 
 export function openStore(): SessionsAdapter {

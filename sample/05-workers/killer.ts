@@ -11,12 +11,12 @@ interface OrphanedLane {
   readonly since: number;
 }
 
-/** Kills workers in the middle of their turns, and takes the time until the lanes that they held go on. */
+/** Kills workers during their turns, and measures the time until their lanes continue. */
 export class Killer {
   private readonly killed = new Set<number>();
   private nextAt = performance.now() + FIRST_KILL_MS;
   private orphaned: readonly OrphanedLane[] = [];
-  /** How long lanes stood still, in milliseconds. */
+  /** How long lanes were interrupted, in milliseconds. */
   readonly takeOvers: number[] = [];
 
   constructor(private readonly kill: boolean) {}
@@ -25,7 +25,7 @@ export class Killer {
     return this.killed.size;
   }
 
-  /** Call it after every look at the lanes. */
+  /** Call this after each read of the lanes. */
   look(lanes: readonly Lane[]): void {
     this.orphaned = this.orphaned.filter((orphan) => {
       const isHeld = isHeldBy(orphan.pid, orphan.lane.turns[orphan.turn.position - 1]);

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isTerminal, type Message } from 'nestjs-agent-sessions';
+import { isTerminal, type ConversationMessage } from 'nestjs-agent-sessions';
 import { type TurnView } from './turn-view.js';
 
 const PAGE = 500;
 
-/** A session seen from outside: what was sent to it, and what the API says of its turns. */
+/** A session from a client's point of view: the messages that it sent, and the turns that the API returns. */
 export class Lane {
-  /** Every message that was accepted, in this order. */
+  /** The accepted messages, in order. */
   readonly sent: { readonly turnId: string; readonly text: string }[] = [];
-  /** In the order of the lane. */
+  /** The turns in the order of the lane. */
   turns: TurnView[] = [];
 
   private constructor(
@@ -28,19 +28,19 @@ export class Lane {
     this.sent.push({ turnId: id, text });
   }
 
-  /** Reads what may have changed. */
+  /** Loads turns that may have changed. */
   async look(): Promise<void> {
     const over = this.settled;
     this.turns = [...this.turns.slice(0, over), ...(await this.readAll<TurnView>('/turns', over))];
   }
 
-  /** How many turns have settled, from the first one without a gap. */
+  /** The number of settled turns before the first open one. */
   get settled(): number {
     const open = this.turns.findIndex(({ status }) => !isTerminal(status));
     return open < 0 ? this.turns.length : open;
   }
 
-  /** Also with turns that somebody else has sent: `verify` tells of them. */
+  /** All turns, including those of other clients, which `verify` reports. */
   get isIdle(): boolean {
     return this.settled >= this.sent.length;
   }
@@ -49,7 +49,7 @@ export class Lane {
     return this.turns.find(({ status }) => status === 'running');
   }
 
-  /** What a look at any time must show: one after the other, and nothing begun before what came earlier has settled. */
+  /** Checks a rule that holds at any time: turns run one after the other, and none starts before all earlier ones have settled. */
   get isInOrder(): boolean {
     const later = this.turns.slice(this.settled + 1);
     const times = this.turns.slice(0, this.settled).map(({ settledAt }) => settledAt ?? '');
@@ -61,12 +61,12 @@ export class Lane {
   }
 
   /**
-   * Compares everything that is stored with what was sent: every message is answered once, in its order, on top of the
-   * one before it. @returns what is wrong, or null
+   * Compares the stored turns with the sent messages: each message was answered once, in order, based on the state of the one before it.
+   * @returns the violation, or null
    */
   async verify(): Promise<string | null> {
     this.turns = await this.readAll<TurnView>('/turns');
-    const messages = await this.readAll<Message>('/messages');
+    const messages = await this.readAll<ConversationMessage>('/messages');
     const answers = this.sent.map(({ text }, i) => `Answer ${i + 1} to ${text}`);
     return (
       difference(

@@ -5,12 +5,12 @@ import { type Lane } from './lane.js';
 import { type TurnView } from './turn-view.js';
 
 const COLOURS = ['cyan', 'magenta', 'yellow', 'green'] as const;
-/** What the other columns take of the terminal's width. */
+/** The width of the other columns. */
 const OTHERS = 54;
 
 export const LEGEND = '1 2 settled by that worker   >1 running there   . queued   * tried again';
 
-/** The lanes below each other, a character or two a turn. */
+/** Draws the lanes, with one or two characters per turn. */
 export function draw(lanes: readonly Lane[]): string {
   const width = Math.max(12, (process.stdout.columns ?? 100) - OTHERS);
   const table = new Table({
@@ -34,7 +34,7 @@ export function draw(lanes: readonly Lane[]): string {
   return table.toString();
 }
 
-/** The latest ones that fit. */
+/** Returns the latest turns that fit. */
 function drawTurns(turns: readonly TurnView[], width: number): string {
   const drawn: string[] = [];
   let room = width;
@@ -59,7 +59,7 @@ function paint(turn: TurnView, text: string): string {
   return process.stdout.isTTY && colour ? styleText(colour, text) : text;
 }
 
-/** The digits of `worker 2`. */
+/** Returns the digits of `worker 2`. */
 function workerOf({ worker, doneBy }: TurnView): string {
   return /\d+/.exec(worker?.name ?? doneBy.at(-1) ?? '')?.[0] ?? '?';
 }

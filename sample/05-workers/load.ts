@@ -1,4 +1,4 @@
-/** Sends turns to random sessions, draws their lanes, and verifies what became of them; see the README beside this file. */
+/** Sends turns to random sessions, draws their lanes, and verifies the result. See the README in this folder. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import logUpdate from 'log-update';
@@ -30,11 +30,11 @@ await run();
 const problems = await Promise.all(lanes.map(async (lane) => ({ lane, problem: await lane.verify() })));
 report();
 
-/** Until everything has been sent and has settled. @throws when nothing settles any more */
+/** Runs until all turns are sent and settled. @throws if no turn settles for a minute */
 async function run(): Promise<void> {
   let [sent, settled, changedAt] = [0, 0, performance.now()];
   while (sent < turns || !lanes.every(({ isIdle }) => isIdle)) {
-    // In bursts, so that turns queue up.
+    // Send in bursts, so that turns queue up.
     for (let burst = Math.floor(Math.random() * 4); burst > 0 && sent < turns; burst -= 1) {
       sent += 1;
       await lanes[Math.floor(Math.random() * sessions)].say(`message ${sent}`);

@@ -1,4 +1,4 @@
-/** One process of the application: ROLE says which, as it would in a deployment. */
+/** One process of the application. ROLE selects its role, as in a deployment. */
 import 'reflect-metadata';
 import { ConsoleLogger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -12,7 +12,7 @@ const module = AppModule.as(ROLE as ProcessRole);
 const logger = new ConsoleLogger({ prefix: SELF.name, logLevels: ['warn', 'error', 'fatal'] });
 
 const url = ROLE === 'work' ? await work() : await listen();
-// To the process that started this one, and ends with it.
+// Notify the parent process, and end with it.
 process.send?.({ url });
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
 

@@ -9,7 +9,7 @@ import { type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 
 const PATH = '/queues';
 
-/** Bull Board on the rings of the lanes, to look at only: for those who know the token, as the password of any user. */
+/** Bull Board for the notifications of the lanes, read-only. Any user name works with the token as password. */
 export async function mountQueueBoard(app: INestApplication, token: string): Promise<void> {
   const queue = await app.get<BullmqQueue>(TURN_QUEUE, { strict: false }).queue;
   const board = new ExpressAdapter().setBasePath(PATH);
@@ -17,7 +17,7 @@ export async function mountQueueBoard(app: INestApplication, token: string): Pro
   app.use(PATH, askFor(token), board.getRouter());
 }
 
-/** A Nest guard guards controllers; this stands before a router of Express. */
+/** Middleware, because a Nest guard protects controllers only, not an Express router. */
 function askFor(token: string) {
   return ({ headers }: IncomingMessage, response: ServerResponse, next: () => void): void => {
     if (isSame(passwordIn(headers.authorization), token)) return next();

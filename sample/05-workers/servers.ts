@@ -1,6 +1,6 @@
 /**
- * The servers that the application needs: those that REDIS_URL and DATABASE_URL name, or private ones. A process of its
- * own, which Ctrl-C does not reach, because they must be the last to stop.
+ * The servers of the application: those in REDIS_URL and DATABASE_URL, or private ones. They run in a separate process that Ctrl-C does not
+ * reach, because they must stop last.
  */
 import { once } from 'node:events';
 import { postgres } from '../../test/support/services/postgres.js';
@@ -13,7 +13,7 @@ const SERVICES: Readonly<Record<string, Service>> = {
   redis: {
     ...redis,
     variable: 'REDIS_URL',
-    // As a store of turns should have it.
+    // Durable settings for a store of turns.
     start: async (folder) => startRedis(folder, await freePort(), ['--appendonly', 'yes']),
   },
   postgres: { ...postgres, variable: 'DATABASE_URL' },

@@ -1,4 +1,4 @@
-/** Starts one API and two workers, and what they need; see the README beside this file. */
+/** Starts one API, two workers and their servers. See the README in this folder. */
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { SupervisedProcess } from './supervised-process.js';

@@ -4,25 +4,43 @@ import { fileURLToPath } from 'node:url';
 
 export interface ProcessOptions {
   readonly name: string;
-  /** The program, beside this file. */
+  /** The program in this folder. */
   readonly program: string;
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** Whether it can be started again when it dies; default true. */
+  /** Whether to restart the process when it ends. Default: true. */
   readonly restart?: boolean;
 }
 
-/** A process that is started again when it dies. */
+/** A process that is restarted when it ends. */
 export class SupervisedProcess {
   private child: ChildProcess | null = null;
+  private starting: Promise<unknown> | null = null;
   private stopping = false;
 
   constructor(private readonly options: ProcessOptions) {}
 
-  /** @returns what it says when it is ready. @throws when it ends before */
-  async start(): Promise<unknown> {
+  /** Returns the message that the process sends when it is ready. @throws if it ends before that */
+  start(): Promise<unknown> {
+    this.starting = this.launch();
+    return this.starting;
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    // Wait for a process that is still starting, because it does not handle signals yet.
+    await this.starting?.catch(() => undefined);
+    const { child } = this;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    // The process handles the end of its channel like SIGTERM.
+    if (child.connected) child.disconnect();
+    await exited;
+  }
+
+  private async launch(): Promise<unknown> {
     const { name, program, args = [], env } = this.options;
-    // Detached: a Ctrl-C reaches the starter alone, which then stops the processes in order.
+    // Detached, so that Ctrl-C reaches only the starter, which stops the processes in order.
     const child = fork(fileURLToPath(new URL(program, import.meta.url)), args, {
       env: { ...process.env, ...env },
       detached: true,
@@ -38,23 +56,15 @@ export class SupervisedProcess {
     return ready;
   }
 
-  async stop(): Promise<void> {
-    this.stopping = true;
-    const { child } = this;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    // Its end of the channel closes, which it takes for SIGTERM.
-    if (child.connected) child.disconnect();
-    await exited;
-  }
-
   private ended(how: string): void {
     if (this.stopping) return;
     const { name, restart = true } = this.options;
     if (!restart) throw new Error(`${name} ended: ${how}.`);
     console.log(`${name} ended (${how}) and is started again.`);
     this.start().then(
-      () => console.log(`${name} is back.`),
+      () => {
+        if (!this.stopping) console.log(`${name} is back.`);
+      },
       (error: Error) => {
         if (!this.stopping) throw error;
       },

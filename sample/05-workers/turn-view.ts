@@ -1,15 +1,15 @@
 import { type Turn } from 'nestjs-agent-sessions';
 import { type WorkerNote } from './worker-notes.service.js';
 
-/** A turn as the API shows it. */
+/** A turn in the form of the API. */
 export interface TurnView extends Pick<
   Turn,
   'id' | 'position' | 'status' | 'failures' | 'lost' | 'turnIndex' | 'settledAt'
 > {
   readonly reply: string | null;
-  /** Of an answered turn: who did each of its steps. */
+  /** The worker of each step, for an answered turn. */
   readonly doneBy: readonly string[];
-  /** Of a running turn: who began its latest attempt. */
+  /** The worker of the latest attempt, for a running turn. */
   readonly worker: { readonly name: string; readonly pid: number } | null;
 }
 

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { SESSIONS_ADAPTER, type SessionsAdapter, type StateAddress, type TurnContext } from 'nestjs-agent-sessions';
+import { SESSIONS_ADAPTER, type SessionsAdapter, type TurnContext } from 'nestjs-agent-sessions';
+import { type StateAddress } from 'nestjs-agent-sessions/adapter';
 
 export interface WorkerNote {
   readonly turnId: string;
@@ -7,10 +8,10 @@ export interface WorkerNote {
   readonly pid: number;
 }
 
-/** This process. */
+/** The name of this process. */
 export const SELF = { name: process.env.PROCESS_NAME ?? `process ${process.pid}`, pid: process.pid };
 
-/** Which worker began a session's latest attempt, for people who watch: who may write is decided by the lane's fence. */
+/** Stores which worker started a session's latest attempt, for display only. The lane's fence decides who may write. */
 @Injectable()
 export class WorkerNotes {
   constructor(@Inject(SESSIONS_ADAPTER) private readonly store: SessionsAdapter) {}

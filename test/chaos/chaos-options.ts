@@ -2,7 +2,7 @@ import { oneOf, parseArguments, toCount, UsageError } from '../support/command-l
 import { type Run } from './run.js';
 import { type Scenario } from './scenarios/scenario.js';
 import { SCENARIOS } from './scenarios/scenarios.js';
-import { STORES } from './stage/place.js';
+import { STORES } from './environment/place.js';
 
 export const USAGE = `Runs applications under load, does them harm, and checks from what they wrote down that nothing was lost.
 
@@ -21,7 +21,7 @@ ${SCENARIOS.map(({ name, about, stores }) => `  ${name.padEnd(14)} ${about} (${s
 
 Exit code: 0 when every guarantee held, 1 when not, 2 for wrong arguments.`;
 
-/** @returns the runs that are asked for; `null` when help is. @throws UsageError */
+/** @returns the requested runs; `null` if help is requested. @throws UsageError */
 export function parseOptions(args: string[]): Run[] | null {
   const values = parse(args);
   if (values.help) return null;
@@ -33,12 +33,13 @@ export function parseOptions(args: string[]): Run[] | null {
   const runs = seeds.flatMap((seed) =>
     scenarios.flatMap((scenario, index) => {
       const stores = store === undefined ? scenario.stores : scenario.stores.filter((name) => name === store);
-      // Another one for each scenario, and other ones with another seed.
+      // A different store for each scenario and each seed.
       const some = values.quick && stores.length > 0 ? [stores[(seed + index) % stores.length]] : stores;
       return some.map((name) => ({ scenario, store: name, seed, seconds }));
     }),
   );
-  if (runs.length === 0) throw new UsageError(`${values.scenario} is not for ${values.store}.`);
+  if (runs.length === 0)
+    throw new UsageError(`--scenario ${values.scenario} does not support --store ${values.store}.`);
   return runs;
 }
 

@@ -5,7 +5,7 @@ import { complaintOf, lineOf, tableOf } from './report.js';
 import { runChaos, type RunResult } from './run.js';
 
 const interrupted = new AbortController();
-// A second one ends the process at once.
+// A second signal ends the process immediately.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
 
 try {
@@ -23,7 +23,7 @@ async function main(args: string[], stop: AbortSignal): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  // What the store says of its server is known here.
+  // Suppresses logs of the store about its server.
   Logger.overrideLogger(false);
   console.log(`Seed ${runs[0].seed}, ${runs.length} ${runs.length === 1 ? 'run' : 'runs'}.`);
   const results: RunResult[] = [];

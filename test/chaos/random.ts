@@ -1,7 +1,7 @@
 import { uniformInt } from 'pure-rand/distribution/uniformInt';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 
-/** Chance that comes back with its seed. */
+/** Random numbers that are reproducible by their seed. */
 export class Random {
   private readonly generator;
 
@@ -9,7 +9,7 @@ export class Random {
     this.generator = xoroshiro128plus(seed);
   }
 
-  /** A whole number from `min` to `max`, both included. */
+  /** Returns an integer from `min` to `max`, inclusive. */
   int(min: number, max: number): number {
     return uniformInt(this.generator, min, max);
   }
@@ -22,7 +22,7 @@ export class Random {
     return items[this.int(0, items.length - 1)];
   }
 
-  /** Another source, for one of several that go on side by side. */
+  /** Returns an independent source, for concurrent use. */
   fork(): Random {
     return new Random(this.int(-2_147_483_648, 2_147_483_647));
   }

@@ -1,7 +1,7 @@
 import {
   type Checkpoint,
   createOrchestrationStateManager,
-  type Message,
+  type ConversationMessage,
   type SessionsAdapter,
   type Turn,
   type TurnEvent,
@@ -9,9 +9,9 @@ import {
 import { readAll } from '../support/read-all.js';
 import { ORCHESTRATOR } from './actor/chaos.orchestrator.js';
 import { type SessionContents } from './history/history.js';
-import { type Place } from './stage/place.js';
+import { type Place } from './environment/place.js';
 
-/** Everything that a run has left in its store. */
+/** Reads all data of the sessions in the store. */
 export async function readSessions(place: Place, sessionIds: readonly string[]): Promise<SessionContents[]> {
   const store = place.openStore();
   await store.init?.();
@@ -28,7 +28,7 @@ async function readSession(store: SessionsAdapter, sessionId: string): Promise<S
   const turns = await readAll<Turn>((last, limit) =>
     store.turns.list({ sessionId, after: last?.position ?? 0, limit }),
   );
-  const messages = await readAll<Message>((last, limit) =>
+  const messages = await readAll<ConversationMessage>((last, limit) =>
     store.conversations.page(sessionId, { after: last?.position ?? 0, limit }),
   );
   const checkpoints = await readAll<Checkpoint>((last, limit) =>

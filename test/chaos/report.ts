@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import { type RunResult } from './run.js';
 
-/** One line as soon as a run is over. */
+/** Formats the result of a run in one line. */
 export function lineOf({ scenario, store, seed, verdict, failures }: RunResult): string {
   const { turns, violations, longestStallMs } = verdict;
   const bad = violations.length + failures.length;
@@ -9,7 +9,7 @@ export function lineOf({ scenario, store, seed, verdict, failures }: RunResult):
   return bad === 0 ? `ok    ${what}` : `WRONG ${what}, ${bad} ${bad === 1 ? 'violation' : 'violations'}`;
 }
 
-/** What a person needs to look into it. */
+/** Formats the details of a failed run. */
 export function complaintOf({ scenario, store, seed, seconds, verdict, failures, folder }: RunResult): string {
   const shown = verdict.violations.slice(0, 10).map(({ rule, message }) => `  ${rule}: ${message}`);
   const more = verdict.violations.length - shown.length;
@@ -22,7 +22,7 @@ export function complaintOf({ scenario, store, seed, seconds, verdict, failures,
   ].join('\n');
 }
 
-/** All runs, the seeds of a scenario on a store together. */
+/** Formats a table of all runs, with the seeds of a scenario on a store combined. */
 export function tableOf(results: readonly RunResult[]): string {
   const table = new Table({
     head: ['scenario', 'store', 'runs', 'turns', 'attempts', 'faults', 'longest stall', 'violations'],

@@ -3,7 +3,7 @@ import { InvalidInputError } from 'nestjs-agent-sessions';
 import { assertId, assertName, isName, mintId } from '../../lib/common/ids.js';
 
 describe('ids', () => {
-  it('SES-02 mints 128 bits as 32 hexadecimal digits, never twice', () => {
+  it('SES-02 generates 128 bits as 32 hexadecimal digits, never twice', () => {
     const ids = Array.from({ length: 10_000 }, mintId);
 
     expect(new Set(ids).size).toBe(ids.length);
@@ -11,16 +11,16 @@ describe('ids', () => {
     for (const id of ids.slice(0, 100)) expect(accepts(assertId, id)).toBe(true);
   });
 
-  it('SES-02 spreads minted ids over all of their bits', () => {
+  it('SES-02 varies all bits of generated ids', () => {
     const ids = Array.from({ length: 2000 }, () => BigInt(`0x${mintId()}`));
     for (let bit = 0n; bit < 128n; bit += 1n) {
       const ones = ids.filter((id) => (id >> bit) & 1n).length;
-      // Ten standard deviations around the half.
+      // Ten standard deviations around one half.
       expect(Math.abs(ones - 1000)).toBeLessThan(224);
     }
   });
 
-  it('SES-13 takes 1 to 200 letters, digits and . _ : @ / + = ~ -, beginning with a letter or digit', () => {
+  it('SES-13 accepts 1 to 200 letters, digits and . _ : @ / + = ~ -, beginning with a letter or digit', () => {
     const first = [...'ABCXYZabcxyz0189'];
     const ids = fc
       .tuple(fc.constantFrom(...first), fc.string({ unit: fc.constantFrom(...first, ...'._:@/+=~-'), maxLength: 199 }))
@@ -29,7 +29,7 @@ describe('ids', () => {
     expect(accepts(assertId, 'x'.repeat(200))).toBe(true);
   });
 
-  it('SES-13 refuses an id with any other character anywhere', () => {
+  it('SES-13 rejects an id with any other character at any position', () => {
     const other = fc
       .string({ unit: 'binary', minLength: 1, maxLength: 1 })
       .filter((c) => !/[A-Za-z0-9._:@/+=~-]/.test(c));
@@ -43,7 +43,7 @@ describe('ids', () => {
     }
   });
 
-  it('SES-04 takes any text as a name that stores give back unchanged', () => {
+  it('SES-04 accepts any string as a name that stores return unchanged', () => {
     const names = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 100 }).filter((name) => name.length <= 256);
     fc.assert(fc.property(names, (name) => isName(name)));
     for (const name of ['__proto__', "o'brien", '100%', 'مرحبا', '👩‍👩‍👧‍👦', ' ', 'x'.repeat(256)]) {
@@ -51,7 +51,7 @@ describe('ids', () => {
     }
   });
 
-  it('SES-04 takes exactly what has no control character and survives UTF-8 as a name', () => {
+  it('SES-04 accepts only names without control characters that survive UTF-8', () => {
     const any = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 8 }),
       fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 }).map((units) => String.fromCharCode(...units)),
@@ -71,13 +71,13 @@ describe('ids', () => {
     }
   });
 
-  it('SES-14 names the value that is wrong, and what is allowed', () => {
+  it('SES-14 names the invalid value and the allowed ones', () => {
     expect(() => assertId('', 'sessionId')).toThrow(
-      'sessionId must be a text of 1 to 200 letters, digits or . _ : @ / + = ~ - that begins with a letter or digit.',
+      'sessionId must be a string of 1 to 200 letters, digits or . _ : @ / + = ~ - that begins with a letter or digit.',
     );
-    expect(() => assertName(null, 'surfaceId')).toThrow(/^surfaceId must be a text of .* It is null\.$/);
+    expect(() => assertName(null, 'surfaceId')).toThrow(/^surfaceId must be a string of .* Received: null\.$/);
     expect(() => assertName('', 'query.userId')).toThrow(
-      'query.userId must be a text of 1 to 256 characters without control characters or lone surrogates.',
+      'query.userId must be a string of 1 to 256 characters without control characters or lone surrogates.',
     );
   });
 });

@@ -6,7 +6,7 @@ import { isPlainObject, stringifyWithin, toJson, toJsonObject } from '../../lib/
 const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
 
 describe('toJson', () => {
-  it('BOT-07 gives what JSON gives back, for any JSON value', () => {
+  it('BOT-07 returns the same value as a JSON round trip, for any JSON value', () => {
     fc.assert(
       fc.property(jsonValues(), (value) => {
         expect(toJson(value, 'state')).toStrictEqual(JSON.parse(JSON.stringify(value)));
@@ -15,7 +15,7 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 gives what survives JSON once more', () => {
+  it('BOT-07 returns a value that survives another JSON round trip', () => {
     fc.assert(
       fc.property(jsonValues(), (value) => {
         const json = toJson(value, 'state');
@@ -25,7 +25,7 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 names the path to what JSON would change or refuse', () => {
+  it('BOT-07 names the path to a value that JSON would change or reject', () => {
     fc.assert(
       fc.property(paths(), fc.constantFrom(...UNSERIALIZABLE), (path, { bad, found }) => {
         const error = failureOf(() => toJson(wrap(bad, path), 'state'));
@@ -42,7 +42,7 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 finds what is wrong among what is right', () => {
+  it('BOT-07 finds an invalid value among valid ones', () => {
     fc.assert(
       fc.property(jsonValues(), fc.constantFrom(...UNSERIALIZABLE), (value, { bad }) => {
         expect(failureOf(() => toJson([value, { bad }, value], 'state'))).toMatchObject({ path: 'state[1].bad' });
@@ -50,7 +50,7 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 drops prototype keys wherever they are, and changes no prototype', () => {
+  it('BOT-07 drops prototype keys at any depth, and changes no prototype', () => {
     fc.assert(
       fc.property(jsonValues(PROTOTYPE_KEYS), (value) => {
         const json = toJson(value, 'state');
@@ -64,14 +64,14 @@ describe('toJson', () => {
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
 
-  it('BOT-07 drops a prototype key without looking at its value', () => {
+  it('BOT-07 drops a prototype key without reading its value', () => {
     const value = JSON.parse('{"__proto__":{"admin":true},"a":1}') as Record<string, unknown>;
     Object.defineProperty(value, 'constructor', { value: () => 1, enumerable: true });
 
     expect(toJson(value, 'state')).toStrictEqual({ a: 1 });
   });
 
-  it('BOT-07 shares nothing with the value it copies', () => {
+  it('BOT-07 shares no object with the copied value', () => {
     fc.assert(
       fc.property(jsonValues(), (value) => {
         const originals = new Set<unknown>(objectsIn(value));
@@ -80,7 +80,7 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 leaves the value as it was', () => {
+  it('BOT-07 does not change the value', () => {
     fc.assert(
       fc.property(jsonValues(), (value) => {
         expect(toJson(deepFreeze(value), 'state')).toStrictEqual(value);
@@ -88,7 +88,7 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 makes the one zero that JSON has of a negative one', () => {
+  it('BOT-07 converts negative zero to zero', () => {
     expect(toJson([-0, { zero: -0 }], 'state')).toStrictEqual([0, { zero: 0 }]);
   });
 
@@ -99,11 +99,11 @@ describe('toJson', () => {
     expect(failureOf(() => toJson(undefined, 'state'))).toMatchObject({ path: 'state', found: 'undefined' });
   });
 
-  it('BOT-07 makes 0 of -0, as JSON does', () => {
+  it('BOT-07 converts -0 to 0, as JSON does', () => {
     expect(toJson([-0, { a: -0 }], 'state')).toStrictEqual([0, { a: 0 }]);
   });
 
-  it('BOT-07 tells a cycle from a value that is used twice', () => {
+  it('BOT-07 distinguishes a cycle from a repeated value', () => {
     const shared = { list: [1] };
     const cyclic: Record<string, unknown> = { shared, list: [shared] };
 
@@ -112,7 +112,7 @@ describe('toJson', () => {
     expect(failureOf(() => toJson(cyclic, 'state'))).toMatchObject({ path: 'state.inner.list[0].cyclic' });
   });
 
-  it('BOT-07 takes 200 levels and refuses more, instead of running out of stack', () => {
+  it('BOT-07 accepts 200 levels and rejects more, instead of a stack overflow', () => {
     const nested = (levels: number) => wrap(1, Array<number>(levels).fill(0));
 
     expect(toJson(nested(200), 'state')).toStrictEqual(nested(200));
@@ -123,7 +123,7 @@ describe('toJson', () => {
     }
   });
 
-  it('BOT-07 takes plain objects of another realm and without a prototype, and no instances', () => {
+  it('BOT-07 accepts plain objects of another realm or without a prototype, but no instances', () => {
     const foreign: unknown = vm.runInNewContext('({ a: [{ b: null }] })');
     const bare = Object.assign(Object.create(null) as object, { a: 1 });
 
@@ -134,18 +134,18 @@ describe('toJson', () => {
     }
   });
 
-  it('BOT-07 says what it found and what to store instead', () => {
+  it('BOT-07 reports the invalid value and what to store instead', () => {
     const error = failureOf(() => toJson({ order: { at: new Date(0) } }, 'state'));
 
     expect((error as Error).message).toBe(
-      'state.order.at is an instance of Date, which JSON cannot carry unchanged. ' +
-        'Store plain objects, arrays, strings, finite numbers, booleans and null.',
+      'state.order.at is an instance of Date, which cannot be stored as JSON. ' +
+        'Use plain objects, arrays, strings, finite numbers, booleans and null.',
     );
   });
 });
 
 describe('toJsonObject', () => {
-  it('BOT-07 takes plain objects only', () => {
+  it('BOT-07 accepts only plain objects', () => {
     fc.assert(
       fc.property(jsonValues(), (value) => {
         if (isPlainObject(value)) expect(toJsonObject(value, 'state')).toStrictEqual(toJson(value, 'state'));
@@ -156,7 +156,7 @@ describe('toJsonObject', () => {
 });
 
 describe('stringifyWithin', () => {
-  it('BOT-07 measures UTF-8 bytes of JSON, and its limit is allowed', () => {
+  it('BOT-07 measures UTF-8 bytes of JSON, up to and including the limit', () => {
     fc.assert(
       fc.property(jsonValues(), (value) => {
         const json = toJson(value, 'state');
@@ -196,7 +196,7 @@ const UNSERIALIZABLE: readonly { readonly bad: unknown; readonly found: string }
   { bad: -Infinity, found: '-Infinity' },
 ];
 
-/** Texts with every code unit: controls, lone surrogates, characters beyond the Basic Multilingual Plane. */
+/** Strings of any code units: controls, lone surrogates, characters beyond the Basic Multilingual Plane. */
 function texts(): fc.Arbitrary<string> {
   return fc.oneof(
     fc.string({ unit: 'binary', maxLength: 12 }),
@@ -206,11 +206,11 @@ function texts(): fc.Arbitrary<string> {
   );
 }
 
-/** Any JSON value, whose objects have any keys, those of `more` among them and else no prototype keys. */
+/** Any JSON value. Objects have any keys, including those of `more`, but no other prototype keys. */
 function jsonValues(more: readonly string[] = []): fc.Arbitrary<JsonValue> {
   const plain = texts().filter((key) => !PROTOTYPE_KEYS.includes(key));
   const keys = more.length === 0 ? plain : fc.oneof(plain, fc.constantFrom(...more));
-  // JSON has one zero only; what becomes of the other has a test of its own.
+  // JSON has no negative zero, which a separate test covers.
   const doubles = fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => (number === 0 ? 0 : number));
   const numbers = fc.oneof(doubles, fc.integer());
   const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
@@ -224,7 +224,7 @@ function jsonValues(more: readonly string[] = []): fc.Arbitrary<JsonValue> {
   return value;
 }
 
-/** As JSON.parse makes objects: `__proto__` is a key like any other. */
+/** Creates an object like JSON.parse does, with `__proto__` as a normal key. */
 function ownProperties(entries: readonly (readonly [string, JsonValue])[]): JsonValue {
   const result = {};
   for (const [key, value] of entries) {
@@ -233,7 +233,7 @@ function ownProperties(entries: readonly (readonly [string, JsonValue])[]): Json
   return result;
 }
 
-/** Where a value stands: names of properties and indices of items. */
+/** The path of a value: property names and indices. */
 function paths(): fc.Arbitrary<(string | number)[]> {
   const name = texts().filter((key) => !PROTOTYPE_KEYS.includes(key));
   return fc.array(fc.oneof(name, fc.nat({ max: 3 })), { maxLength: 6 });

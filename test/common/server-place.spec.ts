@@ -24,7 +24,7 @@ it.each([
   [{ url: 'postgres://db' }, 'db:5432'],
   [{ host: 'db', port: 1 }, 'db:1'],
   [{ url: 'no URL' }, undefined],
-  // Passwords that were not escaped.
+  // Passwords that are not escaped.
   [{ url: 'postgres://ann:12/34@db:5432/shop' }, undefined],
   [{ url: 'postgres://12345/ab?c@db' }, undefined],
   [{ url: 'postgres://12345/ab#c@db' }, undefined],

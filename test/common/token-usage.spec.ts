@@ -85,7 +85,7 @@ describe('FIX-25 reads token usage', () => {
   it.each([{ input_tokens: -1 }, { outputTokens: { total: -2 } }])(
     'and refuses the negative numbers of %j',
     (usage) => {
-      expect(() => toTokenUsage(usage)).toThrow('must not be negative');
+      expect(() => toTokenUsage(usage)).toThrow('must be 0 or more');
     },
   );
 });

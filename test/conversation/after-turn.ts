@@ -3,7 +3,7 @@ import { OrchestratorEvents } from 'nestjs-agent-sessions';
 import { ConversationCompactor } from '../../lib/conversation/conversation-compactor.service.js';
 import { eventually } from '../support/eventually.js';
 
-/** @returns waits for what a turn leads to beside it: its caller may hear of its end before the process that ran it does */
+/** @returns a function that waits until a turn has settled in this process and its compaction has ended; callers may be notified earlier */
 export function afterTurns(app: INestApplicationContext): (turnId: string) => Promise<void> {
   const settled = new Set<string>();
   app.get(OrchestratorEvents, { strict: false }).on('turn-settled', ({ turnId }) => void settled.add(turnId));

@@ -7,7 +7,7 @@ import {
 } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionRequest } from '../../lib/conversation/compaction-request.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
-import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../../lib/ledger/namespaces.js';
 import { FIRST_HEAD, HEAD } from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
@@ -25,7 +25,7 @@ import {
 } from './compactors.js';
 
 const RECENT: CompactionRequest = { strategy: 'recent', maxMessages: 3 };
-/** A message of one letter takes five, one of two letters six. */
+/** A message of one letter has five tokens, one of two letters six. */
 const TOKENS: CompactionRequest = { strategy: 'tokens', maxTokens: 15, preserveRecent: 0 };
 const SUMMARY: CompactionRequest = { strategy: 'summary', preserveRecent: 2 };
 const STRATEGIES = [RECENT, TOKENS, SUMMARY];
@@ -40,7 +40,7 @@ const found = (content: string, toolCallId: string): MessageDraft => ({ role: 't
 describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) => {
   const sessionId = 's';
 
-  it('STA-24 recent: the last messages stay, windows begin with them, and no message goes', async () => {
+  it('STA-24 keeps the last messages in windows with recent, and deletes none', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     const log = await speak(adapter, sessionId, 1, 8);
@@ -53,19 +53,19 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await headOf(adapter, sessionId)).toMatchObject({ through: 5, summary: null, lease: null, failure: null });
   });
 
-  it('STA-24 recent: 20 where nothing is said', async () => {
+  it('STA-24 keeps 20 messages by default with recent', async () => {
     const process = await startProcess(create()());
     await speak(process.adapter, sessionId, 1, 30);
     const outcome = await compactionOf(process).compactBy(sessionId, {});
     expect(outcome).toMatchObject({ messagesBefore: 30, messagesAfter: 20, through: 10 });
   });
 
-  it('STA-24 tokens: the last messages stay that fit, with the leading system message counted', async () => {
+  it('STA-24 keeps the last messages that fit with tokens, counting the leading system message', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await add(adapter.conversations, sessionId, [{ role: 'system', content: 'be kind' }]);
     await speak(adapter, sessionId, 1, 8);
-    // 11 for the first one, and 5 for each other.
+    // The first message has 11 tokens, each other one 5.
     const outcome = await compactionOf(process).compactBy(sessionId, { ...TOKENS, maxTokens: 30 });
     expect(outcome).toEqual({
       compacted: true,
@@ -78,7 +78,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['be kind', '6', '7', '8']);
   });
 
-  it('STA-24 tokens: calls of tools count with their arguments', async () => {
+  it('STA-24 counts tool calls with their arguments with tokens', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speak(adapter, sessionId, 1, 3);
@@ -88,14 +88,14 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       { role: 'user', content: '5' },
     ]);
     const compaction = compactionOf(process);
-    // 5 and 5, and 4 with the 4 letters of the name and the 13 of the arguments.
+    // 5 + 5 tokens, and 4 plus 4 for the name and 13 for the arguments.
     expect(await compaction.compactBy(sessionId, { ...TOKENS, maxTokens: 30 })).toMatchObject({ tokensAfter: 5 });
     await compaction.compactBy('other', TOKENS);
     await process.compactor.restore(sessionId);
     expect(await compaction.compactBy(sessionId, { ...TOKENS, maxTokens: 31 })).toMatchObject({ tokensAfter: 31 });
   });
 
-  it('STA-24 tokens: a soft ceiling, the last messages stay also beyond it', async () => {
+  it('STA-24 keeps the last messages with tokens even beyond the limit', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speak(adapter, sessionId, 1, 8);
@@ -103,13 +103,13 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     const request = { strategy: 'tokens', maxTokens: 15, preserveRecent: 4 } as const;
     expect(await compaction.compactBy(sessionId, request)).toMatchObject({ messagesAfter: 4, tokensAfter: 20 });
     expect(await readThroughHead(adapter, sessionId)).toEqual(['5', '6', '7', '8']);
-    // Six where nothing is said.
+    // The default is six.
     await speak(adapter, 'other', 1, 8);
     await compaction.compactBy('other', { strategy: 'tokens', maxTokens: 1 });
     expect(await readThroughHead(adapter, 'other')).toEqual(['3', '4', '5', '6', '7', '8']);
   });
 
-  it('STA-24 tokens: 8,000 where nothing is said', async () => {
+  it('STA-24 keeps 8,000 tokens by default with tokens', async () => {
     const process = await startProcess(create()());
     const long = Array.from({ length: 10 }, (): MessageDraft => ({ role: 'user', content: 'a'.repeat(996) }));
     await add(process.adapter.conversations, sessionId, long);
@@ -117,7 +117,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(outcome).toMatchObject({ tokensBefore: 10_000, tokensAfter: 8000, messagesAfter: 8 });
   });
 
-  it('STA-24 the leading system message stays, and is not one of those that recent counts', async () => {
+  it('STA-24 keeps the leading system message, and does not count it with recent', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await add(adapter.conversations, sessionId, [{ role: 'system', content: 'be kind' }]);
@@ -133,17 +133,20 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     { request: TOKENS, kept: ['6'] },
     { request: { ...TOKENS, preserveRecent: 3 }, kept: ['3', '4', '5', '6'] },
     { request: { ...SUMMARY, preserveRecent: 3 }, kept: ['1 2', '3', '4', '5', '6'] },
-  ])('STA-24 known failure, a call was cut from its results: $request', async ({ request, kept }) => {
-    const process = await startProcess(create()());
-    const { adapter } = process;
-    await speak(adapter, sessionId, 1, 2);
-    await add(adapter.conversations, sessionId, [call('3', 'x'), found('4', 'x'), found('5', 'x')]);
-    await speak(adapter, sessionId, 6, 6);
-    await compactionOf(process).compactBy(sessionId, request);
-    expect(await readThroughHead(adapter, sessionId)).toEqual(kept);
-  });
+  ])(
+    'STA-24 keeps a call with its results: $request (known failure: they were separated)',
+    async ({ request, kept }) => {
+      const process = await startProcess(create()());
+      const { adapter } = process;
+      await speak(adapter, sessionId, 1, 2);
+      await add(adapter.conversations, sessionId, [call('3', 'x'), found('4', 'x'), found('5', 'x')]);
+      await speak(adapter, sessionId, 6, 6);
+      await compactionOf(process).compactBy(sessionId, request);
+      expect(await readThroughHead(adapter, sessionId)).toEqual(kept);
+    },
+  );
 
-  it('STA-24 where one message is to stay, one does, with the call that it answers', async () => {
+  it('STA-24 keeps a single message with the call that it answers', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speak(adapter, sessionId, 1, 2);
@@ -152,7 +155,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['3', '4']);
   });
 
-  it('STA-24 a result whose call is far away: all between them stays', async () => {
+  it('STA-24 keeps all messages between a result and its distant call', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speak(adapter, sessionId, 1, 3);
@@ -163,7 +166,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
   });
 
   it.each([RECENT, { ...TOKENS, maxTokens: 30 }])(
-    'STA-24 known failure, a summary was dropped by the next compaction: it stays with $strategy, and the one after that is made of it',
+    'STA-24 keeps a summary with $strategy, and builds the next one from it (known failure: it was dropped)',
     async (request) => {
       const process = await startProcess(create()());
       const { adapter } = process;
@@ -171,7 +174,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       await speak(adapter, sessionId, 1, 6);
       await compaction.compactBy(sessionId, SUMMARY);
       await speak(adapter, sessionId, 7, 9);
-      // The summary takes 11 of 30.
+      // The summary has 11 of the 30 tokens.
       const outcome = await compaction.compactBy(sessionId, request);
       expect(outcome).toMatchObject({ compacted: true, messagesBefore: 6, messagesAfter: 4, through: 6 });
       expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4', '7', '8', '9']);
@@ -180,7 +183,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     },
   );
 
-  it('STA-24 summary: by the summarizer of the control plane, which is told how long it may be', async () => {
+  it('STA-24 calls the summarizer of the control plane with its length limit', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speak(adapter, sessionId, 1, 6);
@@ -199,14 +202,14 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(told).toMatchObject([{ sessionId, orchestrator: null, summaryMaxTokens: 100 }]);
     expect(await headOf(adapter, sessionId)).toMatchObject({ spent: {} });
     expect(process.events).toEqual([]);
-    // Six messages stay where nothing is said.
+    // Six messages are kept by default.
     await speak(adapter, 'other', 1, 8);
     const byDefault = await compaction.compactBy('other', { strategy: 'summary' });
     expect(byDefault).toMatchObject({ through: 2, messagesAfter: 7 });
     expect(Object.keys(told[1])).not.toContain('summaryMaxTokens');
   });
 
-  it('STA-24 summary: what it took is for the orchestrator to report whose summarizer it was', async () => {
+  it('STA-24 assigns the usage of a summary to the orchestrator of the summarizer', async () => {
     const process = await startProcess(create()());
     await speak(process.adapter, sessionId, 1, 6);
     const usage = { promptTokens: 10, completionTokens: 2, totalTokens: 12 };
@@ -219,7 +222,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(process.events).toEqual([]);
   });
 
-  it('STA-24 summary: refused before anything is read where nobody writes summaries', async () => {
+  it('STA-24 rejects summary if no summarizer is configured', async () => {
     const process = await startProcess(create()());
     await speak(process.adapter, sessionId, 1, 6);
     const compaction = compactionOf(process, { summarizer: () => null });
@@ -233,7 +236,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
   it.each([
     { what: 'throws', summarize: () => Promise.reject(new Error('no model')) },
     { what: 'returns nothing', summarize: () => ' ' },
-  ])('STA-24 a summarizer that $what leaves log and head byte-equal', async ({ summarize }) => {
+  ])('STA-24 keeps log and head unchanged after a summarizer that $what', async ({ summarize }) => {
     const process = await startProcess(create()());
     const { adapter } = process;
     const failing = compactionOf(process, { summarizer: () => ({ orchestrator: DESK, summarize }) });
@@ -258,7 +261,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(process.events).toEqual([]);
   });
 
-  it('STA-24 counts leave out what was taken back, in this log', async () => {
+  it('STA-24 does not count undone messages', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await add(adapter.conversations, sessionId, [{ role: 'system', content: 'be kind' }]);
@@ -269,12 +272,12 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       messagesAfter: 4,
       through: 8,
     });
-    // One before the gap, and four after it.
+    // One message before the undone ones, and four after them.
     await compaction.compactBy(sessionId, { maxMessages: 5 });
     expect(await headOf(adapter, sessionId)).toMatchObject({ hiddenThrough: 2 });
   });
 
-  it('STA-24 what was taken back of a log that was reset since then says nothing of this one', async () => {
+  it('STA-24 ignores undone messages of a log that was reset', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speakInTurns(adapter, sessionId, 1, 6, { log: 'before', undone: [{ from: 1, through: 6 }] });
@@ -284,7 +287,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await compaction.compactBy(sessionId, SUMMARY)).toMatchObject({ summary: '1 2 3 4', messagesAfter: 3 });
   });
 
-  it.each(STRATEGIES)('STA-24 a dry run of $strategy says what would be, and changes nothing', async (request) => {
+  it.each(STRATEGIES)('STA-24 reports the result of $strategy in a dry run, and changes nothing', async (request) => {
     const process = await startProcess(create()());
     const { adapter } = process;
     const compaction = compactionOf(process);
@@ -292,7 +295,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     const { compacted, ...would } = await compaction.compactBy(sessionId, { ...request, dryRun: true });
     expect(compacted).toBe(false);
     expect(await adapter.state.get({ ...HEAD, sessionId })).toBeNull();
-    // Nor does somebody stand in its way who compacts.
+    // A running compaction does not block a dry run.
     const { begun, free, summarize } = slow();
     const compacting = process.compactor.compact(task(sessionId, { summarize }));
     await begun.pass();
@@ -306,7 +309,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(did).toEqual({ ...would, compacted: true });
   });
 
-  it.each(STRATEGIES)('STA-24 $strategy of what is short enough, or unknown: nothing is written', async (request) => {
+  it.each(STRATEGIES)('STA-24 writes nothing with $strategy if a conversation is short or unknown', async (request) => {
     const adapter = create()();
     const process = await startProcess(adapter);
     await speak(adapter, sessionId, 1, 2);
@@ -321,7 +324,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     await process.compactor.stop();
   });
 
-  it.each([RECENT, { ...TOKENS, maxTokens: 30 }])('STA-24 BOT-43 restore takes $strategy back', async (request) => {
+  it.each([RECENT, { ...TOKENS, maxTokens: 30 }])('STA-24 BOT-43 reverts $strategy with restore', async (request) => {
     const process = await startProcess(create()());
     const { adapter, compactor } = process;
     const compaction = compactionOf(process);
@@ -336,7 +339,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9']);
   });
 
-  it('STA-24 messages that are taken back from among those that were left out: the summary before is read through again', async () => {
+  it('STA-24 reads the previous view again after an undo of hidden messages', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     const compaction = compactionOf(process);
@@ -347,7 +350,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2', '7', '8', '9']);
     await takeBack(5);
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2', '3', '4', '5', '6', '7', '8', '9']);
-    // And from behind that summary as well.
+    // Also undo messages that this summary contains.
     await takeBack(2);
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9']);
     await compaction.compactBy(sessionId, RECENT);
@@ -358,7 +361,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     }
   });
 
-  it('STA-24 BOT-43 no compaction is restored whose summary has messages in it that were taken back', async () => {
+  it('STA-24 BOT-43 restores no compaction whose summary contains undone messages', async () => {
     const process = await startProcess(create()());
     const { adapter, compactor } = process;
     const compaction = compactionOf(process);
@@ -368,7 +371,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     await compaction.compactBy(sessionId, SUMMARY);
     await speak(adapter, sessionId, 5, 9);
     await compaction.compactBy(sessionId, RECENT);
-    // Only what was left out is affected at first.
+    // The first undo affects only hidden messages.
     await takeBack(5);
     await compaction.compactBy(sessionId, SUMMARY);
     expect(await readThroughHead(adapter, sessionId)).toEqual(['(1 2) 3 4 5 6 7', '8', '9']);
@@ -377,7 +380,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8', '9']);
   });
 
-  it('STA-24 what was taken back since the summary: recent goes on from the summary before, which is shown again', async () => {
+  it('STA-24 continues from the previous summary with recent if the latest one contains undone messages', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     const compaction = compactionOf(process);
@@ -390,7 +393,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2', '7', '8', '9']);
   });
 
-  it("STA-24 beside a store of the application's own, which has the summaries: none is shown, and none goes there", async () => {
+  it('STA-24 shows and stores no summary if the application keeps summaries in its own store', async () => {
     const process = await startProcess(create()());
     const { adapter, compactor } = process;
     const told: string[] = [];
@@ -404,7 +407,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(told).toEqual(['1 2 3 4 5 6', '(1 2 3 4 5 6) 7 8']);
   });
 
-  it('STA-24 BOT-41 thresholds count from what stays', async () => {
+  it('STA-24 BOT-41 counts thresholds from the kept messages', async () => {
     const process = await startProcess(create()());
     const { adapter, compactor, events } = process;
     await speakInTurns(adapter, sessionId, 1, 8);
@@ -418,7 +421,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(events).toEqual([]);
   });
 
-  it.each(STRATEGIES)('STA-24 $strategy is refused while somebody else compacts', async (request) => {
+  it.each(STRATEGIES)('STA-24 rejects $strategy during another compaction', async (request) => {
     const connect = create();
     const [first, second] = await Promise.all([startProcess(connect()), startProcess(connect())]);
     await speak(first.adapter, sessionId, 1, 8);
@@ -431,7 +434,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     expect(await compacting).toMatchObject({ messages: 6 });
   });
 
-  it('STA-24 of processes that are asked at once each does all of it or nothing', async () => {
+  it('STA-24 applies each of several concurrent compactions completely or not at all', async () => {
     const connect = create();
     const processes = await Promise.all([1, 2, 3].map(() => startProcess(connect())));
     const { adapter } = processes[0];
@@ -439,7 +442,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       await speak(adapter, sessionId, round * 9 - 8, round * 9);
       const before = (await headOf(adapter, sessionId)).number;
       const outcomes = await Promise.allSettled(
-        // A summary may be all that fits by the time that it is the turn of tokens.
+        // When tokens runs, the summary may already fill the limit.
         processes.map((process, index) =>
           compactionOf(process).compactBy(sessionId, { ...STRATEGIES[index], preserveRecent: 2 }),
         ),
@@ -454,68 +457,68 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     }
   });
 
-  it.each(STRATEGIES)('STA-24 $strategy: a process that dies in any call leaves all or nothing', async (request) => {
-    const connect = create();
-    const after = await startProcess(connect());
-    for (let dies = 1; ; dies += 1) {
-      const id = `dies-${dies}`;
-      await speak(after.adapter, id, 1, 8);
-      const adapter = connect();
-      let calls = 0;
-      const state = {
-        get: (...args: Parameters<typeof adapter.state.get>) => dying(() => adapter.state.get(...args)),
-        set: (...args: Parameters<typeof adapter.state.set>) => dying(() => adapter.state.set(...args)),
-        append: (...args: Parameters<typeof adapter.state.append>) => dying(() => adapter.state.append(...args)),
-      };
-      const dying = async <T>(work: () => Promise<T>): Promise<T> => {
-        calls += 1;
-        if (calls >= dies) throw new StoreUnavailableError('This process is dead.');
-        return work();
-      };
-      const first = await startProcess(adapter, { adapter: { state: state as never }, leaseMs: 100 });
-      const compaction = compactionOf({ ...first, adapter: { ...adapter, state: state as never } });
-      await compaction.compactBy(id, request).catch(() => undefined);
-      expect([8, 3]).toContain((await readThroughHead(after.adapter, id)).length);
-      await eventually(() =>
-        compactionOf(after)
-          .compactBy(id, request)
-          .catch(() => null),
-      );
-      expect(await readThroughHead(after.adapter, id)).toHaveLength(3);
-      if (calls < dies) break;
-    }
-  });
-
-  it.each([true, false])(
-    'STA-24 a reset meanwhile: the compaction loses, and nothing of it stays (turns: %p)',
-    async (turns) => {
-      const process = await startProcess(create()(), { leaseMs: 300 });
-      const { adapter } = process;
-      await (turns ? speakInTurns(adapter, sessionId, 1, 8) : speak(adapter, sessionId, 1, 8));
-      await compactionOf(process).compactBy(sessionId, { maxMessages: 6 });
-      const summarize = async (): Promise<string> => {
-        const value = { ...FIRST_HEAD, id: mintId(), log: 'second' };
-        // The lease of the compaction may be renewed between the look and the reset.
-        const cleared = await eventually(async () => {
-          const { version = 0 } = (await adapter.state.get({ ...HEAD, sessionId })) ?? {};
-          const log = { head: HEAD, value: value as never, ifVersion: version };
-          return adapter.state.reset({ sessionId, namespaces: [CONVERSATION_NAMESPACE], epoch: 'second', log });
-        });
-        expect(cleared).toMatchObject({ messages: 8 });
-        return 'too late';
-      };
-      const compaction = compactionOf(process, { summarizer: () => ({ orchestrator: null, summarize }) });
-      await rejection(compaction.compactBy(sessionId, SUMMARY), CompactionBusyError);
-      const head = turns ? { number: 0, log: 'second', through: 0, shown: null, lease: null } : FIRST_HEAD;
-      expect(await headOf(adapter, sessionId)).toMatchObject(head);
-      await eventually(async () => {
-        const left = await adapter.state.list({ namespace: CONVERSATION_NAMESPACE, sessionId, limit: 10 });
-        return left.length === (turns ? 1 : 0);
-      });
+  it.each(STRATEGIES)(
+    'STA-24 applies $strategy completely or not at all if the process dies in any call',
+    async (request) => {
+      const connect = create();
+      const after = await startProcess(connect());
+      for (let dies = 1; ; dies += 1) {
+        const id = `dies-${dies}`;
+        await speak(after.adapter, id, 1, 8);
+        const adapter = connect();
+        let calls = 0;
+        const state = {
+          get: (...args: Parameters<typeof adapter.state.get>) => dying(() => adapter.state.get(...args)),
+          set: (...args: Parameters<typeof adapter.state.set>) => dying(() => adapter.state.set(...args)),
+          append: (...args: Parameters<typeof adapter.state.append>) => dying(() => adapter.state.append(...args)),
+        };
+        const dying = async <T>(work: () => Promise<T>): Promise<T> => {
+          calls += 1;
+          if (calls >= dies) throw new StoreUnavailableError('This process is dead.');
+          return work();
+        };
+        const first = await startProcess(adapter, { adapter: { state: state as never }, leaseMs: 100 });
+        const compaction = compactionOf({ ...first, adapter: { ...adapter, state: state as never } });
+        await compaction.compactBy(id, request).catch(() => undefined);
+        expect([8, 3]).toContain((await readThroughHead(after.adapter, id)).length);
+        await eventually(() =>
+          compactionOf(after)
+            .compactBy(id, request)
+            .catch(() => null),
+        );
+        expect(await readThroughHead(after.adapter, id)).toHaveLength(3);
+        if (calls < dies) break;
+      }
     },
   );
 
-  it('STA-24 a head that a reset has left is there for good, and so is its log', async () => {
+  it.each([true, false])('STA-24 discards a compaction when the session is reset (turns: %p)', async (turns) => {
+    const process = await startProcess(create()(), { leaseMs: 300 });
+    const { adapter } = process;
+    await (turns ? speakInTurns(adapter, sessionId, 1, 8) : speak(adapter, sessionId, 1, 8));
+    await compactionOf(process).compactBy(sessionId, { maxMessages: 6 });
+    const summarize = async (): Promise<string> => {
+      const value = { ...FIRST_HEAD, id: mintId(), log: 'second' };
+      // The compaction may renew its lease between the read and the reset.
+      const cleared = await eventually(async () => {
+        const { version = 0 } = (await adapter.state.get({ ...HEAD, sessionId })) ?? {};
+        const log = { head: HEAD, value: value as never, ifVersion: version };
+        return adapter.state.reset({ sessionId, namespaces: [CONVERSATION_NAMESPACE], epoch: 'second', log });
+      });
+      expect(cleared).toMatchObject({ messages: 8 });
+      return 'too late';
+    };
+    const compaction = compactionOf(process, { summarizer: () => ({ orchestrator: null, summarize }) });
+    await rejection(compaction.compactBy(sessionId, SUMMARY), CompactionBusyError);
+    const head = turns ? { number: 0, log: 'second', through: 0, shown: null, lease: null } : FIRST_HEAD;
+    expect(await headOf(adapter, sessionId)).toMatchObject(head);
+    await eventually(async () => {
+      const left = await adapter.state.list({ namespace: CONVERSATION_NAMESPACE, sessionId, limit: 10 });
+      return left.length === (turns ? 1 : 0);
+    });
+  });
+
+  it('STA-24 never expires a head that a reset has written', async () => {
     const process = await startProcess(create()());
     const { adapter } = process;
     await speakInTurns(adapter, sessionId, 1, 2);
@@ -530,36 +533,39 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     await rejection(failing.compactBy(sessionId, { ...SUMMARY, preserveRecent: 0 }), CompactionFailedError);
     const document = await adapter.state.get({ ...HEAD, sessionId });
     expect(document?.value).toEqual(value);
-    // Not even as long as somebody who may die has it.
+    // Not even while a process that may die holds it.
     expect(whileHeld).toMatchObject({ value: { log: 'second' } });
     expect(whileHeld).not.toHaveProperty('expiresAt');
     expect(document).not.toHaveProperty('expiresAt');
   });
 
-  it.each([RECENT, TOKENS])('STA-24 $strategy costs what stays, however long the log is', async (request) => {
-    const process = await startProcess(create()());
-    const { adapter } = process;
-    await speak(adapter, sessionId, 1, 3000);
-    let read = 0;
-    const { conversations } = adapter;
-    const counted = {
-      window: async (...args: Parameters<typeof conversations.window>) => noted(await conversations.window(...args)),
-      page: async (...args: Parameters<typeof conversations.page>) => noted(await conversations.page(...args)),
-    };
-    const noted = <T extends readonly unknown[]>(messages: T): T => {
-      read += messages.length;
-      return messages;
-    };
-    const compaction = compactionOf({ ...process, adapter: { ...adapter, conversations: counted as never } });
-    const outcome = await compaction.compactBy(sessionId, request);
-    expect(outcome).toMatchObject({ messagesBefore: 3000, compacted: true });
-    expect(outcome).not.toHaveProperty('tokensBefore');
-    // Once to see whether there is something to do, and once while the head is held.
-    expect(read).toBeLessThanOrEqual(2 * 101);
-  });
+  it.each([RECENT, TOKENS])(
+    'STA-24 reads only the kept messages with $strategy, however long the log is',
+    async (request) => {
+      const process = await startProcess(create()());
+      const { adapter } = process;
+      await speak(adapter, sessionId, 1, 3000);
+      let read = 0;
+      const { conversations } = adapter;
+      const counted = {
+        window: async (...args: Parameters<typeof conversations.window>) => noted(await conversations.window(...args)),
+        page: async (...args: Parameters<typeof conversations.page>) => noted(await conversations.page(...args)),
+      };
+      const noted = <T extends readonly unknown[]>(messages: T): T => {
+        read += messages.length;
+        return messages;
+      };
+      const compaction = compactionOf({ ...process, adapter: { ...adapter, conversations: counted as never } });
+      const outcome = await compaction.compactBy(sessionId, request);
+      expect(outcome).toMatchObject({ messagesBefore: 3000, compacted: true });
+      expect(outcome).not.toHaveProperty('tokensBefore');
+      // One read to check whether compaction is needed, and one while the head is held.
+      expect(read).toBeLessThanOrEqual(2 * 101);
+    },
+  );
 });
 
-/** A summarizer that begins and goes on when a test says so. */
+/** A summarizer that waits until the test releases it. */
 function slow() {
   const begun = gate();
   const free = gate();

@@ -1,6 +1,6 @@
 import {
   defineOrchestrator,
-  type Message,
+  type ConversationMessage,
   type OrchestratorEvent,
   OrchestratorEvents,
   reply,
@@ -13,19 +13,22 @@ import { headOf, listing } from './compactors.js';
 const SESSIONS = 6;
 const TURNS = 14;
 
-/** One process at a time works on a SQLite file, and memory is one process's. */
+/** A SQLite file and memory are used by one process at a time. */
 const SHARED = LASTING_STORES.filter(({ name }) => name !== 'memory' && name !== 'sqlite');
 
-/** Every store, as one application at least. */
+/** Every store with one application, and shared stores with three. */
 describe.each([
   ...LASTING_STORES.map((store) => ({ ...store, applications: 1 })),
   ...SHARED.map((store) => ({ ...store, applications: 3 })),
 ])('automatic compaction over $name, by $applications applications', ({ create, applications }) => {
-  it('BOT-41 each message is summarized once, by one process at a time, and no turn misses or sees twice what was said', async () => {
+  it('BOT-41 summarizes each message once, and shows each turn the whole conversation', async () => {
     const connect = create();
     const atWork = new Map<string, number>();
     const wrong: string[] = [];
-    const summarize = async (messages: readonly Message[], { sessionId }: { sessionId: string }): Promise<string> => {
+    const summarize = async (
+      messages: readonly ConversationMessage[],
+      { sessionId }: { sessionId: string },
+    ): Promise<string> => {
       const others = atWork.get(sessionId) ?? 0;
       if (others > 0) wrong.push(`${sessionId} is summarized twice at once`);
       atWork.set(sessionId, others + 1);
@@ -38,7 +41,7 @@ describe.each([
       compaction: { afterTurns: 3, keep: 2, summarize },
       intents: {
         answer: ({ history, input }) => {
-          // Whatever is behind a summary, and whoever wrote it: it is the whole conversation.
+          // Summary and messages together must be the whole conversation.
           const said = history.map(({ content }) => content as string).join(' ');
           const before = Array.from({ length: Number(input.text) - 1 }, (_, index) => `${index + 1} re ${index + 1}`);
           if (said.replace(/[()]/g, '') !== before.join(' ')) wrong.push(`turn ${input.text} saw ${said}`);
@@ -60,7 +63,7 @@ describe.each([
         for (let turn = 1; turn <= TURNS; turn += 1) {
           const application = apps[(turn + n) % applications];
           await application.handle(desk).execute(`${turn}`, { sessionId });
-          // Turns may be quicker than all of their summaries.
+          // Turns may finish before their compactions.
           if (turn === TURNS / 2) await compacted();
         }
       }),
@@ -78,7 +81,7 @@ describe.each([
       applied.sort((one, other) => one.number - other.number);
       expect(applied.map((event) => event.number)).toEqual(Array.from({ length: number }, (_, index) => index + 1));
       expect(number).toBeGreaterThan(1);
-      // One after another, without a gap and without a message twice.
+      // The compactions cover the log without gaps or overlaps.
       const through = applied.reduce((sum, { messages }) => sum + messages, 0);
       expect(applied.at(-1)?.replaces).toEqual({ from: 1, through });
       expect(summary?.replaces).toEqual({ from: 1, through });

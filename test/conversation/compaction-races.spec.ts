@@ -1,4 +1,5 @@
-import { type Message, type SessionsAdapter, type StateDocument, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type StateDocument } from 'nestjs-agent-sessions/adapter';
 import { CompactionBusyError } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { type ConversationHead } from '../../lib/conversation/conversation-head.js';
@@ -6,19 +7,19 @@ import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import { headOf, listing, readThroughHead, speak, startProcess, task } from './compactors.js';
 
-/** Short enough to wait for its end. */
+/** Short enough for a test to wait until it expires. */
 const LEASE_MS = 300;
-/** Renewed early enough on a machine that stands still for two seconds. */
+/** Renewed early enough for a machine that pauses for two seconds. */
 const HELD_MS = 3600;
 
 describe.each(LASTING_STORES)('compaction by several processes over $name', ({ create }) => {
-  it('BOT-41 of processes that compact a session at once one does, and no message is summarized twice', async () => {
+  it('BOT-41 compacts a session in only one of several processes, and summarizes no message twice', async () => {
     const connect = create();
     const processes = await Promise.all([startProcess(connect()), startProcess(connect()), startProcess(connect())]);
     const summarized: string[] = [];
     let atOnce = 0;
     let most = 0;
-    const summarize = async (messages: readonly Message[]): Promise<string> => {
+    const summarize = async (messages: readonly ConversationMessage[]): Promise<string> => {
       most = Math.max(most, (atOnce += 1));
       await new Promise(setImmediate);
       summarized.push(...messages.filter(({ replaces }) => !replaces).map(({ content }) => content as string));
@@ -41,7 +42,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     expect((await headOf(processes[0].adapter, 's')).number).toBe(5);
   });
 
-  it('BOT-41 a command while the session is compacted is refused, in this process and in another one', async () => {
+  it('BOT-41 rejects a command during a compaction, in the same and in another process', async () => {
     const connect = create();
     const [first, second] = await Promise.all([startProcess(connect()), startProcess(connect())]);
     await speak(first.adapter, 's', 1, 6);
@@ -56,7 +57,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     expect(await second.compactor.restore('s')).toEqual({ through: 0 });
   });
 
-  it('BOT-41 the session stays held for as long as the summarizer takes', async () => {
+  it('BOT-41 holds the session until the summarizer returns', async () => {
     const connect = create();
     const first = await startProcess(connect(), { leaseMs: HELD_MS });
     const second = await startProcess(connect());
@@ -66,14 +67,14 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     await begun.pass();
     const until = async (): Promise<number> => Date.parse((await headOf(first.adapter, 's')).lease?.until ?? '');
     const firstEnd = await until();
-    // Renewed, and renewed again.
+    // Wait for two renewals.
     await eventually(async () => (await until()) > firstEnd + HELD_MS / 2);
     await rejection(second.compactor.compact(task('s')), CompactionBusyError);
     free.open();
     expect(await compacting).toMatchObject({ messages: 4 });
   });
 
-  it('BOT-41 a process that was frozen loses the session, stops its summarizer and changes nothing any more', async () => {
+  it('BOT-41 stops the summarizer of a frozen process that lost the session, and ignores its result', async () => {
     const connect = create();
     const frozen = connect();
     const store = faulty(frozen);
@@ -96,13 +97,13 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     expect(await headOf(second.adapter, 's')).toMatchObject({ number: 1, lease: null, failure: null });
   });
 
-  it('BOT-41 a summary that is ready while the lease is being renewed is applied after that', async () => {
+  it('BOT-41 applies a summary after a lease renewal that is in progress', async () => {
     const adapter = create()();
     const answered = gate();
     let leased = 0;
     const { state, renewing } = watched(adapter, async (work, { lease }) => {
       const document = await work();
-      // The first one takes it. The second one is done, and its answer is on its way.
+      // The first write takes the lease. The second one is done, but its response is delayed.
       if (lease === null || (leased += 1) !== 2) return document;
       renewing.open();
       await answered.pass();
@@ -120,14 +121,14 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const compacting = compactor.compact(task('s', { summarize: telling }));
     await renewing.pass();
     free.open();
-    // The summary is to be applied by now.
+    // The compactor now waits to apply the summary.
     await summarized.pass();
     await new Promise(setImmediate);
     answered.open();
     expect(await compacting).toMatchObject({ messages: 4 });
   });
 
-  it('BOT-41 a write whose answer was lost has been done', async () => {
+  it('BOT-41 recognizes its own write after a lost response', async () => {
     const adapter = create()();
     let lost = 0;
     const { state } = watched(adapter, async (work, { summary, lease }) => {
@@ -143,10 +144,10 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     expect(await headOf(adapter, 's')).toMatchObject({ number: 1, failure: null, lease: null });
   });
 
-  it('BOT-41 a process that dies before or after any write leaves a session that the next one compacts', async () => {
+  it('BOT-41 compacts in the next process after one dies before or after any write', async () => {
     const connect = create();
     const after = await startProcess(connect());
-    // Dies in the nth call of the store: before it is done, or before it is told so.
+    // The process dies in the nth store call: before it runs, or before its response arrives.
     for (const done of [false, true]) {
       for (let dies = 1; ; dies += 1) {
         const sessionId = `dies-${dies}-${done}`;
@@ -167,7 +168,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
         store.bury();
         if (survived) {
           expect(result).toMatchObject({ messages: 0 });
-          // Reads, takes, keeps the head before, applies, lets go.
+          // Read, take, store the previous head, apply, release.
           expect(dies).toBeGreaterThan(5);
           break;
         }
@@ -175,7 +176,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     }
   });
 
-  it('BOT-41 turns go on while the session is compacted, and what they add stays', async () => {
+  it('BOT-41 turns continue while the session is compacted, and their messages are kept', async () => {
     const connect = create();
     const first = await startProcess(connect());
     await speak(first.adapter, 's', 1, 6);
@@ -189,12 +190,12 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
   });
 });
 
-/** A summarizer that begins and goes on when a test says so. */
+/** A summarizer that waits until the test releases it. */
 function slow() {
   const begun = gate();
   const free = gate();
   let stopped = false;
-  const summarize = async (messages: readonly Message[], { signal }: CompactionInfo): Promise<string> => {
+  const summarize = async (messages: readonly ConversationMessage[], { signal }: CompactionInfo): Promise<string> => {
     begun.open();
     await free.pass();
     stopped = signal.aborted;
@@ -203,7 +204,7 @@ function slow() {
   return { begun, free, summarize, stopped: () => stopped };
 }
 
-/** The same store; `around` is called for every head that is written. */
+/** Wraps a store so that `around` is called for every written head. */
 function watched(
   { state }: SessionsAdapter,
   around: (work: () => Promise<StateDocument | null>, head: ConversationHead) => Promise<StateDocument | null>,
@@ -216,7 +217,7 @@ function watched(
   return { state: watching, renewing: gate() };
 }
 
-/** The store of a process that is frozen or dies: none of its calls is answered from then on. */
+/** The store of a process that freezes or dies: from then on, no call returns. */
 function faulty({ state }: SessionsAdapter) {
   let thawed = Promise.resolve();
   let open = (): void => undefined;
@@ -244,7 +245,7 @@ function faulty({ state }: SessionsAdapter) {
   };
   return {
     died,
-    /** What is left of a dead process ends. */
+    /** Ends the pending calls of a dead process. */
     bury: (): void => bury(),
     freeze: (): void => {
       thawed = new Promise((resolve) => {

@@ -1,4 +1,5 @@
-import { type AtomicSessionStoreAdapter, type CheckpointStore, type MessageDraft } from 'nestjs-agent-sessions';
+import { type CheckpointStore, type MessageDraft } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { CompactionBusyError, CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
 import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
@@ -21,12 +22,12 @@ import {
   task,
 } from './compactors.js';
 
-const EMPTY = 'summarize must return a text that is not empty, or { text, usage }.';
+const EMPTY = 'summarize must return a non-empty string, or { text, usage }.';
 
 describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) => {
   const sessionId = 's';
 
-  it('BOT-45 puts a summary in the place of all but the last messages, and the log stays as it was', async () => {
+  it('BOT-45 replaces all but the last messages with a summary, and does not change the log', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     const log = await speak(adapter, sessionId, 1, 6);
     const result = await compactor.compact(task(sessionId));
@@ -51,7 +52,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(head).toMatchObject({ number: 1, previous: 0, through: 4, lease: null, failure: null });
   });
 
-  it('BOT-41 the next summary is made of the one before and what came since', async () => {
+  it('BOT-41 builds the next summary from the previous one and newer messages', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     await compactor.compact(task(sessionId));
@@ -62,7 +63,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect((await headOf(adapter, sessionId)).summary?.replaces).toEqual({ from: 1, through: 7 });
   });
 
-  it('BOT-40 BOT-41 the leading system message is neither summarized nor replaced, and no call is cut from its results', async () => {
+  it('BOT-40 BOT-41 keeps the leading system message, and keeps calls with their results', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await add(adapter.conversations, sessionId, [
       { role: 'system', content: 'be kind' },
@@ -76,7 +77,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['be kind', '2', '3', '4', '5']);
   });
 
-  it('BOT-41 a long log is summarized in passes of at most 200 messages', async () => {
+  it('BOT-41 summarizes a long log in passes of at most 200 messages', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 450);
     const sizes: number[] = [];
@@ -88,7 +89,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(events.map((event) => event.type === 'compaction-applied' && event.messages)).toEqual([200, 200, 40]);
   });
 
-  it('BOT-45 nothing to compact is nothing done', async () => {
+  it('BOT-45 does nothing if there is nothing to compact', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     const nothing = { messages: 0, summary: null, replaces: null, usage: null };
     expect(await compactor.compact(task('nobody'))).toEqual(nothing);
@@ -99,7 +100,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await adapter.state.get({ ...HEAD, sessionId: 'nobody' })).toBeNull();
   });
 
-  it('BOT-41 what the summary took is counted, also when nothing comes of it', async () => {
+  it('BOT-41 counts the usage of a summary even if it is rejected', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const usage = { promptTokens: 10, completionTokens: 2, totalTokens: 12 };
@@ -116,8 +117,8 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
   it.each([
     { what: 'throws', summarize: () => Promise.reject(new Error('no model')), message: 'no model' },
     { what: 'returns nothing', summarize: () => undefined as unknown as string, message: EMPTY },
-    { what: 'returns an empty text', summarize: () => '  \n', message: EMPTY },
-  ])('BOT-44 a summarizer that $what leaves the conversation as it was', async ({ summarize, message }) => {
+    { what: 'returns an empty string', summarize: () => '  \n', message: EMPTY },
+  ])('BOT-44 does not change the conversation after a summarizer that $what', async ({ summarize, message }) => {
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const error = await rejection(compactor.compact(task(sessionId, { summarize })), CompactionFailedError);
@@ -130,7 +131,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect({ lease, number }).toEqual({ lease: null, number: 0 });
   });
 
-  it('BOT-44 is tried again with growing pauses, not on every turn, and by command at once', async () => {
+  it('BOT-44 retries with growing delays, not on every turn, and at once by command', async () => {
     const backoff = { type: 'exponential', delayMs: 3_600_000, maxDelayMs: 7_200_000 } as const;
     const { adapter, compactor, events } = await startProcess(create()(), { backoff });
     await speak(adapter, sessionId, 1, 6);
@@ -145,7 +146,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     for (let turn = 6; turn < 9; turn += 1) await consider(adapter, compactor, automatic, turn);
     expect(events.map(({ type }) => type)).toEqual(['compaction-suggested', 'compaction-failed']);
 
-    // The store's clock says when: an hour later it is tried again, and a second failure doubles the pause.
+    // By the store's clock, the retry is due in up to an hour, and a second failure doubles the delay.
     const { failure } = await headOf(adapter, sessionId);
     const pause = Date.parse(failure!.retryAt) - (await storeNow(adapter));
     expect(pause).toBeGreaterThan(1_700_000);
@@ -159,7 +160,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await headOf(adapter, sessionId)).toMatchObject({ number: 1, failure: null });
   });
 
-  it('BOT-44 while it rests the store is not asked', async () => {
+  it('BOT-44 does not query the store during the delay', async () => {
     const calls: string[] = [];
     const adapter = create()();
     const { state } = recordingAdapter(adapter, calls);
@@ -173,7 +174,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(calls).toEqual([]);
   });
 
-  it('BOT-41 a turn that saw the conversation before it was compacted does not compact it again', async () => {
+  it('BOT-41 does not compact again for a turn that read the conversation before the compaction', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     const automatic = task(sessionId, { afterTurns: 2, keep: 2 });
     await speakInTurns(adapter, sessionId, 1, 8);
@@ -184,7 +185,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(events.map(({ type }) => type)).toEqual(['compaction-suggested', 'compaction-applied']);
   });
 
-  it('BOT-41 messages that stay and take more tokens than all may do not lead to a compaction by themselves', async () => {
+  it('BOT-41 does not compact again because of kept messages that exceed afterTokens', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     const automatic = task(sessionId, { afterTokens: 100, keep: 2 });
     const say = (content: string) => add(adapter.conversations, sessionId, [{ role: 'user', content }]);
@@ -194,20 +195,20 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
       const before = events.length;
       await consider(adapter, compactor, automatic, turn);
       if (events.length > before) compacted.push(turn);
-      // 20 tokens each.
+      // Each message has 20 tokens.
       await say('y'.repeat(16));
     }
-    // More than a hundred tokens of messages that came since; two of them are counted again.
+    // More than 100 tokens of new messages; two of them are counted again.
     expect(compacted).toEqual([0, 6, 10]);
   });
 
-  it('BOT-41 what cannot be compacted is not looked at again after every turn', async () => {
+  it('BOT-41 does not check messages that cannot be compacted again after every turn', async () => {
     const calls: string[] = [];
     const adapter = create()();
     const { state } = recordingAdapter(adapter, calls);
     const { compactor, events } = await startProcess(adapter, { adapter: { state } });
     const automatic = task(sessionId, { afterTurns: 1, afterTokens: 10 });
-    // The answer to the first message is the last one.
+    // The last message is the result of the call in the first one.
     await add(adapter.conversations, sessionId, [
       { role: 'assistant', content: null, toolCalls: [{ id: 'x', name: 'find', arguments: {} }] },
       ...['2', '3', '4'].map((content): MessageDraft => ({ role: 'user', content })),
@@ -220,7 +221,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect({ calls, events }).toEqual({ calls: [], events: [] });
   });
 
-  it('BOT-41 a call whose result is further away than a pass does not keep the rest from being summarized', async () => {
+  it('BOT-41 summarizes past a call whose result is further away than a pass', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await add(adapter.conversations, sessionId, [
       { role: 'assistant', content: '1', toolCalls: [{ id: 'x', name: 'find', arguments: {} }] },
@@ -240,7 +241,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await compactor.compact(task('longer', policy))).toMatchObject({ messages: 208 });
   });
 
-  it('BOT-41 passes that were applied stay when a later one fails, and turns are counted once all are done', async () => {
+  it('BOT-41 keeps applied passes if a later one fails, and counts turns once all are done', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speakInTurns(adapter, sessionId, 1, 4);
     await speak(adapter, sessionId, 5, 300);
@@ -251,11 +252,11 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect([number, turns, failure?.count]).toEqual([1, {}, 1]);
     await speakInTurns(adapter, sessionId, 5, 6);
     await compactor.compact(task(sessionId, { summarize }));
-    // The last of its three turns stays.
+    // The last of the three turns is kept.
     expect(await headOf(adapter, sessionId)).toMatchObject({ number: 2, through: 300, turns: { desk: 2 } });
   });
 
-  it('BOT-44 is tried again once the pause is over', async () => {
+  it('BOT-44 retries after the delay', async () => {
     const backoff = { type: 'fixed', delayMs: 1, maxDelayMs: 1 } as const;
     const { adapter, compactor, events } = await startProcess(create()(), { backoff });
     await speak(adapter, sessionId, 1, 6);
@@ -274,7 +275,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(events.flatMap((event) => (event.type === 'compaction-failed' ? event.failures : []))).toEqual([1, 2]);
   });
 
-  it("BOT-43 onCompact: the application's own store is told, and windows are read as before", async () => {
+  it('BOT-43 calls onCompact for a custom store, and does not change windows', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const told: { compaction: Compaction; info: CompactionInfo }[] = [];
@@ -292,7 +293,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8']);
   });
 
-  it('BOT-44 an onCompact that throws is a failure to apply', async () => {
+  it('BOT-44 reports an onCompact that throws as a failure to apply', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const own = task(sessionId, { onCompact: () => Promise.reject(new Error('full')) });
@@ -301,7 +302,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await headOf(adapter, sessionId)).toMatchObject({ number: 0, through: 0 });
   });
 
-  it('BOT-44 a log that cannot be read is a failure to load', async () => {
+  it('BOT-44 reports a log that cannot be read as a failure to load', async () => {
     const { adapter } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const page = (): Promise<never> => Promise.reject(new Error('gone'));
@@ -311,7 +312,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'load', failures: 1 }]);
   });
 
-  it('BOT-43 originals are restorable: one compaction back each time, until the whole log is there', async () => {
+  it('BOT-43 restores one compaction each time, until the whole log is shown', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     await compactor.compact(task(sessionId));
@@ -335,7 +336,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4 5 6', '7', '8']);
   });
 
-  it('BOT-43 what was restored is not compacted again by the next turn', async () => {
+  it('BOT-43 the next turn does not compact restored messages again', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     const policy = { afterTurns: 3, afterTokens: 30 };
     await speakInTurns(adapter, sessionId, 1, 8);
@@ -347,9 +348,9 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(events.map(({ type }) => type)).toEqual(['compaction-suggested', 'compaction-applied']);
   });
 
-  it('BOT-41 once a crossing: what stays is not counted against the next one for more than half a threshold', async () => {
+  it('BOT-41 compacts once per crossing, and counts kept messages for at most half a threshold', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
-    // Four turns stay, though three are too many.
+    // Four turns are kept, although three exceed the threshold.
     const automatic = task(sessionId, { afterTurns: 3, keep: 8 });
     const compacted: number[] = [];
     for (let turn = 0; turn < 14; turn += 1) {
@@ -362,7 +363,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(compacted).toEqual([4, 7, 10, 13]);
   });
 
-  it('BOT-41 turns that were taken back are not summarized', async () => {
+  it('BOT-41 does not summarize undone turns', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speakInTurns(adapter, sessionId, 1, 8);
     const checkpoints = Object.assign(Object.create(adapter.checkpoints) as typeof adapter.checkpoints, {
@@ -377,7 +378,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await compactor.restore(sessionId)).toEqual({ through: 0 });
   });
 
-  it('BOT-41 messages that were taken back from behind a summary: it is not read any more, and the next one goes on from the one before', async () => {
+  it('BOT-41 ignores a summary of undone messages, and builds the next one from the previous one', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     await compactor.compact(task(sessionId));
@@ -389,7 +390,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['(1 2 3 4) 5 6 7 8', '9', '10']);
   });
 
-  it('BOT-41 messages that were taken back from behind every summary: the next one begins anew', async () => {
+  it('BOT-41 starts a new summary if every earlier one contains undone messages', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     await compactor.compact(task(sessionId));
@@ -400,7 +401,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4 5 6 7 8', '9', '10']);
   });
 
-  it('BOT-41 messages that are taken back while they are summarized: that summary comes too late', async () => {
+  it('BOT-41 discards a summary of messages that are undone meanwhile', async () => {
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     await compactor.compact(task(sessionId));
@@ -414,7 +415,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4', '5', '6', '7', '8']);
   });
 
-  it('BOT-41 a process that stops aborts the summarizer, waits for no more than that, and sets the session free', async () => {
+  it('BOT-41 aborts the summarizer when the process stops, and releases the session', async () => {
     const connect = create();
     const { adapter, compactor, events } = await startProcess(connect());
     await speak(adapter, sessionId, 1, 6);
@@ -439,7 +440,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await second.compactor.compact(task(sessionId))).toMatchObject({ messages: 4 });
   });
 
-  it('BOT-41 an erased session is not compacted', async () => {
+  it('BOT-41 does not compact an erased session', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const summarize = async (messages: Parameters<typeof listing>[0]): Promise<string> => {
@@ -451,7 +452,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
   });
 });
 
-/** As after a turn. Waits for what comes of it. */
+/** Checks the thresholds as after a turn, and waits for the compaction. */
 async function consider(
   adapter: Process['adapter'],
   compactor: Process['compactor'],

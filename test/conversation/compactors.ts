@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { type Message, type MessageDraft, type NewCheckpoint, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type MessageDraft, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type NewCheckpoint } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { type CompactionEvent } from '../../lib/conversation/compaction-events.js';
 import { type CompactionOptions, toCompactionPolicy } from '../../lib/conversation/compaction-policy.js';
@@ -22,7 +23,7 @@ const opened: { compactors: ConversationCompactor[]; adapters: Set<SessionsAdapt
   adapters: new Set(),
 };
 
-// What fails on purpose is no news.
+// Intended failures must not fill the log.
 beforeAll(() => {
   Logger.overrideLogger(false);
 });
@@ -33,7 +34,7 @@ afterEach(async () => {
   opened.adapters.clear();
 });
 
-/** One process that compacts. */
+/** A process that compacts. */
 export interface Process {
   readonly adapter: SessionsAdapter;
   readonly compactor: ConversationCompactor;
@@ -63,7 +64,7 @@ export async function startProcess(
   return { adapter, compactor, events };
 }
 
-/** What that process is asked for by its control plane. Tokens are letters, and four a message. */
+/** Compaction by request in that process. A token is a character, plus four per message. */
 export function compactionOf(
   { adapter, compactor }: Process,
   changes: Partial<CompactionParts> = {},
@@ -78,8 +79,8 @@ export function compactionOf(
   });
 }
 
-/** What a summary says: the summary before, and which messages were added to it. */
-export function listing(messages: readonly Message[]): string {
+/** Summarizes by listing: the previous summary in parentheses, then the added messages. */
+export function listing(messages: readonly ConversationMessage[]): string {
   return messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
 }
 
@@ -95,13 +96,13 @@ export function task(
   };
 }
 
-/** Says 1, 2, 3, ... */
+/** Appends the messages 1, 2, 3, ... */
 export async function speak(
   { conversations }: SessionsAdapter,
   sessionId: string,
   from: number,
   to: number,
-): Promise<Message[]> {
+): Promise<ConversationMessage[]> {
   const texts = Array.from({ length: to - from + 1 }, (_, index) => `${from + index}`);
   return add(
     conversations,
@@ -110,7 +111,7 @@ export async function speak(
   );
 }
 
-/** Turns of two messages each. */
+/** Runs turns of two messages each. */
 export async function speakInTurns(
   adapter: SessionsAdapter,
   sessionId: string,
@@ -148,7 +149,7 @@ export function add(
   conversations: SessionsAdapter['conversations'],
   sessionId: string,
   drafts: readonly MessageDraft[],
-): Promise<Message[]> {
+): Promise<ConversationMessage[]> {
   return conversations.append(
     sessionId,
     drafts.map((draft) => ({ ...draft, id: draft.id ?? mintId() })),
@@ -159,7 +160,7 @@ export async function headOf({ state }: SessionsAdapter, sessionId: string): Pro
   return (await new ConversationHeads(state).read(sessionId)).head;
 }
 
-/** What a window is cut from: the summary, then the other messages. */
+/** The messages that a window is cut from: the summary, then the others. */
 export async function readThroughHead(adapter: SessionsAdapter, sessionId: string): Promise<unknown[]> {
   const view = viewThrough(await headOf(adapter, sessionId), await adapter.conversations.window(sessionId, 1000));
   return [...view.pinned, ...(view.summary ? [view.summary] : []), ...view.messages].map(({ content }) => content);

@@ -1,4 +1,5 @@
-import { type AtomicSessionStoreAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { earlierName, HEAD } from '../../lib/conversation/conversation-head.js';
 import { ConversationHeads } from '../../lib/conversation/conversation-heads.js';
 import { HeadLostError, HeldHead } from '../../lib/conversation/held-head.js';
@@ -6,19 +7,19 @@ import { eventually } from '../support/eventually.js';
 import { LASTING_STORES, rejection } from '../support/running-application.js';
 import { headOf, readThroughHead, speak, startProcess, task } from './compactors.js';
 
-/** Short enough to wait for. */
+/** Short enough for a test to wait for. */
 const LEASE_MS = 300;
 
-describe.each(LASTING_STORES)('compaction of sessions that are deleted over $name', ({ create }) => {
+describe.each(LASTING_STORES)('compaction of deleted sessions over $name', ({ create }) => {
   const sessionId = 's';
 
   const remove = ({ sessions }: SessionsAdapter, id = sessionId): Promise<unknown> =>
     (sessions as AtomicSessionStoreAdapter).delete(id);
 
-  it('BOT-43 nothing is left of a session that is deleted before or after any call of the store', async () => {
+  it('BOT-43 leaves no documents of a session that is deleted before or after any store call', async () => {
     const adapter = create()();
     const { compactor } = await startProcess(adapter);
-    // In the nth call, before it is done or after; then the process goes on, or dies.
+    // Delete before or after the nth call; then the process continues or dies.
     for (const done of [false, true]) {
       for (const dies of [false, true]) {
         for (let at = 1; ; at += 1) {
@@ -31,7 +32,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
           let over = false;
           const state = proxied(adapter.state, async (work, args) => {
             if (over) throw new Error('This process is dead.');
-            // A lease may be renewed while another call is under way.
+            // A lease may be renewed during another call.
             const call = (calls += 1);
             const name = args[0] as (typeof names)[0];
             names.push({ namespace: name.namespace, scope: name.scope, key: name.key });
@@ -54,7 +55,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     }
   }, 60_000);
 
-  it('BOT-43 a turn of a session that is deleted by now leaves no head', async () => {
+  it('BOT-43 leaves no head after a turn of a deleted session', async () => {
     const { adapter, compactor } = await startProcess(create()(), { leaseMs: LEASE_MS });
     const history = await speak(adapter, sessionId, 1, 6);
     await remove(adapter);
@@ -64,7 +65,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     await eventually(async () => (await adapter.state.get({ ...HEAD, sessionId })) === null);
   });
 
-  it('BOT-43 a head that was replaced is kept as it was, whatever a process that was frozen then writes', async () => {
+  it('BOT-43 keeps a replaced head unchanged when a frozen process writes later', async () => {
     const connect = create();
     const adapter = connect();
     let freeze = (): void => undefined;
@@ -78,7 +79,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     await before.compactor.compact(task(sessionId));
     const earlier = await headOf(adapter, sessionId);
     await speak(adapter, sessionId, 7, 8);
-    // Frozen as it is about to store the head that it has replaced.
+    // The process freezes just before it stores the head that it has replaced.
     const state = proxied(adapter.state, async (call, args) => {
       const { key } = args[0] as { key: string };
       if (key === earlierName(earlier).key) {
@@ -93,7 +94,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     const finished = first.compactor.compact(task(sessionId)).catch((error: unknown) => error);
     await frozen;
     const second = await startProcess(connect());
-    // The lease of the frozen one is renewed; so it is given up by deleting what it holds, and the next renewal is refused.
+    // The frozen process still renews its lease. Deleting the session makes the next renewal fail.
     await remove(adapter);
     await refused;
     await speak(adapter, sessionId, 1, 6);
@@ -109,7 +110,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     await eventually(async () => (await adapter.state.get({ ...earlierName(earlier), sessionId })) === null);
   });
 
-  it('BOT-41 who has lost a head once writes it no more, also when another one has come to its version', async () => {
+  it('BOT-41 never writes a lost head again, even if another one reaches the same version', async () => {
     const { adapter } = await startProcess(create()());
     const heads = new ConversationHeads(adapter.state);
     const read = await heads.read(sessionId);
@@ -119,7 +120,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
       held!.change((head) => head),
       HeadLostError,
     );
-    // Made, and taken by somebody else: two versions, as of the one before.
+    // Another process creates and takes it: two versions, like the lost one.
     for (const holder of ['', 'second']) await adapter.state.set({ ...HEAD, sessionId }, { id: holder });
     await rejection(
       held!.change((head) => head),
@@ -129,7 +130,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     expect(await adapter.state.get({ ...HEAD, sessionId })).toMatchObject({ value: { id: 'second' } });
   });
 
-  it('BOT-43 what was restored to is not what was taken back', async () => {
+  it('BOT-43 does not restore to a compaction that contains undone messages', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     await compactor.compact(task(sessionId));
@@ -141,7 +142,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1', '2', '3', '4', '5', '6']);
   });
 
-  it('BOT-43 a process that dies before it has stored the head before: the next one does, and it is restorable', async () => {
+  it('BOT-43 stores the previous head in the next process if one died before storing it', async () => {
     const connect = create();
     const adapter = connect();
     const { compactor } = await startProcess(adapter);
@@ -167,7 +168,7 @@ describe.each(LASTING_STORES)('compaction of sessions that are deleted over $nam
   });
 });
 
-/** The same store, each of whose calls goes through a function. */
+/** Wraps a store so that each call goes through a function. */
 function proxied(
   state: SessionsAdapter['state'],
   through: (call: () => Promise<unknown>, args: unknown[]) => Promise<unknown>,

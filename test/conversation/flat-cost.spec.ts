@@ -11,7 +11,7 @@ interface Cost {
   written: number;
 }
 
-/** The same store, which counts its calls, and the bytes of what goes in and comes out as JSON. */
+/** Wraps a store to count its calls, and the bytes of arguments and results as JSON. */
 function measured(adapter: SessionsAdapter, cost: Cost): SessionsAdapter {
   const bytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');
   const ports = PORTS.map((port) => {
@@ -19,7 +19,7 @@ function measured(adapter: SessionsAdapter, cost: Cost): SessionsAdapter {
     const counting = new Proxy(target, {
       get(_, method) {
         const value: unknown = Reflect.get(target, method);
-        // What looks for work does so by time, not by turn.
+        // Polling for work depends on time, not on turns.
         if (typeof value !== 'function' || method === 'due') return value;
         return async (...args: unknown[]): Promise<unknown> => {
           const result = (await Reflect.apply(value, target, args)) as unknown;
@@ -36,7 +36,7 @@ function measured(adapter: SessionsAdapter, cost: Cost): SessionsAdapter {
 }
 
 describe.each(EMBEDDED_STORES)('a conversation of 1,000 turns over $name', ({ open }) => {
-  it('BOT-46 turn 1,000 costs what turn 10 costs, with compaction, and the first turns are behind the summary', async () => {
+  it('BOT-46 costs the same at turn 1,000 as at turn 10, with the first turns summarized', async () => {
     const cost: Cost = { trips: 0, read: 0, written: 0 };
     let seen: readonly MessageDraft[] = [];
     const replaced: number[] = [];
@@ -64,7 +64,7 @@ describe.each(EMBEDDED_STORES)('a conversation of 1,000 turns over $name', ({ op
     });
     const sessionId = await session();
     const led = afterTurns(app);
-    // As long as a turn is, whichever it is.
+    // Every turn has an input of the same length.
     const say = async (turn: number): Promise<void> => {
       const { id } = await handle(desk).execute(`turn ${String(turn).padStart(4, '0')} `.padEnd(200, '.'), {
         sessionId,
@@ -81,7 +81,7 @@ describe.each(EMBEDDED_STORES)('a conversation of 1,000 turns over $name', ({ op
       };
     };
     await costOf(1, 11);
-    // Each with two compactions, which are eight turns apart.
+    // Both ranges include two compactions, eight turns apart.
     const early = await costOf(12, 27);
     await costOf(28, 984);
     const late = await costOf(985, 1000);

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import { type Message, type MessageDraft } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type MessageDraft } from 'nestjs-agent-sessions';
 
 const NOW = '2026-11-01T12:00:00.000Z';
 
-/** Few ids, so that they are used again, also while a call is open. */
+/** Few ids, so that they are reused, even while a call is open. */
 const callId = fc.constantFrom('a', 'b', 'c', 'd');
 
 const draft: fc.Arbitrary<MessageDraft> = fc.oneof(
@@ -22,14 +22,14 @@ const draft: fc.Arbitrary<MessageDraft> = fc.oneof(
 );
 
 /** Any log: parallel calls, results between other messages, results without a call, calls without results. */
-export const anyLog: fc.Arbitrary<Message[]> = fc
+export const anyLog: fc.Arbitrary<ConversationMessage[]> = fc
   .tuple(fc.boolean(), fc.array(draft, { maxLength: 30 }))
   .map(([led, drafts]) => {
     const all: MessageDraft[] = [...(led ? [{ role: 'system', content: 'You are a desk.' } as const] : []), ...drafts];
     return all.map((message, index) => ({ ...message, id: `m${index + 1}`, position: index + 1, createdAt: NOW }));
   });
 
-/** The call that each result answers: the latest one before it with its id. By the messages' ids. */
+/** Maps each result to the call that it answers: the latest one before it with its id. Both by message id. */
 export function callsOfResults(messages: readonly MessageDraft[]): Map<string, string | null> {
   return new Map(
     messages.flatMap((message, index): [string, string | null][] => {
@@ -42,7 +42,7 @@ export function callsOfResults(messages: readonly MessageDraft[]): Map<string, s
   );
 }
 
-/** What is wrong with a window of a log, as a model would see it. */
+/** Lists the broken pairs of calls and results in a window, as a model would see them. */
 export function brokenPairs(window: readonly MessageDraft[], log: readonly MessageDraft[]): string[] {
   const inWindow = callsOfResults(window);
   const orphans = [...inWindow].flatMap(([result, call]) => (call === null ? [`${result} has no call`] : []));

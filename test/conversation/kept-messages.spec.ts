@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { memoryAdapter, type Message } from 'nestjs-agent-sessions';
+import { memoryAdapter, type ConversationMessage } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { type CompactionRequest } from '../../lib/conversation/compaction-request.js';
 import { viewThrough } from '../../lib/conversation/conversation-head.js';
@@ -9,14 +9,14 @@ import { wholeCutAfter } from '../../lib/conversation/tool-pairs.js';
 import { compactionOf, headOf, startProcess } from './compactors.js';
 import { anyLog, callsOfResults } from './histories.js';
 
-/** A token a character. */
+/** A token is a character. */
 const tokens = new MessageTokens((text) => text.length);
 
 const rule: fc.Arbitrary<KeepRule> = fc.record({
   budget: fc.integer({ min: -10, max: 300 }),
   cost: fc.constantFrom(
     () => 1,
-    (message: Message) => tokens.of(message),
+    (message: ConversationMessage) => tokens.of(message),
   ),
   preserve: fc.nat(10),
 });
@@ -35,8 +35,8 @@ const request: fc.Arbitrary<CompactionRequest> = fc.oneof(
   fc.record({ strategy: fc.constant('summary' as const), preserveRecent: fc.nat(10) }),
 );
 
-describe('what of a conversation stays', () => {
-  it('STA-24 the newest that fit and are whole; beyond the budget only what is preserved, and what belongs to it', () => {
+describe('the kept messages of a conversation', () => {
+  it('STA-24 are the newest that fit; only preserved messages and their calls exceed the budget', () => {
     fc.assert(
       fc.property(anyLog, rule, (log, keep) => {
         const cut = keptFrom(log, keep);
@@ -44,7 +44,7 @@ describe('what of a conversation stays', () => {
         const preserved = Math.max(0, log.length - keep.preserve);
         expect(cut).toBeLessThanOrEqual(preserved);
         if (!fits(log, cut, keep)) {
-          // One that is later separates what is preserved, or leaves some of it out.
+          // A later cut would separate or drop preserved messages.
           for (let later = cut + 1; later <= preserved; later += 1) expect(isWhole(log, later)).toBe(false);
           return;
         }
@@ -56,7 +56,7 @@ describe('what of a conversation stays', () => {
     );
   });
 
-  it('STA-24 a cut that goes on to where no call is separated from its results', () => {
+  it('STA-24 begin at the first later cut that keeps calls with their results', () => {
     fc.assert(
       fc.property(anyLog, fc.nat(32), (log, at) => {
         fc.pre(at <= log.length);
@@ -68,12 +68,12 @@ describe('what of a conversation stays', () => {
     );
   });
 
-  it('STA-24 any log, compacted by any strategies one after another: whole, newest, within the budget, and counted', async () => {
+  it('STA-24 are whole, newest, within the budget and counted after any series of compactions', async () => {
     const process = await startProcess(memoryAdapter());
     const { adapter } = process;
     const summarize = () => 'summary';
     const compaction = compactionOf(process, { summarizer: () => ({ orchestrator: null, summarize }) });
-    const viewOf = async (sessionId: string): Promise<readonly Message[]> => {
+    const viewOf = async (sessionId: string): Promise<readonly ConversationMessage[]> => {
       const log = await adapter.conversations.window(sessionId, 1000);
       const { pinned, summary, messages } = viewThrough(await headOf(adapter, sessionId), log);
       return [...pinned, ...(summary ? [summary] : []), ...messages];
@@ -83,7 +83,7 @@ describe('what of a conversation stays', () => {
         const sessionId = mintId();
         let count = 0;
         for (const [drafts, asked] of rounds) {
-          // More than a page is read of some.
+          // Some logs are longer than a page.
           const many = rounds.length === 1 ? [...drafts, ...drafts, ...drafts, ...drafts, ...drafts] : drafts;
           const said = many.map(({ role, content, toolCalls, toolCallId }) => {
             const id = `m${(count += 1)}`;
@@ -95,13 +95,13 @@ describe('what of a conversation stays', () => {
           const after = await viewOf(sessionId);
 
           expect([outcome.messagesBefore, outcome.messagesAfter]).toEqual([before.length, after.length]);
-          const isLead = (message: Message): boolean =>
+          const isLead = (message: ConversationMessage): boolean =>
             message.replaces !== undefined || (message.role === 'system' && message.position === 1);
           const [shown, kept] = [before, after].map((view) => view.filter((message) => !isLead(message)));
           expect(kept).toEqual(shown.slice(shown.length - kept.length));
-          // An answer that comes once its call is left out, is none.
+          // A result whose call was dropped before does not count as one.
           expect(isWhole(shown, shown.length - kept.length)).toBe(true);
-          // The leading system message and summaries stay.
+          // The leading system message and summaries are kept.
           const [was, is] = [before, after].map((view) =>
             view.filter(isLead).map(({ replaces }) => replaces !== undefined),
           );
@@ -112,7 +112,7 @@ describe('what of a conversation stays', () => {
           const { strategy, maxMessages = 0, maxTokens = 0, preserveRecent } = asked;
           const isWithin = strategy === 'recent' ? kept.length <= maxMessages : tokens.ofAll(after) <= maxTokens;
           const preserve = strategy === 'recent' ? Math.max(1, preserveRecent ?? 0) : (preserveRecent ?? 6);
-          // All that is not preserved itself is there for something that is.
+          // Messages beyond the preserved ones are kept only because a preserved one needs them.
           const first = Math.max(0, shown.length - preserve);
           const others = first - (shown.length - kept.length);
           const later = Array.from({ length: Math.max(0, others) }, (_, index) => first - index);
@@ -126,12 +126,12 @@ describe('what of a conversation stays', () => {
   }, 60_000);
 });
 
-function fits(log: readonly Message[], cut: number, { budget, cost }: KeepRule): boolean {
+function fits(log: readonly ConversationMessage[], cut: number, { budget, cost }: KeepRule): boolean {
   return log.slice(cut).reduce((sum, message) => sum + cost(message), 0) <= budget || cut === log.length;
 }
 
-/** Whether no result is separated from its call by a cut before this place. */
-function isWhole(log: readonly Message[], cut: number): boolean {
+/** Returns whether a cut before this index keeps each result with its call. */
+function isWhole(log: readonly ConversationMessage[], cut: number): boolean {
   const place = new Map(log.map(({ id }, index) => [id, index]));
   return [...callsOfResults(log)].every(([result, call]) => {
     return call === null || place.get(call)! >= cut || place.get(result)! < cut;

@@ -1,43 +1,31 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
+import { forkProgram, kill } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
 import { startApplication } from '../support/running-application.js';
-import { adapterOf, type StoreOptions, STORES } from '../support/stores.js';
+import { adapterOf, type StoreOptions, SHARED_STORES } from '../support/stores.js';
 import { headOf } from './compactors.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/compacting-worker.mjs');
 
-const workers: ChildProcess[] = [];
-
-afterAll(async () => {
-  await Promise.all(workers.map(kill));
-});
-
 async function startWorker(store: StoreOptions, slow: boolean): Promise<{ child: ChildProcess; said: string[] }> {
-  const child = fork(PROGRAM, [JSON.stringify({ store, slow })], { execArgv: [] });
-  workers.push(child);
+  const child = forkProgram(PROGRAM, { store, slow });
   const said: string[] = [];
   child.on('message', (message) => said.push(message as string));
   await eventually(() => said.includes('ready'), { limitMs: 30_000 });
   return { child, said };
 }
 
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill('SIGKILL');
-  await gone;
-}
+const NAMES = SHARED_STORES.map(({ name }) => name).join(', ');
 
-it('BOT-41 BOT-44 killed while it compacts: its turns are settled, the conversation is as it was, and another process compacts later', async () => {
-  // Side by side: most of the time is a dead process's lease that must lapse.
-  await Promise.all(STORES.flatMap(({ place }) => (place ? [killWhileCompacting(place())] : [])));
+it(`BOT-41 BOT-44 keeps the conversation when a process is killed during compaction, and compacts it later in another process (${NAMES})`, async () => {
+  // Run in parallel: most of the time is spent waiting for the lease of the dead process to expire.
+  await Promise.all(SHARED_STORES.map(({ place }) => killWhileCompacting(place())));
 }, 60_000);
 
 async function killWhileCompacting(store: StoreOptions): Promise<void> {
-  // The worker has it; this process only takes turns.
+  // The worker runs this orchestrator; this process only accepts turns.
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'not here' } });
   const { adapter, handle, session } = await startApplication({
     adapter: adapterOf(store),
@@ -55,11 +43,11 @@ async function killWhileCompacting(store: StoreOptions): Promise<void> {
   const second = await startWorker(store, false);
   const { data } = await say('4');
   expect(data).toEqual(['1', 're 1', '2', 're 2', '3', 're 3']);
-  // The dead process holds the session until its lease lapses.
+  // The dead process holds the session until its lease expires.
   let turns = 4;
   await eventually(
     async () => {
-      // Not while it compacts: that would lead to another one.
+      // A turn during the compaction would trigger another one.
       if (!second.said.includes('summarizing')) await say(`${(turns += 1)}`);
       return second.said.includes('applied');
     },

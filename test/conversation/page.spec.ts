@@ -14,7 +14,7 @@ const PAGE = join(import.meta.dirname, '../../docs/conversations.md');
 class SupportModule {}
 
 describe('docs/conversations.md', () => {
-  it('BOT-40 BOT-41 its orchestrator is the one that runs here: compacted once more than 20 turns are there', async () => {
+  it('BOT-40 BOT-41 shows an orchestrator that compacts after 20 turns', async () => {
     expect(readFileSync(PAGE, 'utf8')).toContain(`\`\`\`ts\n${readFileSync(FIXTURE, 'utf8')}\`\`\`\n`);
     const { app, adapter, handle, session } = await startApplication({
       imports: [SupportModule],

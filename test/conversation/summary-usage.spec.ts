@@ -11,11 +11,11 @@ import { LIVE_STORES, rejection, startApplication } from '../support/running-app
 
 const USAGE = { promptTokens: 90, completionTokens: 10, totalTokens: 100 };
 
-/** Its summaries take a hundred tokens each; given a list, each takes the next text from there. */
+/** An orchestrator whose summaries use 100 tokens each; with `texts`, each summary is the next one of them. */
 function deskOf(name: string, texts: string[] = []): OrchestratorDefinition {
   return defineOrchestrator({
     name,
-    // By command only.
+    // Compacts only by command.
     compaction: { keep: 0, summarize: () => ({ text: texts.shift() ?? 'summary', usage: USAGE }) },
     intents: {
       answer: ({ input }) => {
@@ -26,7 +26,7 @@ function deskOf(name: string, texts: string[] = []): OrchestratorDefinition {
   });
 }
 
-describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
+describe.each(LIVE_STORES)('the token usage of summaries over $name', ({ open }) => {
   async function start(...desks: OrchestratorDefinition[]) {
     const app = await startApplication({ adapter: open(), orchestrators: desks, turns: { retry: { attempts: 1 } } });
     const sessionId = await app.session();
@@ -42,7 +42,7 @@ describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
     };
   }
 
-  it('BOT-09 BOT-41 of every pass it is in the report of the next turn that settles, once, and in no failed one', async () => {
+  it('BOT-09 BOT-41 is reported once for all passes, by the next turn that settles successfully', async () => {
     const { adapter, sessionId, say, compact, handle, reportOf } = await start(deskOf('desk'));
     expect((await say('desk')).usage).toBeUndefined();
     const said = Array.from({ length: 450 }, (_, n) => ({ id: `m${n}`, role: 'user' as const, content: `${n}` }));
@@ -63,7 +63,7 @@ describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
     expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
   });
 
-  it('BOT-09 STA-23 is reported once, though the conversation was cleared before or since', async () => {
+  it('BOT-09 STA-23 is reported once, even if the conversation is cleared before or after', async () => {
     const { app, sessionId, say, compact } = await start(deskOf('desk'));
     const state = app.get(SessionStateService, { strict: false });
     await say('desk');
@@ -81,7 +81,7 @@ describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
     expect(await compact('desk')).toMatchObject({ messages: 4 });
   });
 
-  it('BOT-09 BOT-44 what a summary took that came to nothing is counted, too', async () => {
+  it('BOT-09 BOT-44 includes summaries that were rejected', async () => {
     const { say, compact } = await start(deskOf('desk', ['  ', 'summary']));
     await say('desk');
     const failure = await compact('desk').catch((error: unknown) => error);
@@ -94,7 +94,7 @@ describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
     expect(await say('desk')).toMatchObject({ usage: { summarizer: { totalTokens: 100 } } });
   });
 
-  it('BOT-09 BOT-52 only the orchestrator that had it done reports it', async () => {
+  it('BOT-09 BOT-52 is reported only by the orchestrator that compacted', async () => {
     const { say, compact } = await start(deskOf('desk'), deskOf('other'));
     await say('desk');
     await say('other');
@@ -104,7 +104,7 @@ describe.each(LIVE_STORES)('what summaries take, over $name', ({ open }) => {
     expect((await say('other')).usage).toBeUndefined();
   });
 
-  it('BOT-09 BOT-25 neither an undo nor a fork has it reported again', async () => {
+  it('BOT-09 BOT-25 is not reported again after an undo or in a fork', async () => {
     const { say, compact, handle, sessionId } = await start(deskOf('desk'));
     const desk = handle({ name: 'desk' });
     await say('desk', 'one');

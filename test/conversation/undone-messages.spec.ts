@@ -1,15 +1,16 @@
 import fc from 'fast-check';
-import { type Message, type MessageSpan } from 'nestjs-agent-sessions';
+import { type ConversationMessage } from 'nestjs-agent-sessions';
+import { type MessageSpan } from 'nestjs-agent-sessions/types';
 import { joined, messagesSince, windowWithoutUndone } from '../../lib/conversation/undone-messages.js';
 
 const SESSION = 's1';
 
-/** Turns in the order in which they spoke, a message each or more; `null`: somebody who has no turn. */
+/** The turn of each message, in order; `null` for a message without a turn. */
 const spoken = fc.array(fc.option(fc.nat(12), { freq: 8 }), { maxLength: 60 });
 const led = fc.boolean();
 
-describe('messages that were taken back', () => {
-  it('BOT-25 the window is that of a log without them', async () => {
+describe('undone messages', () => {
+  it('BOT-25 returns the window of a log without them', async () => {
     await fc.assert(
       fc.asyncProperty(spoken, led, fc.uniqueArray(fc.nat(12)), fc.nat(12), async (turns, lead, undone, limit) => {
         const log = logOf(turns, lead);
@@ -28,7 +29,7 @@ describe('messages that were taken back', () => {
     );
   });
 
-  it('BOT-25 BOT-46 nothing is read where the window has lost none, and what is missing where it has lost a few', async () => {
+  it('BOT-25 BOT-46 reads only the messages that the window has lost', async () => {
     const log = logOf([1, 1, 2, 2, 3, 3, 4, 4], false);
     const given = await log.window(SESSION, 4);
     log.reads = 0;
@@ -44,7 +45,7 @@ describe('messages that were taken back', () => {
     expect(log.reads).toBe(1);
   });
 
-  it('BOT-25 BOT-46 reads no more than a window, however long the stretch that was taken back', async () => {
+  it('BOT-25 BOT-46 reads no more than a window, however many messages were undone', async () => {
     const log = logOf([0, 1, 2, ...Array.from({ length: 4000 }, () => 3), 4], true);
     const given = await log.window(SESSION, 3);
     log.messagesRead = 0;
@@ -54,16 +55,16 @@ describe('messages that were taken back', () => {
     expect(log.messagesRead).toBe(2);
   });
 
-  it('BOT-25 BOT-46 stretches that meet are one', () => {
+  it('BOT-25 BOT-46 joins adjacent and overlapping spans', () => {
     const spans = [span(9, 9), span(1, 2), span(3, 5), span(4, 4), span(7, 7)];
     expect(joined(spans)).toEqual([span(1, 5), span(7, 7), span(9, 9)]);
     expect(joined([])).toEqual([]);
   });
 
-  it('BOT-25 the messages since a turn are those of its orchestrator', async () => {
+  it('BOT-25 returns only the messages of the turn’s orchestrator since a turn', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(4), { minLength: 1, maxLength: 40 }), fc.nat(3), async (lengths, back) => {
-        // Each turn speaks once, in one piece; those with an even number are the desk's.
+        // The messages of a turn are contiguous; even turns belong to the desk.
         const turns = lengths.flatMap((length, turn) => Array.from({ length: length * 60 + 1 }, () => turn));
         const log = logOf(turns, false, (turn) => (turn % 2 === 0 ? 'desk' : 'sales'));
         const turn = Math.max(0, lengths.length - 1 - back);
@@ -79,8 +80,8 @@ describe('messages that were taken back', () => {
   });
 });
 
-/** Where the messages of turns stand. */
-function spansOf(messages: readonly Message[], turnIds: readonly string[]): readonly MessageSpan[] {
+/** The spans of the messages of turns. */
+function spansOf(messages: readonly ConversationMessage[], turnIds: readonly string[]): readonly MessageSpan[] {
   const spans: MessageSpan[] = [];
   for (const { turnId, position } of messages) {
     if (!turnIds.includes(turnId ?? '')) continue;
@@ -95,14 +96,14 @@ function span(from: number, through: number): MessageSpan {
   return { from, through };
 }
 
-/** A log in a list, which counts how often it is read. @param turns who spoke, message by message; led by a system message */
+/** A log in an array that counts its reads. @param turns the turn of each message @param lead adds a leading system message */
 function logOf(turns: readonly (number | null)[], lead: boolean, by: (turn: number) => string = () => 'desk') {
   const said = turns.map((turn) => ({
     role: 'user' as const,
     ...(turn === null ? {} : { turnId: `t${turn}`, orchestrator: by(turn) }),
   }));
   const all = lead ? [{ role: 'system' as const }, ...said] : said;
-  const messages: Message[] = all.map((message, index) => {
+  const messages: ConversationMessage[] = all.map((message, index) => {
     const position = index + 1;
     return { id: `m${position}`, position, content: String(position), createdAt: '', ...message };
   });
@@ -110,13 +111,16 @@ function logOf(turns: readonly (number | null)[], lead: boolean, by: (turn: numb
     messages,
     reads: 0,
     messagesRead: 0,
-    window(_: string, limit: number): Promise<Message[]> {
+    window(_: string, limit: number): Promise<ConversationMessage[]> {
       this.reads += 1;
       const recent = limit > 0 ? messages.slice(-limit) : [];
       const first = limit > 0 && messages[0]?.role === 'system' && !recent.includes(messages[0]) ? [messages[0]] : [];
       return Promise.resolve([...first, ...recent]);
     },
-    page(_: string, { after = 0, limit = 100 }: { after?: number; limit?: number } = {}): Promise<Message[]> {
+    page(
+      _: string,
+      { after = 0, limit = 100 }: { after?: number; limit?: number } = {},
+    ): Promise<ConversationMessage[]> {
       this.reads += 1;
       const page = messages.slice(after, after + limit);
       this.messagesRead += page.length;

@@ -6,13 +6,13 @@ import { wholeCut } from '../../lib/conversation/tool-pairs.js';
 import { cutWindow, viewOf, type WindowShape } from '../../lib/conversation/window.js';
 import { anyLog, brokenPairs, callsOfResults } from './histories.js';
 
-/** A token a character. */
+/** A token is a character. */
 const tokens = new MessageTokens((text) => text.length);
 
 const shape: fc.Arbitrary<WindowShape> = fc.oneof(
   fc.nat(20),
   fc.integer({ min: 1, max: 400 }).map((maxTokens) => ({ maxTokens })),
-  // Anything at all that a function may choose: any of the messages, as they are or copied.
+  // A function may choose any of the messages, unchanged or copied.
   fc.tuple(fc.infiniteStream(fc.boolean()), fc.boolean()).map(([stream, copies]): WindowShape => {
     const choices = [...stream.take(40)];
     return ({ messages }) =>
@@ -21,7 +21,7 @@ const shape: fc.Arbitrary<WindowShape> = fc.oneof(
 );
 
 describe('cutWindow', () => {
-  it('BOT-40 leaves neither a result without its call nor a call without its results, whatever the window', () => {
+  it('BOT-40 never separates calls from their results, whatever the window', () => {
     fc.assert(
       fc.property(anyLog, shape, (log, window) => {
         expect(brokenPairs(cutWindow(window, viewOf(log), tokens, 'window'), log)).toEqual([]);
@@ -42,7 +42,7 @@ describe('cutWindow', () => {
         const cut = cutWindow(window, view, tokens, 'window');
         const lead = [...(log[0]?.role === 'system' ? [log[0]] : []), summary];
         expect(cut.slice(0, lead.length)).toEqual(lead);
-        // Nothing that the summary stands for.
+        // No message that the summary replaces.
         const positions = cut.slice(lead.length).map(({ id }) => Number(id?.slice(1)));
         expect(positions.every((position) => position > through)).toBe(true);
       }),
@@ -50,14 +50,14 @@ describe('cutWindow', () => {
     );
   });
 
-  it('BOT-40 a budget of tokens is kept, with the pinned message and the summary counted', () => {
+  it('BOT-40 keeps to a token budget, counting the pinned message and the summary', () => {
     fc.assert(
       fc.property(anyLog, fc.integer({ min: 1, max: 400 }), fc.boolean(), (log, maxTokens, summarized) => {
         const view = { ...viewOf(log), summary: summarized ? summaryOf(0) : null };
         const lead = [...view.pinned, ...(view.summary ? [view.summary] : [])];
         const cut = cutWindow({ maxTokens }, view, tokens, 'window');
         expect(tokens.ofAll(cut)).toBeLessThanOrEqual(Math.max(maxTokens, tokens.ofAll(lead)));
-        // It ends where the conversation ends, and one message more would be too many.
+        // The window ends with the conversation, and one more message would exceed the budget.
         const rest = view.messages.length - cut.length + lead.length;
         if (rest === 0 || callsOfResults(log).size > 0) return;
         expect(cut.slice(lead.length)).toEqual(view.messages.slice(rest));
@@ -67,14 +67,14 @@ describe('cutWindow', () => {
     );
   });
 
-  it('BOT-40 ids that are used again in a later turn belong to that turn', () => {
+  it('BOT-40 matches reused call ids within their own turn', () => {
     const log = [call('1', 'x'), result('2', 'x'), said('3'), call('4', 'x'), result('5', 'x')];
     expect(ids(cutWindow(4, viewOf(log), tokens, 'window'))).toEqual(['3', '4', '5']);
     expect(ids(cutWindow(2, viewOf(log), tokens, 'window'))).toEqual(['4', '5']);
     expect(ids(cutWindow(1, viewOf(log), tokens, 'window'))).toEqual([]);
   });
 
-  it('BOT-40 parallel calls whose results come apart stay together', () => {
+  it('BOT-40 keeps parallel calls with results that are not adjacent', () => {
     const log = [call('1', 'x', 'y'), result('2', 'y'), said('3'), result('4', 'x'), said('5')];
     expect(ids(cutWindow(5, viewOf(log), tokens, 'window'))).toEqual(['1', '2', '3', '4', '5']);
     expect(ids(cutWindow(4, viewOf(log), tokens, 'window'))).toEqual(['3', '5']);
@@ -82,18 +82,18 @@ describe('cutWindow', () => {
     expect(ids(cutWindow(oneAnswer, viewOf(log), tokens, 'window'))).toEqual(['3', '5']);
   });
 
-  it('BOT-40 a call that nobody has answered yet stays', () => {
+  it('BOT-40 keeps a call without a result', () => {
     const log = [said('1'), call('2', 'x')];
     expect(ids(cutWindow(1, viewOf(log), tokens, 'window'))).toEqual(['2']);
   });
 
-  it('BOT-40 a copy of a call that has one of its two answers so far stays with it', () => {
+  it('BOT-40 keeps a copied call that has only one of its two results', () => {
     const log = [call('1', 'x', 'y'), result('2', 'x')];
     const copies: WindowShape = ({ messages }) => messages.map(withoutLog);
     expect(ids(cutWindow(copies, viewOf(log), tokens, 'window'))).toEqual(['1', '2']);
   });
 
-  it('BOT-40 a function may put messages of its own in their place, and shorten them', () => {
+  it('BOT-40 lets a function add and shorten messages', () => {
     const log = [call('1', 'x'), result('2', 'x'), said('3')];
     const shorter: WindowShape = ({ messages }) => [
       { role: 'assistant', content: 'Earlier: nothing.' },
@@ -110,8 +110,8 @@ describe('cutWindow', () => {
   it.each([
     { what: 'nothing', returned: undefined, message: /^window must be an array of messages/ },
     { what: 'a promise', returned: Promise.resolve([]), message: /^window must be an array of messages/ },
-    { what: 'texts', returned: ['hi'], message: /^window\[0\] must be a message/ },
-  ])('BOT-40 a function that returns $what fails with the path', ({ returned, message }) => {
+    { what: 'strings', returned: ['hi'], message: /^window\[0\] must be an object with role and content/ },
+  ])('BOT-40 rejects a function that returns $what, with the path', ({ returned, message }) => {
     const wrong = (() => returned) as unknown as WindowShape;
     expect(() => cutWindow(wrong, viewOf([said('1')]), tokens, 'window')).toThrow(message);
   });
@@ -170,7 +170,7 @@ function ids(messages: readonly MessageDraft[]): (string | undefined)[] {
   return messages.map(({ id }) => id);
 }
 
-/** As a function would copy it. */
+/** Copies a message without its log fields, as a function would. */
 function withoutLog({ role, content, toolCalls, toolCallId, id }: MessageDraft): MessageDraft {
   return {
     role,

@@ -12,8 +12,8 @@ const INTERFACES = [
   ['bullmqQueue', 'BullmqQueueOptions', 'lib/queue/bullmq/bullmq-queue.options.ts'],
 ] as const;
 
-describe('the options of stores and of the queue in README.md', () => {
-  const { text } = readPage('README.md').blocks.find(({ text }) => text.includes('sqlite: {'))!;
+describe('the options of stores and of the queue in docs/options.md', () => {
+  const { text } = readPage('docs/options.md').blocks.find(({ text }) => text.includes('sqlite: {'))!;
   const shown = evaluate(text);
 
   it.each(INTERFACES)('DOC names every option of %s, with the default that its comment gives', (name, type, file) => {
@@ -34,7 +34,7 @@ describe('the options of stores and of the queue in README.md', () => {
   });
 });
 
-/** What the block gives to each function. */
+/** Returns the options that the block passes to each function. */
 function evaluate(block: string): Record<string, unknown> {
   const given: Record<string, unknown> = {};
   const names = INTERFACES.map(([name]) => name);
@@ -44,7 +44,7 @@ function evaluate(block: string): Record<string, unknown> {
   return given;
 }
 
-/** Of each option, those in options too: its path, and its comment with numbers as code writes them. */
+/** Returns the path of each option, also of nested ones, and its comment with numbers as in code. */
 function commentsOf(type: string, file: string): [path: string[], comment: string][] {
   const source = ts.createSourceFile(join(PROJECT, file), read(file), ts.ScriptTarget.ES2022, true);
   const found = source.statements.find((node) => ts.isInterfaceDeclaration(node) && node.name.text === type);

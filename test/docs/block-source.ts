@@ -2,20 +2,22 @@ import { join } from 'node:path';
 import ts from 'typescript';
 import { type Block, PROJECT } from './pages.js';
 
-/** Where a name comes from: a module, and whether it is only a type. */
+/** The origin of a name: its module, and whether it is only a type. */
 export interface Origin {
   readonly from: string;
   readonly isType: boolean;
-  /** Whether it is the reader's or an earlier block's, not a package's. */
+  /** True if the name is the reader's or from an earlier block, false if it is from a package. */
   readonly isYours: boolean;
 }
 
-/** A block as a module: what it leaves out stands on one line before its text, so that lines can be counted back. */
+/**
+ * A block as a module. The omitted imports are on one line before its text, so that line numbers can be mapped back.
+ */
 export class BlockSource {
-  /** A file that is nowhere. */
+  /** The path of a virtual file. */
   readonly file: string;
   readonly text: string;
-  /** What later blocks of the page may use. */
+  /** The names that later blocks of the page may use. */
   readonly declared: ReadonlyMap<string, Origin>;
 
   constructor(
@@ -41,12 +43,12 @@ export class BlockSource {
   }
 }
 
-/** How other blocks import a file that is nowhere. */
+/** Returns the specifier with which other blocks import a virtual file. */
 export function specifierOf(file: string): string {
   return `block:${file}`;
 }
 
-/** What makes a module of a block of this shape. */
+/** Returns the code before and after a block of this shape that turns it into a module. */
 function wrapping({ language, shape, text }: Block): [string, string] {
   if (shape === '' || language === 'js') return ['', ''];
   if (shape === 'class') {
@@ -60,7 +62,7 @@ function wrapping({ language, shape, text }: Block): [string, string] {
 }
 
 interface TopLevelNames {
-  /** Each with whether it is only a type. */
+  /** Names, each with whether it is only a type. */
   readonly declared: Map<string, boolean>;
   readonly imported: Set<string>;
   readonly exported: Set<string>;
@@ -100,7 +102,7 @@ function boundNames(name: ts.BindingName): string[] {
   return name.elements.flatMap((element) => (ts.isBindingElement(element) ? boundNames(element.name) : []));
 }
 
-/** All of a tree, properties and locals too: an import that nobody needs does no harm. */
+/** Returns all identifiers of a tree, also properties and locals: an unused import does no harm. */
 function identifiers(node: ts.Node): Set<string> {
   const names = new Set<string>();
   const visit = (part: ts.Node): void => {

@@ -16,11 +16,13 @@ const CATEGORIES = {
   common: 'Everywhere',
 };
 
-/** A plugin of typedoc: the root entry's page is by domain, as `lib/` is. */
+const LARGE_ENTRIES = ['', '/types', '/adapter'].map((entry) => `nestjs-agent-sessions${entry}`);
+
+/** A TypeDoc plugin that divides the pages of the large entry points by domain, as in `lib/`. */
 export function load(app) {
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
-    const root = project.getChildByName('nestjs-agent-sessions');
-    for (const reflection of root?.children ?? []) {
+    const entries = LARGE_ENTRIES.map((name) => project.children?.find((child) => child.name === name));
+    for (const reflection of entries.flatMap((entry) => entry?.children ?? [])) {
       const folder = /\/lib\/(\w+)\//.exec(reflection.sources?.[0]?.fullFileName ?? '')?.[1];
       const category = CATEGORIES[folder] ?? 'The module';
       for (const commented of reflection.signatures ?? [reflection]) {

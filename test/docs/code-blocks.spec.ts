@@ -9,8 +9,8 @@ const pages = PAGES.map(readPage);
 const blocks = pages.flatMap((page) => page.blocks);
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 
-/** What `npm` knows by itself, as far as pages speak of it. */
-const NPM_COMMANDS = ['ci', 'exec', 'init', 'install', 'pack', 'pkg'];
+/** The built-in `npm` commands that pages use. */
+const NPM_COMMANDS = ['ci', 'exec', 'init', 'install', 'pack', 'pkg', 'rebuild'];
 const DIAGRAMS = /^(flowchart (LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
 describe('the code blocks of the pages', () => {
@@ -20,17 +20,17 @@ describe('the code blocks of the pages', () => {
     compiled = new CompiledBlocks(blocksOf('ts', 'js'));
   }, 120_000);
 
-  it.each(pagesWith('ts', 'js'))('DOC what %s shows compiles', (page) => {
+  it.each(pagesWith('ts', 'js'))('DOC compiles the code blocks of %s', (page) => {
     expect(compiled.problemsOf(page)).toEqual([]);
   });
 
-  it.each(pagesWith('sh'))("DOC the commands of %s are a shell's", (page) => {
+  it.each(pagesWith('sh'))('DOC accepts the commands of %s as shell syntax', (page) => {
     for (const { text } of blocksOf('sh').filter((block) => block.page === page)) {
       expect(spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
     }
   });
 
-  it.each(PAGES)('DOC %s names npm scripts and files that are there', (path) => {
+  it.each(PAGES)('DOC finds the npm scripts and files that %s names', (path) => {
     const { prose } = pages.find((page) => page.path === path)!;
     const spans = [...prose.matchAll(/`([^`]+)`/g)].map(({ 1: text = '', index }) => ({
       line: lineAt(prose, index),
@@ -43,7 +43,7 @@ describe('the code blocks of the pages', () => {
     ).toEqual([]);
   });
 
-  it.each(pagesWith('typescript'))('DOC what %s shows of other packages is TypeScript, though not compiled', (page) => {
+  it.each(pagesWith('typescript'))('DOC parses the TypeScript of other packages in %s', (page) => {
     for (const { text } of blocksOf('typescript').filter((block) => block.page === page)) {
       const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true });
       expect(diagnostics).toEqual([]);
@@ -51,19 +51,19 @@ describe('the code blocks of the pages', () => {
     }
   });
 
-  it('DOC JSON is JSON, and diagrams are diagrams', () => {
+  it('DOC parses JSON and diagrams', () => {
     for (const { text } of blocksOf('json')) expect(() => JSON.parse(text) as unknown).not.toThrow();
     for (const { text } of blocksOf('mermaid')) expect(text).toMatch(DIAGRAMS);
   });
 
-  it('DOC nothing is in a language that is not checked', () => {
+  it('DOC checks every language of the blocks', () => {
     const checked = ['ts', 'typescript', 'js', 'sh', 'json', 'mermaid', ''];
 
     expect(blocks.filter(({ language }) => !checked.includes(language))).toEqual([]);
   });
 });
 
-/** Scripts and files of this repository that a text names and that are not there. */
+/** Returns scripts and files that a text names and that do not exist in this repository. */
 function missing(text: string): string[] {
   const run = [...text.matchAll(/\bnpm (?:run(?: -s| --silent)? )?(\w[\w:-]*)/g)].map(([, name = '']) => name);
   const files = text

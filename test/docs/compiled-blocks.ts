@@ -4,19 +4,21 @@ import { BlockSource, type Origin, specifierOf } from './block-source.js';
 import { type Block, lineAt, PROJECT } from './pages.js';
 
 const PACKAGE = 'nestjs-agent-sessions';
-/** What readers have of their own. */
+/** The names that readers have in their applications. */
 const YOURS = join(PROJECT, 'test/docs/yours.ts');
-/** Whose names a block may use without importing them; the first that has a name wins. */
+/** Modules whose names a block may use without an import. The first with a name wins. */
 const KNOWN = [
   YOURS,
   PACKAGE,
-  ...['bullmq', 'client', 'redis', 'terminus', 'testing', 'typeorm'].map((entry) => `${PACKAGE}/${entry}`),
+  ...['types', 'http', 'adapter', 'ai-sdk', 'bullmq', 'client', 'redis', 'terminus', 'testing', 'typeorm'].map(
+    (entry) => `${PACKAGE}/${entry}`,
+  ),
   ...['common', 'core', 'microservices', 'testing', 'websockets'].map((name) => `@nestjs/${name}`),
 ];
 
 /**
- * The TypeScript and JavaScript of the pages, compiled as strictly as the project, each block as a module of its own.
- * docs/contributing.md says what a block may leave out.
+ * Compiles the TypeScript and JavaScript of the pages as strictly as the project, each block as a separate module.
+ * CONTRIBUTING.md describes what a block may omit.
  */
 export class CompiledBlocks {
   private readonly options: ts.CompilerOptions;
@@ -45,7 +47,7 @@ export class CompiledBlocks {
     this.program = ts.createProgram([...this.sources.keys()], this.options, host);
   }
 
-  /** What the compiler says of a page, each with its place. */
+  /** Returns the compiler's messages for a page, each with its line. */
   problemsOf(page: string): string[] {
     return [...this.sources.values()]
       .filter(({ block }) => block.page === page)
@@ -61,7 +63,7 @@ export class CompiledBlocks {
     });
   }
 
-  /** Blocks are files that are nowhere. What they import from beside them is a file of their page, else of the reader. */
+  /** Serves blocks as virtual files. Their relative imports resolve to a file of their page, else to the reader's. */
   private host(): ts.CompilerHost {
     const host = ts.createCompilerHost(this.options);
     const onDisk = host.getSourceFile.bind(host);
@@ -98,7 +100,7 @@ export class CompiledBlocks {
     return [...this.sources.keys()].find((file) => specifier === specifierOf(file));
   }
 
-  /** What modules export, by name; of the first that has it. */
+  /** Returns the exports of the modules, by name. The first module with a name wins. */
   private namesOf(modules: readonly string[], host: ts.CompilerHost): Map<string, Origin> {
     const index = join(PROJECT, 'known.ts');
     const text = modules.map((specifier) => `export * as _ from '${specifier}';`).join('\n');

@@ -4,7 +4,7 @@ const GIVEN_BY_READERS = /(Options|Settings|Config|Input|Query|Statics)$/;
 const SAYS_ONLY_DEFAULT = /^default\b/i;
 const SAYS_DEFAULT = /default|left out/i;
 
-/** A plugin of typedoc: what readers fill in says of each property first what it is, then what holds without it. */
+/** A TypeDoc plugin that warns about options without a description or a default. */
 export function load(app) {
   app.on(Application.EVENT_VALIDATE_PROJECT, (project) => {
     for (const type of project.getReflectionsByKind(ReflectionKind.ClassOrInterface)) {

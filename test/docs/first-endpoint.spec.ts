@@ -2,13 +2,13 @@ import { PageApplication } from './page-application.js';
 import { read } from './pages.js';
 
 const page = read('docs/first-endpoint.md');
-/** Those of step 2, which later steps only add to. */
+/** The files of step 2. Later steps only add files. */
 const files = new Map(
   [...page.matchAll(/`src\/([\w.-]+)`:\n\n```ts\n(.*?)```/gs)].map(([, name = '', text = '']) => [name, text]),
 );
 
 describe('the applications of the pages', () => {
-  it('DOC docs/first-endpoint.md streams an answer to the user of the session, and to nobody else', async () => {
+  it('DOC docs/first-endpoint.md streams an answer only to the user of the session', async () => {
     const application = await PageApplication.start(files);
     const as = (user: string): Record<string, string> => ({ authorization: `Bearer ${user}-secret` });
     const begun = await application.post('/chat/sessions', as('ann'));
@@ -29,7 +29,7 @@ describe('the applications of the pages', () => {
     expect((await application.post('/chat/sessions', {})).status).toBe(401);
   }, 120_000);
 
-  it('DOC README.md has an example that runs as it stands', async () => {
+  it('DOC runs the example of README.md unchanged', async () => {
     const [, module = ''] = /```ts\n(.*?export class AppModule {}\n)```/s.exec(read('README.md')) ?? [];
     const application = await PageApplication.start(
       new Map([

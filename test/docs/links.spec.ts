@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { anchorsOf, linksOf, type Page, PAGES, PROJECT, readPage, undefinedReferencesOf } from './pages.js';
 
 describe('the links of the pages', () => {
-  it.each(PAGES)('DOC %s links to what is there', (path) => {
+  it.each(PAGES)('DOC finds every link target of %s', (path) => {
     const page = readPage(path);
 
     expect(linksOf(page).flatMap((link) => problemOf(page, link))).toEqual([]);

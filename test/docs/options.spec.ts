@@ -1,23 +1,23 @@
 import { getMetadataStorage } from 'class-validator';
 import {
-  BackoffOptions,
   memoryAdapter,
-  OrchestrationOptions,
-  RetryOptions,
-  SessionsControllersOptions,
   SessionsModuleOptions,
   type SessionsModuleStatics,
+  BackoffOptions,
+  OrchestrationOptions,
+  RetryOptions,
   StateOptions,
   SweepOptions,
   TurnEventsOptions,
   TurnsOptions,
 } from 'nestjs-agent-sessions';
+import { SessionsControllersOptions } from 'nestjs-agent-sessions/http';
 import { resolveOptions } from '../../lib/module/sessions.settings.js';
 import { readPage } from './pages.js';
 
 type Tree = { readonly [name: string]: unknown };
 
-// The compiler sees to it that this has all there are.
+// The compiler checks that this list is complete.
 const STATICS: Record<keyof SessionsModuleStatics, true> = { isGlobal: true, role: true, controllers: true };
 
 const CLASSES: readonly (readonly [string, new () => object])[] = [
@@ -32,10 +32,10 @@ const CLASSES: readonly (readonly [string, new () => object])[] = [
   ['controllers', SessionsControllersOptions],
 ];
 
-describe('the options in README.md', () => {
-  const options = evaluate(readPage('README.md').blocks.find(({ text }) => text.includes('role:'))?.text ?? '');
+describe('the options in docs/options.md', () => {
+  const options = evaluate(readPage('docs/options.md').blocks.find(({ text }) => text.includes('role:'))?.text ?? '');
 
-  it.each(CLASSES)('DOC names every option there is: %s', (path, type) => {
+  it.each(CLASSES)('DOC lists every option of %s', (path, type) => {
     const shown = path.split('.').reduce<unknown>((tree, name) => (name === '' ? tree : (tree as Tree)[name]), options);
     const statics = path === '' ? Object.keys(STATICS) : [];
 
@@ -50,7 +50,7 @@ describe('the options in README.md', () => {
   });
 });
 
-/** What the block gives to forRoot. */
+/** Returns the options that the block passes to forRoot. */
 function evaluate(block: string): Tree {
   let options: Tree = {};
   // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page is ours
@@ -59,7 +59,7 @@ function evaluate(block: string): Tree {
   return options;
 }
 
-/** As JSON: functions of two calls are never the same. */
+/** Compares as JSON, because functions of two calls are never equal. */
 function settingsOf(options: SessionsModuleOptions): unknown {
   return JSON.parse(JSON.stringify({ ...resolveOptions(options, {}), adapter: null }));
 }

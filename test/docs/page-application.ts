@@ -7,13 +7,13 @@ import { freePort } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
 import { PROJECT } from './pages.js';
 
-/** The files of a page as an application in a process of its own, on the package as it was built; gone after the file's last test. */
+/** Runs the files of a page as an application in a separate process, with the built package, until the last test of the file. */
 export class PageApplication {
   private constructor(readonly url: string) {}
 
   /** @param files TypeScript by name, `main.ts` among them, which listens on PORT */
   static async start(files: ReadonlyMap<string, string>): Promise<PageApplication> {
-    // Inside the package, so that it is found by its name.
+    // The folder is inside the package, so that imports by the package's name resolve.
     const build = join(PROJECT, 'build');
     mkdirSync(build, { recursive: true });
     const folder = temporaryFolder(build);

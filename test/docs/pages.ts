@@ -7,6 +7,9 @@ export const PROJECT = join(import.meta.dirname, '../..');
 export const PAGES: readonly string[] = [
   'README.md',
   'CHANGELOG.md',
+  'CODE_OF_CONDUCT.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
   ...find('docs', /\.md$/),
   ...find('sample', /^sample\/[^/]+\/README\.md$/),
   ...find('bench', /^bench\/[^/]+\.md$/),
@@ -15,21 +18,21 @@ export const PAGES: readonly string[] = [
 /** A fenced block. */
 export interface Block {
   readonly page: string;
-  /** Of its first line of text, from 1. */
+  /** The number of its first line of text, from 1. */
   readonly line: number;
   /** The first word after the fence, or ''. */
   readonly language: string;
-  /** What follows it, or ''. */
+  /** The rest of the fence line, or ''. */
   readonly shape: string;
   readonly text: string;
-  /** Without its folder, when the line before the block names a file of `src`: then it is shown whole. */
+  /** The file name without its folder, if the line before the block names a file of `src`. The block is the whole file. */
   readonly file?: string;
 }
 
 export interface Page {
   readonly path: string;
   readonly blocks: readonly Block[];
-  /** Everything else, with the lines of blocks left empty. */
+  /** The text without blocks, whose lines are empty. */
   readonly prose: string;
 }
 
@@ -58,7 +61,7 @@ export function readPage(path: string): Page {
   return { path, blocks, prose: prose.join('\n') };
 }
 
-/** What `#...` may name on a page, by GitHub's rule. */
+/** Returns the anchors of a page, by GitHub's rule. */
 export function anchorsOf({ prose }: Page): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of prose.matchAll(/^#{1,6} +(.*?) *#*$/gm)) {
@@ -75,7 +78,7 @@ export function anchorsOf({ prose }: Page): ReadonlySet<string> {
   return anchors;
 }
 
-/** Ends of links such as `[text][name]` or `[name][]` that are defined nowhere on the page. */
+/** Returns the names in links such as `[text][name]` or `[name][]` that the page does not define. */
 export function undefinedReferencesOf({ prose }: Page): readonly { readonly line: number; readonly name: string }[] {
   const text = withoutCode(prose);
   const defined = new Set([...text.matchAll(/^ {0,3}\[([^\]]+)\]: +\S/gm)].map(([, name = '']) => name.toLowerCase()));
@@ -86,9 +89,9 @@ export function undefinedReferencesOf({ prose }: Page): readonly { readonly line
 
 export interface Link {
   readonly line: number;
-  /** A path in the repository, or null for an address elsewhere. */
+  /** A path in the repository, or null for an external address. */
   readonly path: string | null;
-  /** Without the #, or ''. */
+  /** The anchor without the #, or ''. */
   readonly anchor: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the readers of the pages have of their own: code blocks use it without declaring it. Only for the compiler, and only
- * for what needs no explanation there.
+ * Names that readers have in their applications. Code blocks use them without a declaration. This file is only for the
+ * compiler, and only for names that need no explanation on the pages.
  */
 import { type CanActivate, type ExecutionContext, type Type } from '@nestjs/common';
 import { type StopCondition, type ToolSet } from 'ai';
@@ -29,7 +29,22 @@ import { type DataSource } from 'typeorm';
 import { type ZodType } from 'zod';
 import { type Models } from '../../sample/04-model-agent/models.js';
 
-export { stepCountIs, streamText, type ToolSet } from 'ai';
+export { openai } from '@ai-sdk/openai';
+export { type LanguageModelV3 } from '@ai-sdk/provider';
+export { Chat } from '@ai-sdk/react';
+export {
+  type DefaultChatTransport,
+  generateText,
+  lastAssistantMessageIsCompleteWithToolCalls,
+  Output,
+  stepCountIs,
+  streamText,
+  tool,
+  ToolLoopAgent,
+  type ToolSet,
+  type UIMessage,
+} from 'ai';
+export { z } from 'zod';
 export { Readable } from 'node:stream';
 export { filter } from 'rxjs';
 export { type Socket } from 'socket.io';
@@ -44,7 +59,7 @@ export { toMessages, toModelMessages, toUsage } from '../../sample/04-model-agen
 export { ModelRouter } from '../../sample/04-model-agent/model-router.js';
 export { turnTool } from '../../sample/04-model-agent/turn-tool.js';
 
-/** A value as a page shows it: what it leaves out may be there. */
+/** A value as a page shows it. Omitted properties may exist. */
 export type Shown<T> = T extends readonly (infer Item)[]
   ? readonly Shown<Item>[]
   : T extends (...args: never[]) => unknown
@@ -53,7 +68,7 @@ export type Shown<T> = T extends readonly (infer Item)[]
       ? { [Key in keyof T]?: Shown<T[Key]> }
       : T;
 
-/** What the class around a block of members has. */
+/** The members of the class around a block of members. */
 export interface Your {
   readonly audit: { write(entry: object): void };
   readonly desk: OrchestratorHandle<Desk>;
@@ -102,6 +117,8 @@ export declare class DeskState implements Desk {
 }
 export declare class SupportDesk {}
 export declare class ShopBot {}
+export declare class ShopAssistant {}
+export declare const CHAT_MODEL: symbol;
 export declare class ChatController {}
 export declare class OrdersService {
   find(id?: string, options?: { signal: AbortSignal }): Promise<{ readonly id: string; readonly status: string }>;
@@ -131,7 +148,7 @@ export interface Cart {
 export declare class Talk {}
 export declare class Order {}
 
-// What requests bring
+// Data of requests
 export declare class SayDto {
   text: string;
 }
@@ -145,7 +162,7 @@ export declare class ForkDto {
   atTurn: number;
 }
 
-// What you have injected, or were given
+// Injected or received values
 export declare const desk: OrchestratorHandle<Desk>;
 export declare const handle: OrchestratorHandle;
 export declare const sessions: SessionStore;
@@ -173,6 +190,7 @@ export declare const payments: { refund(orderId: string, options: { idempotencyK
 export declare const model: { ask(prompt: string): Promise<{ text: string; usage: TokenUsageInput }> };
 export declare const prompt: string;
 export declare const schema: ZodType<{ orderId: string }>;
+export declare const findOrder: ToolSet[string];
 export declare const hasFailed: StopCondition<ToolSet>;
 export declare function tokensOf(text: string): number;
 
@@ -187,11 +205,11 @@ export declare const summarize: Summarizer;
 export declare const archive: { put(...what: unknown[]): Promise<void> };
 export declare function startMyServer(): Promise<string>;
 export declare function myAdapter(options: { url: string }): SessionsAdapter;
-/** Of @nestjs/typeorm, which this package does not need. */
+/** From @nestjs/typeorm, which this package does not need. */
 export declare class TypeOrmModule {}
 export declare function getDataSourceToken(name?: string): string;
 
-/** Of express, which this package does not need. */
+/** From express, which this package does not need. */
 export interface Response {
   cookie(name: string, value: string, options: object): void;
   setHeader(name: string, value: string): void;
@@ -202,3 +220,7 @@ export declare const id: string;
 export declare function show(text: string): void;
 export declare function clear(): void;
 export declare function finish(turn: object): void;
+
+/** Searches for what a text asks. */
+export declare function search(text: string): Promise<string>;
+export declare const MODELS: symbol;

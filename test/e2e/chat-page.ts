@@ -85,7 +85,7 @@ export class ChatPage {
     return asked;
   }
 
-  /** Keeps requests from the server until they may go on. */
+  /** Holds requests back until they may continue. */
   async hold(addresses: string): Promise<{ goesOn(): Promise<void> }> {
     let goOn = (): void => {};
     const held = new Promise<void>((resolve) => (goOn = resolve));
@@ -101,7 +101,7 @@ export class ChatPage {
     };
   }
 
-  /** What the server says to this page's cookies. */
+  /** The response of the server to this page's cookies. */
   async overview(): Promise<Overview> {
     const response = await this.page.request.get(new URL('overview', this.page.url()).href);
     return (await response.json()) as Overview;

@@ -7,15 +7,15 @@ import { NestFactory } from '@nestjs/core';
 import { EventSource } from 'eventsource';
 import {
   getOrchestratorToken,
-  type Message,
+  type ConversationMessage,
   OrchestrationStateManager,
   type OrchestratorHandle,
   type Session,
   type TokenUsage,
-  type TurnEnd,
   type TurnReport,
   type TurnResult,
 } from 'nestjs-agent-sessions';
+import { type TurnEnd } from 'nestjs-agent-sessions/types';
 import { AppModule } from '../../sample/04-model-agent/app.module.js';
 import { toMessages, toModelMessages } from '../../sample/04-model-agent/messages.js';
 import { openModels } from '../../sample/04-model-agent/models.js';
@@ -81,7 +81,7 @@ describe('an agent on a model', () => {
     expect(reply).toBe('Order 7, a lamp for 40 euros, is shipped. Order 8, a chair for 90 euros, is delivered.');
   });
 
-  it('ORC-28 a tool that the plan refuses does nothing, and the model is told so', async () => {
+  it('ORC-28 does not run a tool that the plan rejects, and reports this to the model', async () => {
     expect((await say('Refund order 7 at once!')).reply).toMatch(/Shall I refund it/);
 
     expect(app.get(OrdersService).payments).toEqual([]);
@@ -92,7 +92,7 @@ describe('an agent on a model', () => {
     expect(app.get(OrdersService).payments).toHaveLength(1);
   });
 
-  it('BOT-30 a provider that hangs up in mid-answer: the next attempt goes on, and pays nothing twice', async () => {
+  it('BOT-30 continues in the next attempt after a provider disconnects in mid-answer, and pays nothing twice', async () => {
     await say('Refund order 7 at once!');
     provider.asked.length = 0;
     provider.cutNext();
@@ -102,7 +102,7 @@ describe('an agent on a model', () => {
 
     expect(reply).toBe('Done: 40 euros are on their way, receipt R-1.');
     expect(app.get(OrdersService).payments).toHaveLength(1);
-    // Neither the route nor the call of the tool is asked for again.
+    // The model is not called again for the route and the tool.
     expect(provider.asked.map(({ request, outcome }) => `${kindOf(request)} ${outcome}`)).toEqual([
       'route answered',
       'answer with tools answered',
@@ -112,11 +112,11 @@ describe('an agent on a model', () => {
     expect(provider.asked[3].request.messages).toEqual(provider.asked[2].request.messages);
     const again = shown.findIndex(({ type }) => type === 'attempt');
     expect(textOf(shown.slice(0, again))).toBe('One moment, please. Done: 40 euros are on ');
-    // Clients have dropped what they showed, so that they are shown it again.
+    // Clients have dropped the shown part, so they get it again.
     expect(textOf(shown.slice(again))).toBe(`One moment, please. ${reply}`);
   });
 
-  it('BOT-30 a tool that fails for a reason of its own fails the attempt, and is called again in the next one', async () => {
+  it('BOT-30 a tool that fails by itself fails the attempt, and runs again in the next one', async () => {
     const orders = app.get(OrdersService);
     const find = jest.spyOn(orders, 'find').mockImplementationOnce(() => {
       throw new Error('The shop is away.');
@@ -128,12 +128,12 @@ describe('an agent on a model', () => {
     expect(provider.asked).toHaveLength(3);
   });
 
-  it('ORC-28 what is wrong with a call is told to the model: an unknown order, a tool that it made up', async () => {
+  it('ORC-28 the model reads why a call failed: an unknown order, an invented tool', async () => {
     expect((await say('Where is order 9?')).reply).toBe('Done: There is no order 9.');
     expect((await say('How is the weather where order 7 is?')).reply).toBe('That I cannot tell.');
   });
 
-  it('ORC-28 a model that goes on calling tools must answer in the eighth round', async () => {
+  it('ORC-28 requires an answer in the eighth round from a model that keeps calling tools', async () => {
     const { reply } = await say('Look again and again where order 8 is.');
 
     expect(reply).toMatch(/^Order 8, a chair for 90 euros, is delivered\./);
@@ -141,12 +141,12 @@ describe('an agent on a model', () => {
     expect(provider.asked.slice(-2).map(({ request }) => request.tool_choice)).toEqual(['auto', 'none']);
   });
 
-  it('BOT-40 the exchange is in the conversation, and comes back to the model as it was, never in halves', async () => {
+  it('BOT-40 stores the exchange in the conversation, and sends it to the model unchanged and complete', async () => {
     await say('Where are orders 7 and 8?');
     await say('Refund order 8 at once!');
     await say('Yes, please.');
 
-    const log = await ask<Message[]>('/messages?limit=500');
+    const log = await ask<ConversationMessage[]>('/messages?limit=500');
     expect(
       log.slice(0, 5).map(({ role, toolCalls, name }) => [role, toolCalls?.map((call) => call.name) ?? name]),
     ).toEqual([
@@ -156,7 +156,7 @@ describe('an agent on a model', () => {
       ['tool', 'find_order'],
       ['assistant', undefined],
     ]);
-    // The second request of a turn has the exchange from the SDK, those of the next turn have it from the log.
+    // The second request of a turn gets the exchange from the SDK, the requests of the next turn from the log.
     const inTurn = provider.asked[2].request.messages.slice(1);
     const [, later] = provider.asked.filter(({ request }) => kindOf(request) === 'route').slice(1);
     const next = provider.asked[provider.asked.indexOf(later) + 1].request.messages.slice(1, inTurn.length + 1);
@@ -187,7 +187,7 @@ describe('an agent on a model', () => {
     expect(state?.cumulativeTokenUsage).toEqual(usageOf(provider.asked));
   });
 
-  it('BOT-41 BOT-45 the cheap model sums up what is old, and the agent goes on with that', async () => {
+  it('BOT-41 BOT-45 the cheap model summarizes old messages, and the agent continues with the summary', async () => {
     await say('Where are orders 7 and 8?');
     await say('Refund order 7 at once!');
     const agent = app.get<OrchestratorHandle>(getOrchestratorToken(SupportAgent), { strict: false });
@@ -221,7 +221,7 @@ describe('an agent on a model', () => {
     expect(provider.asked).toHaveLength(2);
   });
 
-  it("NST-11 shows nobody else's turn", async () => {
+  it('NST-11 does not show turns of other users', async () => {
     const { id } = await say('Hello!');
     headers['x-session-id'] = (await ask<Session>('/sessions', {})).id;
 
@@ -229,7 +229,7 @@ describe('an agent on a model', () => {
     expect(await ask(`/turns/${id}/cancel`, {})).toMatchObject({ statusCode: 404, code: 'TURN_NOT_FOUND' });
   });
 
-  it('BOT-30 the sample runs as it is started', () => {
+  it('BOT-30 the sample runs with its start command', () => {
     const main = join(process.cwd(), 'build/sample/04-model-agent/main.js');
     const env = { PATH: process.env.PATH, PORT: '0' };
 
@@ -268,7 +268,7 @@ describe('an agent on a model', () => {
 });
 
 describe("the sample's messages", () => {
-  it('STA-03 become those of the SDK and come back as they were', () => {
+  it('STA-03 become messages of the SDK and are restored', () => {
     const said = toMessages([
       {
         role: 'assistant',

@@ -2,13 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  type EndedBy,
   type OrchestratorConfig,
-  type OrchestratorEventType,
   type OrchestratorHandle,
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
+import { type OrchestratorEventType, type EndedBy } from 'nestjs-agent-sessions/types';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const FIRST = 'sample/04-model-agent/first-orchestrator';
@@ -16,7 +15,7 @@ const FIRST = 'sample/04-model-agent/first-orchestrator';
 describe('docs/orchestrators.md', () => {
   const page = readFileSync(join(PROJECT, 'docs/orchestrators.md'), 'utf8');
 
-  it('BOT-03 BOT-05 begins with a program that runs as it stands there', () => {
+  it('BOT-03 BOT-05 begins with a program that runs unchanged', () => {
     const program = readFileSync(join(PROJECT, `${FIRST}.ts`), 'utf8');
 
     expect(page).toContain(`\`\`\`ts\n${program}\`\`\`\n`);
@@ -74,6 +73,8 @@ describe('docs/orchestrators.md', () => {
     step: true,
     waitFor: true,
     emit: true,
+    flush: true,
+    emitted: true,
     modules: true,
     task: true,
   };
@@ -127,8 +128,8 @@ describe('docs/orchestrators.md', () => {
   it.each([
     ['BOT-01 has every option', 'Options', options, (name: string) => `${name}\\b`],
     [
-      'BOT-02 has all that a function is given',
-      'What a function is given',
+      'BOT-02 has all that a function receives',
+      'What your functions receive',
       context,
       (name: string) => `turn\\.${name}\\b`,
     ],

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const PAGE = readFileSync(join(PROJECT, 'docs/security.md'), 'utf8');
-const OURS_NOT = 'The application’s';
+const OURS_NOT = 'Your application';
 
 /** The lines of its tables, but for their heads. */
 const CLAIMS = PAGE.split('\n')
-  .filter((line) => line.startsWith('| ') && !/^\| (Requirement|What|-)/.test(line))
+  .filter((line) => line.startsWith('| ') && !/^\| (Requirement|Topic|-)/.test(line))
   .map((line) => line.split('|').map((cell) => cell.trim()))
   .map(([, what, , proof]) => ({ what, proof }));
 

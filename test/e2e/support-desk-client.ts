@@ -1,4 +1,4 @@
-import { type Message, type Session, type TurnResult } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type Session, type TurnResult } from 'nestjs-agent-sessions';
 import { type Answer, type AskOptions, type SampleProcess } from '../support/sample-process.js';
 
 /** What `GET /turns/:id` of the support desk answers. */
@@ -54,8 +54,8 @@ export class Customer {
     return (await this.ask('/session')).body as Session;
   }
 
-  async messages(): Promise<Message[]> {
-    return (await this.ask('/messages?limit=500')).body as Message[];
+  async messages(): Promise<ConversationMessage[]> {
+    return (await this.ask('/messages?limit=500')).body as ConversationMessage[];
   }
 
   async turn(id: string): Promise<TurnView> {

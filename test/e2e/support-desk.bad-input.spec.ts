@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { type Answer, type AskOptions, SampleProcess } from '../support/sample-process.js';
 import { temporaryFolder } from '../support/stores.js';
 import { withLedger } from './stored-turns.js';
@@ -27,7 +27,7 @@ const BODIES: readonly [string, unknown, number, string][] = [
   ['is nested 200,000 times', nested(200_000), 400, 'BAD_REQUEST'],
 ];
 
-/** Bodies that are no message. */
+/** Bodies that are not a message. */
 const MESSAGES: readonly [string, unknown, number, string][] = [
   ...BODIES,
   ['is missing', undefined, 400, 'BAD_REQUEST'],
@@ -93,7 +93,7 @@ describe('what the support desk refuses', () => {
   const signIn = (options: AskOptions) => sample.ask('/sign-in', { method: 'POST', ...options });
   const signIns: Row[] = [
     ['without a body', () => signIn({}), 400, 'BAD_REQUEST'],
-    ['whose body is no JSON', () => signIn({ body: '{' }), 400, 'BAD_REQUEST'],
+    ['whose body is not JSON', () => signIn({ body: '{' }), 400, 'BAD_REQUEST'],
     ...FORMS.map((type): Row => [
       `by a form of ${type}`,
       () => signIn({ headers: { 'content-type': type }, body: '{}' }),
@@ -163,7 +163,7 @@ describe('what the support desk refuses', () => {
   const turnLooks: Row[] = [
     ['without a user', () => sample.ask(`/turns/${bobsTurn}`), 401, 'UNAUTHENTICATED'],
     ['of another user', () => ann.ask(`/turns/${bobsTurn}`), 404, 'TURN_NOT_FOUND'],
-    ['with an id that is no text', () => ann.ask('/turns/%E0%A4%A'), 400, 'BAD_REQUEST'],
+    ['with an id that is not a string', () => ann.ask('/turns/%E0%A4%A'), 400, 'BAD_REQUEST'],
     ...MALFORMED_IDS.map((id): Row => [
       `with the id ${shown(id)}`,
       () => ann.ask(`/turns/${encodeURIComponent(id)}`),

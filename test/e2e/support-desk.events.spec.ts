@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { EventSource } from 'eventsource';
-import { type TurnEnd } from 'nestjs-agent-sessions';
+import { type TurnEnd } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { SampleProcess } from '../support/sample-process.js';
 import { temporaryFolder } from '../support/stores.js';
@@ -50,7 +50,7 @@ describe('the support desk streams an answer', () => {
     expectNoGaps(client);
   });
 
-  it('TRN-32 a connection that breaks goes on exactly where it was', async () => {
+  it('TRN-32 a connection that breaks resumes exactly at its last event', async () => {
     const { id } = await submit();
     const proxy = await TcpProxy.start(sample.url);
     client = open(id, proxy.url);
@@ -88,7 +88,7 @@ describe('the support desk streams an answer', () => {
     expect(textOf({ shown: client.shown.slice(again) })).toBe((await ann.turn(id)).reply);
   });
 
-  it("TRN-32 NST-11 refuses somebody else's turn, another session's, and an unknown one in the same way", async () => {
+  it('TRN-32 NST-11 rejects turns of other users, of other sessions and unknown ones in the same way', async () => {
     const { id } = await submit();
     const bob = await Customer.arrive(sample, 'bob');
     const second = await Customer.arrive(sample);

@@ -28,7 +28,7 @@ describe('the support desk when its process ends', () => {
     expect(await lost).toBe('the connection broke');
     expect(await turnsOf(ann)).toMatchObject([{ status: 'running' }]);
 
-    // Nobody asks again: the process itself must see to it.
+    // No client asks again: the process itself must resume the turn.
     sample = await SampleProcess.start(file);
     await eventually(async () => (await turnsOf(ann))[0]?.settledAt);
 

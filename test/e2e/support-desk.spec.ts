@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Message, type TurnResult } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type TurnResult } from 'nestjs-agent-sessions';
 import { SampleProcess } from '../support/sample-process.js';
 import { temporaryFolder } from '../support/stores.js';
 import { Customer } from './support-desk-client.js';
@@ -106,7 +106,7 @@ describe('the support desk over HTTP', () => {
       ['I want a refund for order 8', 'Why do you', 'reason', ['note_reason']],
       ['Yes, it is too small.', 'A refund of', 'confirm', ['drop_refund']],
       ['What do you mean?', 'Please answer', 'confirm', ['drop_refund']],
-      // A yes, and something else: nothing is paid, and the next message needs a yes of its own.
+      // A yes with another request: no payment, and the next message needs its own yes.
       ['Yes. But where is order 7?', 'Order 7 is', 'pay out', ['pay_out']],
       ['Well?', 'Please answer', 'confirm', ['drop_refund']],
       ['No.', 'All right, no', 'help', ['begin_refund']],
@@ -123,7 +123,7 @@ describe('the support desk over HTTP', () => {
     }
   });
 
-  it('NST-11 shows nobody the turns, messages or session of another user', async () => {
+  it('NST-11 hides the turns, messages and session of other users', async () => {
     const ann = await Customer.arrive(sample);
     const { id } = await ann.say('hello');
     const asBob = { headers: { 'x-user-id': 'bob' } };
@@ -179,7 +179,7 @@ describe('the support desk over HTTP', () => {
     );
   });
 
-  it('TRN-04 loses nothing of a thousand turns over a hundred sessions', async () => {
+  it('TRN-04 loses none of a thousand turns in a hundred sessions', async () => {
     const customers = await Promise.all(Array.from({ length: 100 }, (_, i) => Customer.arrive(sample, `user-${i}`)));
 
     await Promise.all(
@@ -195,7 +195,7 @@ describe('the support desk over HTTP', () => {
     }
   }, 60_000);
 
-  it('NST-01 TRN-32 the line that it prints streams an answer into a shell, and goes on with the same session', async () => {
+  it('NST-01 TRN-32 the command that it prints streams an answer into a shell, and continues the same session', async () => {
     const [line, ...others] = sample.curlLines;
     expect(others).toEqual([]);
     const run = async (command: string): Promise<string> =>
@@ -212,6 +212,6 @@ describe('the support desk over HTTP', () => {
   });
 });
 
-function questionsOf(messages: readonly Message[]): unknown[] {
+function questionsOf(messages: readonly ConversationMessage[]): unknown[] {
   return messages.filter(({ role }) => role === 'user').map(({ content }) => content);
 }

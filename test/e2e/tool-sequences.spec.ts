@@ -9,7 +9,7 @@ import { AppModule } from '../../sample/03-tool-sequences/app.module.js';
 import { AIRLINE_PLAN } from '../../sample/03-tool-sequences/airline-plan.js';
 import { FIXTURE } from '../../sample/03-tool-sequences/fixture.js';
 import { planDiagram } from '../../sample/03-tool-sequences/plan-diagram.js';
-import { type PlayedTurn, Player } from '../../sample/03-tool-sequences/player.js';
+import { type ReplayedTurn, ConversationRunner } from '../../sample/03-tool-sequences/conversation-runner.js';
 import { readConversations } from '../../sample/03-tool-sequences/read-conversations.js';
 import { count } from '../../sample/03-tool-sequences/report.js';
 
@@ -26,7 +26,7 @@ describe('an agent with a plan of steps', () => {
   afterAll(() => app.close());
 
   it('ORC-25 ORC-28 acts when it has looked up who it is and was told yes', async () => {
-    const turns = await play(0);
+    const turns = await run(0);
 
     expect(turns.map(({ from, to }) => `${from} -> ${to}`)).toEqual(['identify -> look-up', 'act -> report']);
     expect(calls(turns)).toEqual([
@@ -37,7 +37,7 @@ describe('an agent with a plan of steps', () => {
   });
 
   it('ORC-27 ORC-28 ORC-29 refuses what was not confirmed, and a second action after one yes', async () => {
-    const turns = await play(1);
+    const turns = await run(1);
 
     expect(turns.map(({ from, to }) => `${from} -> ${to}`)).toEqual([
       'identify -> identify',
@@ -63,7 +63,7 @@ describe('an agent with a plan of steps', () => {
   });
 
   it('ORC-29 a failed action does not use up the yes, and nothing follows a transfer', async () => {
-    const turns = await play(2);
+    const turns = await run(2);
 
     expect(turns[1]).toMatchObject({ from: 'act', to: 'transferred' });
     expect(calls(turns).slice(2)).toEqual([
@@ -74,14 +74,14 @@ describe('an agent with a plan of steps', () => {
   });
 
   it('ORC-24 offers the model what the step allows', async () => {
-    const [first, second] = await play(0);
+    const [first, second] = await run(0);
 
     expect(first.allowed).toEqual(['get_user_details', 'think', 'transfer_to_human_agents']);
     expect(second.allowed).toEqual(expect.arrayContaining(['cancel_reservation', 'get_reservation_details', 'think']));
   });
 
   it('ORC-01 keeps in the state what the turns have done', async () => {
-    const [{ sessionId }] = await play(0);
+    const [{ sessionId }] = await run(0);
 
     const state = await app.get(OrchestrationStateManager).getState(sessionId);
 
@@ -93,7 +93,7 @@ describe('an agent with a plan of steps', () => {
     ]);
   });
 
-  it('ORC-28 the sample runs as it is started, and says when there are no recorded conversations', () => {
+  it('ORC-28 the sample runs with its start command, and reports missing recorded conversations', () => {
     const main = join(process.cwd(), 'build/sample/03-tool-sequences/main.js');
 
     const printed = execFileSync(process.execPath, [main, 'nowhere.jsonl'], { encoding: 'utf8', timeout: 60_000 });
@@ -103,15 +103,15 @@ describe('an agent with a plan of steps', () => {
         '  used    think, in report\n  failed  confirm: There is no tool confirm.\n' +
         '  refused send_certificate: The tool send_certificate is not allowed in step report. Allowed now: *, but not ',
     );
-    expect(printed).toContain('nowhere.jsonl is not there, so these were all.');
+    expect(printed).toContain('nowhere.jsonl does not exist. Pass a file');
   });
 
   const recorded = existsSync(AIRLINE) ? readConversations(AIRLINE) : null;
   const title = 'ORC-25 ORC-28 what the plan refuses of fifty recorded conversations';
   if (recorded) {
     it(title, async () => {
-      const turns: PlayedTurn[] = [];
-      for (const conversation of recorded) turns.push(...(await app.get(Player).play(conversation)));
+      const turns: ReplayedTurn[] = [];
+      for (const conversation of recorded) turns.push(...(await app.get(ConversationRunner).run(conversation)));
 
       expect(turns).toHaveLength(410);
       expect(count(turns)).toEqual({
@@ -140,11 +140,11 @@ describe('an agent with a plan of steps', () => {
     it.skip(`${title} (shared/data/airline-agent.jsonl is not there)`, () => undefined);
   }
 
-  function play(at: number): Promise<PlayedTurn[]> {
-    return app.get(Player).play(FIXTURE[at]);
+  function run(at: number): Promise<ReplayedTurn[]> {
+    return app.get(ConversationRunner).run(FIXTURE[at]);
   }
 
-  function calls(turns: readonly PlayedTurn[]): string[] {
+  function calls(turns: readonly ReplayedTurn[]): string[] {
     return turns.flatMap(({ results }) => results.map(({ tool, outcome, step }) => `${tool} ${outcome} in ${step}`));
   }
 });
@@ -191,11 +191,11 @@ describe('the diagram of a plan', () => {
 describe('docs/orchestration.md', () => {
   const page = readFileSync(join(PROJECT, 'docs/orchestration.md'), 'utf8');
 
-  it("ORC-25 shows the sample's plan as it is", () => {
+  it("ORC-25 shows the sample's plan unchanged", () => {
     expect(page).toContain(`\`\`\`mermaid\n${planDiagram(AIRLINE_PLAN)}\`\`\`\n`);
   });
 
-  it('ORC-28 begins with a program that runs as it stands there', () => {
+  it('ORC-28 begins with a program that runs unchanged', () => {
     const program = readFileSync(join(PROJECT, 'sample/03-tool-sequences/five-minutes.ts'), 'utf8');
     const built = join(process.cwd(), 'build/sample/03-tool-sequences/five-minutes.js');
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 const PROJECT = join(import.meta.dirname, '../..');
 const PROGRAM = 'sample/04-model-agent/upgrade';
 
-it('BOT-23 BOT-24 the program of docs/upgrading-a-live-agent.md runs as it stands there, and prints what it says', () => {
+it('BOT-23 BOT-24 the program of docs/upgrading-a-live-agent.md runs unchanged, and prints the documented output', () => {
   const page = readFileSync(join(PROJECT, 'docs/upgrading-a-live-agent.md'), 'utf8');
 
   expect(page).toContain(`\`\`\`ts\n${readFileSync(join(PROJECT, `${PROGRAM}.ts`), 'utf8')}\`\`\`\n`);

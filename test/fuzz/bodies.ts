@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { BROKEN_JSON } from './broken-json.js';
 
-/** A text with one place changed. */
+/** Returns a string with one change. */
 const damaged = (value: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
   fc
     .tuple(value, fc.nat(), fc.integer({ min: 0, max: 3 }), fc.string({ unit: 'binary', maxLength: 3 }))
@@ -12,8 +12,8 @@ const damaged = (value: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
     });
 
 /**
- * Bodies of a request, mostly JSON.
- * @param right for some route at least
+ * Returns bodies of a request, mostly JSON.
+ * @param right valid values for at least one route
  * @param nearly right, nearly right, or wrong in one place
  */
 export const bodyOf = (

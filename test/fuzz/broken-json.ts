@@ -1,4 +1,4 @@
-/** Bodies that are no JSON, or JSON that nobody should send: ID stands for a session's id. */
+/** Bodies that are not JSON, or invalid JSON requests. ID is replaced by a session's id. */
 export const BROKEN_JSON: readonly string[] = [
   '',
   ' ',

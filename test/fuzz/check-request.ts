@@ -1,9 +1,10 @@
-import { type Principal, type StateOperationResult } from 'nestjs-agent-sessions';
+import { type Principal } from 'nestjs-agent-sessions';
+import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import { type FuzzRequest } from './fuzz-request.js';
 import { type FuzzAnswer, type FuzzSession, type FuzzTarget, principalIn } from './target.js';
 
 const STATE = /^\/state\/(describe|reset|compact)$/;
-/** By method. */
+/** Routes by method. */
 const ROUTES: Readonly<Record<string, RegExp>> = {
   GET: /^\/(sessions|turns)(\?.*)?$|^\/sessions\/current$|^\/turns\/[\w-]{1,100}(\/events)?$/,
   POST: /^\/(sessions|turns|sessions\/revoke|state\/(describe|reset|compact))$|^\/turns\/[\w-]{1,100}\/cancel$/,
@@ -13,23 +14,23 @@ const ROUTES: Readonly<Record<string, RegExp>> = {
 const DONE = [200, 201, 202, 204];
 const REFUSALS = [400, 401, 403, 404, 409, 410, 413, 414, 415, 422, 429];
 
-/** What a request did. */
+/** The effects of a request. */
 interface Outcome {
   readonly answer: FuzzAnswer;
   readonly changed: readonly FuzzSession[];
-  /** The ids of sessions that were not there before. */
+  /** The ids of new sessions. */
   readonly created: readonly string[];
 }
 
 /**
- * Sends it, and checks what must hold of any request. Puts back what it changed.
+ * Sends a request, checks the rules for all requests, and restores changed data.
  * @returns the status
- * @throws Error that says what does not hold
+ * @throws Error with the violated rule
  */
 export async function checkRequest(target: FuzzTarget, request: FuzzRequest): Promise<number> {
   const outcome = await ask(target, request);
   const { answer } = outcome;
-  if (answer.text.includes('hunter2')) throw new Error(`What is not for clients was shown. ${answer.text}`);
+  if (answer.text.includes('hunter2')) throw new Error(`The response contains private data: ${answer.text}`);
   if (DONE.includes(answer.status)) {
     if (/^\/state/i.test(request.path)) checkStateDone(request, outcome);
     else checkDone(target, request, outcome);
@@ -52,66 +53,69 @@ async function ask(target: FuzzTarget, request: FuzzRequest): Promise<Outcome> {
 
   const told = target.takeTold();
   const isCall = request.method === 'POST' && STATE.test(request.path);
-  if (isCall && told !== 1) throw new Error(`The audit told of it ${told} times.`);
+  if (isCall && told !== 1) throw new Error(`Expected one audit event. Received: ${told}.`);
   return { answer, changed, created };
 }
 
 function checkRefused({ method, path }: FuzzRequest, { answer, changed, created }: Outcome): void {
   const { status, type, text } = answer;
   if (!REFUSALS.includes(status)) throw new Error(`${status} ${text}`);
-  if (changed.length + created.length > 0) throw new Error(`${status}, and something was changed. ${text}`);
+  if (changed.length + created.length > 0) throw new Error(`A request with status ${status} changed data. ${text}`);
   if (method === 'HEAD') return;
-  if (!/^application\/(problem\+)?json/.test(type)) throw new Error(`An answer of the type ${type}.`);
-  // What is no route of this package is refused by Nest.
+  if (!/^application\/(problem\+)?json/.test(type))
+    throw new Error(`The response must be JSON. Received content type: ${type}.`);
+  // Nest rejects requests to other routes.
   if (!ROUTES[method]?.test(path)) return;
   const { code } = JSON.parse(text) as { code?: unknown };
-  if (typeof code !== 'string') throw new Error(`No code. ${text}`);
+  if (typeof code !== 'string') throw new Error(`The error has no code. ${text}`);
 }
 
-/** What is somebody else's is refused in the same words as what there is not. */
+/** Foreign data gets the same error as missing data. */
 async function checkStrangers(target: FuzzTarget, request: FuzzRequest, answer: FuzzAnswer): Promise<void> {
   const principal = principalIn(request.headers);
-  // An operator may do more.
+  // Operators have more permissions.
   if (!principal || principal.capabilities?.includes('state.operator')) return;
   const strangers = target.withStrangers(request, ({ owner }) => isSame(owner, principal));
   const sent = JSON.stringify(strangers);
   if (sent === JSON.stringify(request)) return;
   const { answer: other } = await ask(target, strangers);
   const plain = (text: string): string => text.replaceAll(/[0-9a-f]{32}/g, '-');
-  // What is no route of this package is answered by Nest, which may repeat what was sent.
+  // Nest answers other routes, and may repeat parts of the request.
   const isOurs = answer.text.includes('"code":');
   if (other.status !== answer.status || (isOurs && plain(other.text) !== plain(answer.text))) {
-    throw new Error(`${answer.status} ${answer.text}, but ${other.status} ${other.text} for what there is not.`);
+    throw new Error(
+      `Foreign data: ${answer.status} ${answer.text}. Missing data: ${other.status} ${other.text}. They must be equal.`,
+    );
   }
 }
 
-/** Of sessions and turns. */
+/** Checks a successful request to sessions and turns. */
 function checkDone(target: FuzzTarget, request: FuzzRequest, { answer, changed, created }: Outcome): void {
   const { method, path, headers } = request;
   const principal = principalIn(headers);
   if (method === 'OPTIONS') {
-    if (changed.length + created.length > 0) throw new Error('OPTIONS changed something.');
+    if (changed.length + created.length > 0) throw new Error('OPTIONS changed data.');
     return;
   }
-  if (!principal) throw new Error(`${answer.status} for nobody.`);
+  if (!principal) throw new Error(`Status ${answer.status} for a request without a principal.`);
   const isRead = method === 'GET' || method === 'HEAD';
-  if (isRead && changed.length > 0) throw new Error('What only reads changed something.');
+  if (isRead && changed.length > 0) throw new Error('A read changed data.');
   const creates = method === 'POST' && /^\/sessions\/?$/i.test(path);
-  if (created.length !== (creates ? 1 : 0)) throw new Error(`${created.length} sessions were made.`);
-  // A surface may leave another session of the user's.
+  if (created.length !== (creates ? 1 : 0)) throw new Error(`${created.length} sessions were created.`);
+  // A surface may move from another session of the user.
   const many = creates || /revoke/i.test(path);
   for (const { id, owner } of changed) {
-    if (!isSame(owner, principal)) throw new Error(`Somebody else's session was changed: ${id}.`);
+    if (!isSame(owner, principal)) throw new Error(`A session of another user was changed: ${id}.`);
     if (!many && target.withIds(headers['x-session-id'] ?? '') !== id)
       throw new Error(`Another session was changed: ${id}.`);
   }
   for (const { id, owner } of target.sessions) {
     if (!isSame(owner, principal) && withoutSaid(answer.text).includes(id))
-      throw new Error(`Somebody else's session was shown: ${id}.`);
+      throw new Error(`A session of another user was returned: ${id}.`);
   }
 }
 
-/** An answer without what clients said themselves, in which any id may stand. */
+/** Removes data of clients from a response, because it may contain any id. */
 function withoutSaid(text: string): string {
   const lines = text.split('\n').map((line) => {
     try {
@@ -131,20 +135,20 @@ function isSame(one: Principal, other: Principal): boolean {
   return one.userId === other.userId && one.workspaceId === other.workspaceId;
 }
 
-/** Of the control plane. */
+/** Checks a successful request to the control plane. */
 function checkStateDone({ headers }: FuzzRequest, { answer: { text }, changed, created }: Outcome): void {
   const { operation, sessionId, errors } = JSON.parse(text) as StateOperationResult;
   const principal = principalIn(headers);
   const may = (capability: string): boolean => principal?.capabilities?.includes(capability) ?? false;
 
   if (!principal || !may(`state.${operation}`)) throw new Error(`${operation} without the capability.`);
-  if (errors.length > 0) throw new Error(`Done with errors. ${text}`);
-  if (created.length > 0) throw new Error('A session was made.');
-  if (operation === 'describe' && changed.length > 0) throw new Error('A description changed something.');
+  if (errors.length > 0) throw new Error(`The operation returned errors. ${text}`);
+  if (created.length > 0) throw new Error('A session was created.');
+  if (operation === 'describe' && changed.length > 0) throw new Error('A describe changed data.');
   for (const { id, owner } of changed) {
     const isOperator = may('state.operator');
     if (sessionId === null ? !isOperator : sessionId !== id) throw new Error(`Another session was changed: ${id}.`);
     if (sessionId === null || isOperator) continue;
-    if (!isSame(owner, principal)) throw new Error(`Somebody else's session was changed: ${id}.`);
+    if (!isSame(owner, principal)) throw new Error(`A session of another user was changed: ${id}.`);
   }
 }

@@ -42,7 +42,7 @@ type Place = Pick<FuzzRequest, 'method' | 'path'>;
 const listing = fc.record({ base: fc.constantFrom('/sessions', '/turns'), query });
 const single = fc.record({ turn, part: fc.constantFrom('', '/cancel', '/events') });
 
-/** Of requests that read, or have nothing to say. */
+/** The body of requests that read or need no body. */
 const place: fc.Arbitrary<Place> = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom('GET', 'DELETE').map((method) => ({ method, path: '/sessions/current' })) },
   { weight: 5, arbitrary: listing.map((given) => ({ method: 'GET', path: given.base + given.query })) },
@@ -121,7 +121,7 @@ const revokeBody = fc.record({ exceptCurrent: fc.boolean() }, { requiredKeys: []
 
 const anything = fc.jsonValue({ maxDepth: 2 });
 
-/** Right, nearly right, or wrong in one place. */
+/** Valid, nearly valid, or invalid in one place. */
 const nearly = fc.oneof(
   fc.record(
     {
@@ -161,7 +161,7 @@ const said = fc.record({
 
 const asked = fc.record({
   request: place.map((one) => ({ ...one, body: null })),
-  // Few requests without a body say of which type it is.
+  // Few requests without a body have a content type.
   headers: merged(
     identity,
     fc.oneof({ weight: 5, arbitrary: fc.constant({}) }, contentType),
@@ -172,7 +172,7 @@ const asked = fc.record({
   ),
 });
 
-/** To the controllers of sessions and turns. */
+/** Requests to the controllers of sessions and turns. */
 export const clientRequest: fc.Arbitrary<FuzzRequest> = fc
   .oneof(said, asked)
   .map(({ request, headers }) => ({ ...request, headers }));

@@ -1,4 +1,4 @@
-/** ID0, ID1 and so on stand for the ids of sessions that there are, TURN0 and so on for a turn in each; TURN4 is not for clients. */
+/** ID0, ID1 and so on are replaced by ids of existing sessions, TURN0 and so on by a turn in each. TURN4 is not visible to clients. */
 export interface FuzzRequest {
   readonly method: string;
   readonly path: string;

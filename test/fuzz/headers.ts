@@ -1,9 +1,9 @@
 import fc from 'fast-check';
-import { STATE_CAPABILITIES } from 'nestjs-agent-sessions';
+import { STATE_CAPABILITIES } from 'nestjs-agent-sessions/http';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What HTTP lets through. */
+/** Characters that HTTP allows in headers. */
 export const headerText = fc
   .array(fc.integer({ min: 0x20, max: 0xff }), { maxLength: 30 })
   .map((codes) => String.fromCharCode(...codes.filter((code) => code < 0x7f || code > 0x9f)));
@@ -63,13 +63,13 @@ const others = fc.record(
   { requiredKeys: [] },
 );
 
-/** Mostly without what few requests have. */
+/** Optional headers, which most requests omit. */
 export const extra = fc.oneof(
   { weight: 4, arbitrary: fc.constant({}) },
   { weight: 2, arbitrary: fc.constantFrom('a', 'b', 'c').map((key) => ({ 'idempotency-key': key })) },
   { weight: 1, arbitrary: others },
 );
 
-/** The headers of all of them. */
+/** Headers of all requests. */
 export const merged = (...some: readonly fc.Arbitrary<Headers>[]): fc.Arbitrary<Headers> =>
   fc.tuple(...some).map((parts) => Object.assign({}, ...parts) as Headers);

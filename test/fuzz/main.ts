@@ -6,17 +6,17 @@ import { checkRequest } from './check-request.js';
 import { fuzzRequest } from './requests.js';
 import { FuzzTarget, type Platform, PLATFORMS } from './target.js';
 
-const USAGE = `Sends random requests to every controller of the package, and checks that none is answered with a 5xx, that none which is refused
-changes anything, and that what is somebody else's looks like what there is not.
+const USAGE = `Sends random requests to every controller of the package. Checks that no response is a 5xx, that rejected requests change nothing,
+and that foreign data looks like missing data.
 
   npm run fuzz -- [options]
 
-  --seconds N      in all (default 60)
+  --seconds N      total time (default 60)
   --platform NAME  only this one: ${PLATFORMS.join(', ')}
-  --seed N         of the requests (default: another one each time)
+  --seed N         seed of the requests (default: a new one each time)
   --help           this text
 
-Exit code: 0 when all held, 1 when not, with the smallest request that was found; 2 for wrong arguments.`;
+Exit code: 0 if all checks pass, 1 if not, with the smallest failing request; 2 for invalid arguments.`;
 
 try {
   process.exitCode = await main(process.argv.slice(2));
@@ -43,7 +43,7 @@ async function main(args: string[]): Promise<number> {
   const platforms = values.platform === undefined ? PLATFORMS : [oneOf(PLATFORMS, '--platform', values.platform)];
   const seconds = toCount('--seconds', values.seconds) ?? 60;
   const seed = toCount('--seed', values.seed) ?? Math.floor(Math.random() * 1_000_000) + 1;
-  // Refusals fill it.
+  // Rejected requests fill it.
   Logger.overrideLogger(false);
   console.log(`Seed ${seed}, ${seconds} seconds on ${platforms.join(' and ')}.`);
   for (const platform of platforms) await fuzz(platform, seed, (seconds * 1000) / platforms.length);

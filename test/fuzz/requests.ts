@@ -3,5 +3,5 @@ import { clientRequest } from './client-requests.js';
 import { type FuzzRequest } from './fuzz-request.js';
 import { stateRequest } from './state-requests.js';
 
-/** To any of the controllers. */
+/** Requests to all controllers. */
 export const fuzzRequest: fc.Arbitrary<FuzzRequest> = fc.oneof(stateRequest, clientRequest);

@@ -39,7 +39,7 @@ const names = fc.oneof(
 const flag = fc.oneof({ weight: 4, arbitrary: fc.boolean() }, { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) });
 const number = fc.oneof({ weight: 4, arbitrary: fc.integer({ min: -1, max: 200 }) }, fc.double(), fc.jsonValue());
 
-/** Right, nearly right, or wrong in one place. */
+/** Valid, nearly valid, or invalid in one place. */
 const request = fc.oneof(
   fc.record(
     { sessionId: id, stores: names, metadata: fc.dictionary(fc.string(), fc.jsonValue()) },
@@ -69,7 +69,7 @@ const request = fc.oneof(
 
 const known = fc.constantFrom('ID0', 'ID1');
 
-/** Right for one operation at least. */
+/** Valid for at least one operation. */
 const right = fc.oneof(
   fc.record(
     { sessionId: known, stores: fc.subarray(['conversation', 'tools', 'task', 'flow'], { minLength: 1 }) },

@@ -13,9 +13,9 @@ import {
   SessionsModule,
   SessionStateService,
   SessionStore,
-  StateEvents,
   TurnService,
 } from 'nestjs-agent-sessions';
+import { StateEvents } from 'nestjs-agent-sessions/http';
 import { type FuzzRequest } from './fuzz-request.js';
 
 export const PLATFORMS = ['express', 'fastify'] as const;
@@ -29,13 +29,13 @@ class OpenGuard implements CanActivate {
 
 const ID = /ID([0-3])/g;
 const TURN = /TURN([0-4])/g;
-/** As long as any other, and nobody's. */
+/** An id of the usual length that does not exist. */
 const STRANGER = '0'.repeat(32);
 const guards = [new OpenGuard()];
 
 const NAMESPACES = ['conversation', 'tools', 'task', 'flow'].map((name) => `agent-sessions:${name}`);
 
-/** Whose the sessions are, in the order of their numbers. */
+/** The owners of the sessions, in the order of their numbers. */
 const OWNERS: readonly Principal[] = [
   { userId: 'ann' },
   { userId: 'bob' },
@@ -71,15 +71,15 @@ export interface FuzzSession {
   readonly owner: Principal;
 }
 
-/** What is there: each session with all it has as a text. */
+/** All sessions, each with its data as a string. */
 export type Contents = ReadonlyMap<string, string>;
 
-/** An application that serves all controllers, with sessions of several owners that have something in every module, and a turn. */
+/** An application with all controllers, and sessions of several owners with a turn and data in every module. */
 export class FuzzTarget {
   readonly sessions: FuzzSession[] = [];
-  /** In the order of the sessions; the last one is of the first session, and not for clients. */
+  /** Turns in the order of the sessions. The last one belongs to the first session and is not visible to clients. */
   private turns: string[] = [];
-  /** Told by the audit since it was last looked at. */
+  /** Audit events since the last check. */
   private told = 0;
   private readonly agent = new Agent({ keepAlive: true });
 
@@ -98,7 +98,7 @@ export class FuzzTarget {
           sweep: false,
           principal: principalOf,
           tokenCounter: (text) => Math.ceil(text.length / 4),
-          // Turns stay as they were accepted.
+          // Turns remain queued.
           role: 'submit',
           controllers: {
             state: { guards },
@@ -131,7 +131,7 @@ export class FuzzTarget {
     await this.app.close();
   }
 
-  /** As it was at first, with nothing but the same in every module. */
+  /** Restores the initial session, with the same data in every module. */
   async put(session: FuzzSession): Promise<void> {
     const { id: sessionId, owner } = session;
     const { userId, workspaceId } = owner;
@@ -164,7 +164,7 @@ export class FuzzTarget {
     await this.app.get(SessionStore).delete(sessionId);
   }
 
-  /** All that is stored. */
+  /** Reads all stored data. */
   async contents(): Promise<Contents> {
     const adapter = this.app.get<SessionsAdapter>(SESSIONS_ADAPTER);
     const sessions = await adapter.sessions.fetchMany({ limit: 1000 });
@@ -180,14 +180,14 @@ export class FuzzTarget {
     return new Map(await Promise.all(contents));
   }
 
-  /** How many events the audit has told since it was asked before. */
+  /** Returns the number of audit events since the last call. */
   takeTold(): number {
     const { told } = this;
     this.told = 0;
     return told;
   }
 
-  /** The same request, in which what is not this principal's is replaced by what there is not. */
+  /** Returns the request with foreign ids replaced by missing ones. */
   withStrangers(request: FuzzRequest, isOwn: (session: FuzzSession) => boolean): FuzzRequest {
     const strange = (text: string): string =>
       text
@@ -208,7 +208,7 @@ export class FuzzTarget {
       const options = { agent: this.agent, hostname, port, method, path, headers: { ...headers, ...length } };
       const sent = send(options, (answer) => {
         if (answer.headers['content-type']?.startsWith('text/event-stream')) {
-          // It ends with the turn.
+          // The stream ends with the turn.
           resolve({ status: answer.statusCode ?? 0, type: 'text/event-stream', text: '' });
           sent.destroy();
           return;
@@ -220,7 +220,7 @@ export class FuzzTarget {
           resolve({ status, type: answered['content-type'] ?? '', text: Buffer.concat(parts).toString() });
         });
       });
-      sent.setTimeout(10_000, () => sent.destroy(new Error('No answer within 10 seconds.')));
+      sent.setTimeout(10_000, () => sent.destroy(new Error('No response within 10 seconds.')));
       sent.on('error', reject);
       sent.end(content ?? undefined);
     });

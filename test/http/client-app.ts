@@ -20,10 +20,10 @@ import { type Gate } from '../support/running-application.js';
 import { type HttpApp, PLATFORMS } from './http-app.js';
 import { headerPrincipal, headersOf, OpenGuard, type Who } from './state-app.js';
 
-/** What a turn that counts waits for before it goes on, by its text. */
+/** The gates that counting turns wait for, by their text. */
 export const doors = new Map<string, Gate>();
 
-/** Does what it is told, for tests. */
+/** A scripted agent for tests. */
 export const desk = defineOrchestrator({
   name: 'desk',
   intents: {
@@ -41,7 +41,7 @@ export const desk = defineOrchestrator({
   },
 });
 
-/** One that clients may not speak to. */
+/** An orchestrator that is not enabled for clients. */
 export const backOffice = defineOrchestrator({
   name: 'back-office',
   intents: { answer: () => Promise.resolve(reply('hunter2')) },
@@ -55,7 +55,7 @@ export interface ClientApp {
   readonly sessions: SessionStore;
   readonly turns: TurnService;
   readonly session: (input?: Partial<CreateSessionInput>) => Promise<Session>;
-  /** Asks as somebody, by default ann; `sessionId` goes into the header. */
+  /** Sends a request as a user, by default ann; `sessionId` goes into the header. */
   readonly ask: (method: Method, path: string, options?: AskOptions) => request.Test;
 }
 
@@ -72,11 +72,11 @@ export interface ClientAppOptions extends SessionsModuleOptions, Omit<SessionsMo
   readonly allowClientIds?: boolean;
   readonly whenBusy?: readonly WhenBusy[];
   readonly configure?: (app: HttpApp) => unknown;
-  /** The application's own. */
+  /** Controllers of the application. */
   readonly controllers?: Type[];
 }
 
-/** An application with the controllers for sessions and turns. Close it. */
+/** Starts an application with the session and turn controllers. The caller closes it. */
 export async function clientApp(options: ClientAppOptions = {}): Promise<ClientApp> {
   const {
     platform = PLATFORMS[0],

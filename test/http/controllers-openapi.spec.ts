@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { getMetadataStorage } from 'class-validator';
-import { type SessionView, type TurnView } from 'nestjs-agent-sessions';
+import { type ChatList, type ChatMessages, type SessionView, type TurnView } from 'nestjs-agent-sessions/http';
 import {
   CreateSessionBody,
   ListSessionsQuery,
@@ -10,7 +10,9 @@ import {
   UpdateSessionBody,
 } from '../../lib/http/sessions/sessions.inputs.js';
 import { ListTurnsQuery, SubmitTurnBody } from '../../lib/http/turns/turns.inputs.js';
-import { clientApp } from './client-app.js';
+import { ChatMessagesQuery, ChatRequest, ChatStreamQuery, ListChatsQuery } from '../../lib/http/chat/chat.inputs.js';
+import { chunksOf, said, startChatApp } from './chat-app.js';
+import { clientApp, desk } from './client-app.js';
 
 interface Schema {
   readonly properties: Record<string, Schema>;
@@ -28,7 +30,7 @@ interface Operation {
 
 type Paths = Record<string, Record<string, Operation>>;
 
-describe('the controllers of sessions and turns in an OpenAPI document', () => {
+describe('the session and turn controllers in an OpenAPI document', () => {
   let paths: Paths;
 
   beforeAll(() => {
@@ -37,9 +39,9 @@ describe('the controllers of sessions and turns in an OpenAPI document', () => {
     ({ paths } = JSON.parse(text) as { paths: Paths });
   }, 70_000);
 
-  it('NST-16 has every route, each with a name of its own', () => {
+  it('NST-16 has every route, each with a unique name', () => {
     const routes = Object.entries(paths)
-      .filter(([path]) => !path.startsWith('/state'))
+      .filter(([path]) => !/^\/(state|chat)/.test(path))
       .flatMap(([path, methods]) =>
         Object.entries(methods).map(([method, { operationId }]) => [method, path, operationId]),
       );
@@ -64,7 +66,7 @@ describe('the controllers of sessions and turns in an OpenAPI document', () => {
     ['/sessions/current', 'patch', UpdateSessionBody, []],
     ['/sessions/revoke', 'post', RevokeSessionsBody, []],
     ['/turns', 'post', SubmitTurnBody, []],
-  ] as const)('NST-16 %s, %s: takes what its class takes, and nothing else', (path, method, type, hidden) => {
+  ] as const)('NST-16 %s, %s: has exactly the body properties of its class', (path, method, type, hidden) => {
     const schema = paths[path][method].requestBody?.content['application/json'].schema;
 
     expect(Object.keys(schema?.properties ?? {}).sort()).toEqual(
@@ -76,13 +78,13 @@ describe('the controllers of sessions and turns in an OpenAPI document', () => {
   it.each([
     ['/sessions', ListSessionsQuery],
     ['/turns', ListTurnsQuery],
-  ] as const)('NST-16 %s: the query is that of its class', (path, type) => {
+  ] as const)('NST-16 %s: has exactly the query parameters of its class', (path, type) => {
     const query = paths[path].get.parameters.filter((parameter) => parameter.in === 'query');
 
     expect(query.map(({ name }) => name).sort()).toEqual(keysOf(type));
   });
 
-  it('NST-16 says which session is meant, and what is refused', () => {
+  it('NST-16 describes the session parameter and the rejections', () => {
     for (const [path, methods] of Object.entries(paths).filter(([path]) => /^\/turns|current$/.test(path))) {
       for (const { parameters, responses } of Object.values(methods)) {
         expect([path, parameters]).toEqual([
@@ -97,7 +99,60 @@ describe('the controllers of sessions and turns in an OpenAPI document', () => {
     ]);
   });
 
-  it('NST-16 describes sessions and turns as they are', async () => {
+  it('AIS-10 has every route of the chat controller, each with a unique name', () => {
+    const chats = Object.entries(paths).filter(([path]) => path.startsWith('/chat'));
+    const routes = chats.flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId, responses }]) => {
+        expect(Object.keys(responses)).toEqual(expect.arrayContaining(['400', '401', '403', '410', '503']));
+        return [method, path, operationId];
+      }),
+    );
+    expect(routes).toEqual([
+      ['post', '/chat', 'sendChatMessage'],
+      ['get', '/chat', 'listChats'],
+      ['post', '/chat/{id}', 'sendMessageToChat'],
+      ['delete', '/chat/{id}', 'deleteChat'],
+      ['get', '/chat/{id}/stream', 'resumeChat'],
+      ['get', '/chat/{id}/{run}/stream', 'resumeChatResponse'],
+      ['post', '/chat/{id}/stop', 'stopChat'],
+      ['get', '/chat/{id}/messages', 'listChatMessages'],
+    ]);
+    for (const [path, method] of [
+      ['/chat', 'post'],
+      ['/chat/{id}', 'post'],
+      ['/chat/{id}/stream', 'get'],
+      ['/chat/{id}/{run}/stream', 'get'],
+    ]) {
+      expect(Object.keys(paths[path][method].responses['200'].content ?? {})).toEqual(['text/event-stream']);
+    }
+  });
+
+  it('AIS-10 describes the requests of the chat controller', () => {
+    const { properties } = paths['/chat'].post.requestBody!.content['application/json'].schema;
+    expect(Object.keys(properties).sort()).toEqual([...keysOf(ChatRequest), 'messages'].sort());
+    for (const [path, type] of [
+      ['/chat', ListChatsQuery],
+      ['/chat/{id}/messages', ChatMessagesQuery],
+      ['/chat/{id}/stream', ChatStreamQuery],
+      ['/chat/{id}/{run}/stream', ChatStreamQuery],
+    ] as const) {
+      const query = paths[path].get.parameters.filter((parameter) => parameter.in === 'query');
+      expect([path, query.map(({ name }) => name).sort()]).toEqual([path, keysOf(type)]);
+    }
+  });
+
+  it('AIS-10 describes chats and messages as the API returns them', async () => {
+    const app = await startChatApp({ orchestrators: [desk] });
+    await chunksOf(await app.ask('POST', '/one', { body: { messages: [said('hi')] } }));
+    const { chats } = await app.json<ChatList>('GET', '');
+    const { messages } = await app.json<ChatMessages>('GET', '/one/messages');
+    expect([chats.length, messages.length]).toEqual([1, 2]);
+    for (const chat of chats) expect(unlike(chat, schemaOf('/chat', 'get', '200').properties.chats.items!)).toEqual([]);
+    const schema = schemaOf('/chat/{id}/messages', 'get', '200').properties.messages.items!;
+    for (const message of messages) expect(unlike(message, schema)).toEqual([]);
+  });
+
+  it('NST-16 describes sessions and turns as the API returns them', async () => {
     const client = await clientApp();
     const body = { surfaceId: 'web' };
     const session = (await client.ask('post', '/sessions', { body }).expect(201)).body as SessionView;
@@ -124,7 +179,7 @@ describe('the controllers of sessions and turns in an OpenAPI document', () => {
   }
 });
 
-/** Keys that the schema does not have, and those that it says must be there and are not. */
+/** Returns the keys that are missing in the schema, and required keys that are missing in the value. */
 function unlike(value: object, { properties, required = [] }: Schema): string[] {
   return [...Object.keys(value).filter((key) => !(key in properties)), ...required.filter((key) => !(key in value))];
 }

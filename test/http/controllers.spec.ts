@@ -11,7 +11,8 @@ import {
   Post,
   ValidationPipe,
 } from '@nestjs/common';
-import { memoryAdapter, SessionsModule, type TurnView } from 'nestjs-agent-sessions';
+import { memoryAdapter, SessionsModule } from 'nestjs-agent-sessions';
+import { type TurnView } from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { type ClientApp, clientApp, desk, type Method } from './client-app.js';
@@ -33,7 +34,7 @@ const ROUTES: readonly (readonly [Method, string, object | undefined])[] = [
   ['get', '/turns/of-nobody/events', undefined],
 ];
 
-/** Those that read a body. */
+/** Routes that read a body. */
 const BODIES = ROUTES.filter(([, , body]) => body !== undefined);
 
 @Injectable()
@@ -56,7 +57,7 @@ class DoorGuard implements CanActivate {
   }
 }
 
-/** The application's own, at addresses that look alike. */
+/** A controller of the application with similar paths. */
 @Controller()
 class OwnController {
   @Post('desk/turns')
@@ -75,7 +76,7 @@ class OwnController {
   }
 }
 
-describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
+describe.each(PLATFORMS)('both controllers on $name', (platform) => {
   const calls: string[] = [];
   let client: ClientApp;
   let sessionId: string;
@@ -95,7 +96,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
 
   afterAll(() => client.app.close());
 
-  it.each(ROUTES)('NST-16 %s %s: the guards come first, with what they inject', async (method, path, body) => {
+  it.each(ROUTES)('NST-16 %s %s: runs the guards first, with their injected providers', async (method, path, body) => {
     calls.length = 0;
     const ask = (door: string) => client.ask(method, path, { sessionId, body }).set('x-door', door);
 
@@ -113,32 +114,35 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     expect(calls).toEqual([]);
   });
 
-  it.each(BODIES)('NST-16 %s %s: a body that is none is refused in the shape of all errors', async (method, path) => {
-    const send = (type: string, body: string) =>
-      client
-        .ask(method, path, { sessionId })
-        .set({ 'x-door': 'yes', 'content-type': type, accept: 'application/problem+json' })
-        .send(body);
+  it.each(BODIES)(
+    'NST-16 %s %s: rejects an invalid body and formats the error like all errors',
+    async (method, path) => {
+      const send = (type: string, body: string) =>
+        client
+          .ask(method, path, { sessionId })
+          .set({ 'x-door': 'yes', 'content-type': type, accept: 'application/problem+json' })
+          .send(body);
 
-    for (const body of ['{', '{"text": hunter2}', '\u0000', '[]', 'null', '']) {
-      const answer = await send('application/json', body).expect(400);
-      expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
-      expect(JSON.parse(answer.text)).toMatchObject({ type: 'about:blank', status: 400, code: 'INVALID_INPUT' });
-      expect(answer.text).not.toContain('hunter');
-    }
-    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/jsonx']) {
-      const answer = await send(type, 'text=hi').expect(415);
-      expect(JSON.parse(answer.text)).toMatchObject({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' });
-    }
-    const large = await send('application/json', `{"text":"${'x'.repeat(2_000_000)}"}`).expect(413);
-    expect(JSON.parse(large.text)).toMatchObject({ status: 413, code: 'TOO_LARGE' });
-    await client.ask(method, path, { sessionId }).set('x-door', 'yes').expect(400);
-    expect(await client.sessions.find({ userId: 'ann' })).toMatchObject([{ id: sessionId, version: 1 }]);
-    expect(await client.turns.list({ sessionId })).toEqual([]);
-  });
+      for (const body of ['{', '{"text": hunter2}', '\u0000', '[]', 'null', '']) {
+        const answer = await send('application/json', body).expect(400);
+        expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
+        expect(JSON.parse(answer.text)).toMatchObject({ type: 'about:blank', status: 400, code: 'INVALID_INPUT' });
+        expect(answer.text).not.toContain('hunter');
+      }
+      for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'application/jsonx']) {
+        const answer = await send(type, 'text=hi').expect(415);
+        expect(JSON.parse(answer.text)).toMatchObject({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' });
+      }
+      const large = await send('application/json', `{"text":"${'x'.repeat(2_000_000)}"}`).expect(413);
+      expect(JSON.parse(large.text)).toMatchObject({ status: 413, code: 'TOO_LARGE' });
+      await client.ask(method, path, { sessionId }).set('x-door', 'yes').expect(400);
+      expect(await client.sessions.find({ userId: 'ann' })).toMatchObject([{ id: sessionId, version: 1 }]);
+      expect(await client.turns.list({ sessionId })).toEqual([]);
+    },
+  );
 
   it.each(['/turns/of-nobody/cancel', '/turns'])(
-    'NST-16 %s: what no parser reads is refused in that shape as well',
+    'NST-16 %s: answers 400 to a body that the parser rejects',
     async (path) => {
       const asked = client.ask('post', path, { sessionId, body: '{' }).set('x-door', 'yes');
 
@@ -150,7 +154,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     },
   );
 
-  it('NST-16 what is private is kept by no cache: addresses do not tell sessions apart', async () => {
+  it('NST-16 sets no-store, because addresses do not identify sessions', async () => {
     const body: unknown = (
       await client
         .ask('post', '/turns', { sessionId: (await client.session()).id, body: { text: 'hi' } })
@@ -175,7 +179,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     ['get', '/turns/of-nobody/cancel'],
     ['post', '/turns/of-nobody/events'],
     ['post', '/turns/of-nobody/signal'],
-  ] as const)('NST-16 %s %s is no route', async (method, path) => {
+  ] as const)('NST-16 has no route %s %s', async (method, path) => {
     calls.length = 0;
     await client
       .ask(method, path, { sessionId, body: method === 'get' ? undefined : {} })
@@ -184,7 +188,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     expect(calls).toEqual([]);
   });
 
-  it('NST-16 HEAD is a GET without its body, and OPTIONS changes nothing', async () => {
+  it('NST-16 answers HEAD like GET without a body, and changes nothing on OPTIONS', async () => {
     for (const [method, path] of ROUTES.filter(([given]) => given === 'get')) {
       const got = await client.ask(method, path, { sessionId }).set('x-door', 'yes');
       const head = await client.ask('head', path, { sessionId }).set('x-door', 'yes');
@@ -196,7 +200,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     expect(calls).toEqual([]);
   });
 
-  it('NST-16 leaves the application’s own routes alone, also their errors', async () => {
+  it('NST-16 does not affect the application’s routes or their errors', async () => {
     const post = (path: string) =>
       request(client.app.getHttpServer()).post(path).set('content-type', 'application/json').send('{');
     const patch = request(client.app.getHttpServer()).patch('/turns').set('content-type', 'application/json').send('{');
@@ -206,7 +210,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
     expect((await client.ask('get', '/sessions/of/mine').expect(200)).text).toBe('own');
   });
 
-  it('NST-16 whatever pipes, prefixes and versions the application has', async () => {
+  it('NST-16 works with global pipes, a prefix and versioning', async () => {
     const other = await clientApp({
       platform,
       role: 'submit',
@@ -234,7 +238,7 @@ describe.each(PLATFORMS)('what the controllers share on $name', (platform) => {
 });
 
 describe('enabling the controllers', () => {
-  it('NST-16 each is off unless it is enabled', async () => {
+  it('NST-16 disables each controller by default', async () => {
     const app = await PLATFORMS[0].start({
       imports: [
         SessionsModule.forRoot({
@@ -264,26 +268,26 @@ describe('enabling the controllers', () => {
     [{ turns: { guards } }, 'controllers.turns.orchestrators must list at least one orchestrator'],
     [{ turns: { guards, orchestrators: [] } }, 'controllers.turns.orchestrators must list at least one orchestrator'],
     [{ turns: { guards, orchestrators: [undefined] } }, 'controllers.turns.orchestrators must list'],
-    [{ turns: { guards, orchestrators: [class Plain {}] } }, 'Plain is no orchestrator'],
+    [{ turns: { guards, orchestrators: [class Plain {}] } }, 'Plain is not an orchestrator'],
     [
       { turns: { guards, orchestrators: [desk], whenBusy: ['panic'] } },
       'controllers.turns.whenBusy must list policies',
     ],
     [{ session: { guards } }, 'controllers.session is not a known key'],
-  ])('NST-16 a configuration error for %j', (controllers, message) => {
+  ])('NST-16 throws a configuration error for %j', (controllers, message) => {
     expect(() => SessionsModule.forRoot({ controllers: controllers as never })).toThrow(message);
     expect(() => SessionsModule.forRootAsync({ controllers: controllers as never, useFactory: () => ({}) })).toThrow(
       message,
     );
   });
 
-  it('NST-16 the start fails for an orchestrator that nobody registered', async () => {
+  it('NST-16 fails at the start for an unregistered orchestrator', async () => {
     const starting = PLATFORMS[0].start({
       imports: [
         SessionsModule.forRoot({ role: 'submit', controllers: { turns: { guards, orchestrators: ['dessk'] } } }),
       ],
     });
 
-    await expect(starting).rejects.toThrow('controllers.turns.orchestrators lists "dessk"');
+    await expect(starting).rejects.toThrow('controllers.turns.orchestrators contains "dessk"');
   });
 });

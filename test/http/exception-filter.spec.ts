@@ -11,14 +11,12 @@ import {
 } from '@nestjs/common';
 import * as library from 'nestjs-agent-sessions';
 import {
-  CheckpointConflictError,
   CheckpointNotFoundError,
   CheckpointPrunedError,
   CompactionBusyError,
   CompactionFailedError,
   CompactionNotConfiguredError,
   ConversationNotResetError,
-  CorruptRecordError,
   IdempotencyConflictError,
   InvalidInputError,
   LaneDrainingError,
@@ -28,8 +26,6 @@ import {
   NothingToUndoError,
   OrchestratorDriftError,
   OrchestratorResultError,
-  RequestInProgressError,
-  RequestKeyConflictError,
   SessionBusyError,
   SessionConflictError,
   SessionIdMissingError,
@@ -41,14 +37,10 @@ import {
   SessionStateError,
   ShuttingDownError,
   StateConflictError,
-  StateForbiddenError,
   StateModuleDisabledError,
   StateModuleTimeoutError,
-  type StateOperationResult,
-  StateResetError,
   StateSchemaError,
   StateSerializationError,
-  StateStoresFailedError,
   StepKeyRequiredError,
   StoreUnavailableError,
   SurfaceConflictError,
@@ -59,14 +51,13 @@ import {
   TokenBudgetExceededError,
   TooLargeError,
   ToolCallConflictError,
+  ToolFailedError,
   ToolNotAllowedError,
-  TooManyStreamsError,
   TooManyWaitingParentsError,
   type Turn,
   TurnCancelledError,
   TurnEventsEndedError,
   TurnFailedError,
-  TurnFencedError,
   TurnNotFoundError,
   TurnReentryError,
   TurnSettledError,
@@ -79,8 +70,23 @@ import {
   UnknownIntentError,
   UnknownOrchestratorError,
   UnknownStepError,
-  UnsupportedMediaTypeError,
 } from 'nestjs-agent-sessions';
+import {
+  CheckpointConflictError,
+  CorruptRecordError,
+  StateResetError,
+  TurnFencedError,
+} from 'nestjs-agent-sessions/adapter';
+import {
+  RequestInProgressError,
+  RequestKeyConflictError,
+  StateForbiddenError,
+  type StateOperationResult,
+  NothingToResumeError,
+  StateStoresFailedError,
+  TooManyStreamsError,
+  UnsupportedMediaTypeError,
+} from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { type HttpApp, PLATFORMS } from './http-app.js';
 
@@ -106,9 +112,9 @@ const ofSession = { sessionId: 's1' };
 const ofTurn = { sessionId: 's1', turnId: 't1' };
 const INTERNAL = { message: 'Internal server error' };
 
-/** Every error of the package, its status, and what its body says besides `statusCode`, `code` and `message`. */
+/** Every error of the package with its status and the fields of its body besides `statusCode`, `code` and `message`. */
 const TABLE: readonly [SessionsError, number, string, object?][] = [
-  [new InvalidInputError('input.text', 'must be a text.'), 400, 'INVALID_INPUT'],
+  [new InvalidInputError('input.text', 'must be a string.'), 400, 'INVALID_INPUT'],
   [new StateSerializationError('state.at', 'an instance of Date'), 400, 'STATE_NOT_SERIALIZABLE'],
   [new SessionIdMissingError('header:x-session-id'), 400, 'SESSION_ID_MISSING'],
   [new UnauthenticatedError(), 401, 'UNAUTHENTICATED'],
@@ -163,8 +169,9 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new StateResetError('s1', ['agent-sessions:tools']), 500, 'STATE_RESET', { ...ofSession, ...INTERNAL }],
   [new SessionsConfigurationError(SECRET), 500, 'CONFIGURATION', INTERNAL],
   [new UnknownOrchestratorError('desk', [SECRET]), 500, 'UNKNOWN_ORCHESTRATOR', INTERNAL],
-  [new TooManyStreamsError(16), 429, 'TOO_MANY_STREAMS'],
+  [new TooManyStreamsError(16), 429, 'TOO_MANY_STREAMS', { retryAfter: 1 }],
   [new TooManyWaitingParentsError(1000), 503, 'TOO_MANY_WAITING_PARENTS', { retryAfter: 1 }],
+  [new ToolFailedError('pay', 'call 1', SECRET), 500, 'TOOL_FAILED', INTERNAL],
   [new ToolCallConflictError('call 1', 'pay'), 409, 'TOOL_CALL_CONFLICT'],
   [new CorruptRecordError('turn', 't1'), 500, 'CORRUPT_RECORD', INTERNAL],
   [new NoIntentError('desk'), 500, 'NO_INTENT', INTERNAL],
@@ -177,7 +184,7 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
     new StoreUnavailableError(SECRET, { cause: new Error(SECRET) }),
     503,
     'STORE_UNAVAILABLE',
-    { message: 'The store is not available at the moment. Try again.', retryAfter: 1 },
+    { message: 'The store is unavailable. Retry later.', retryAfter: 1 },
   ],
   [new LaneDrainingError('s1'), 503, 'LANE_DRAINING', { ...ofSession, retryAfter: 5 }],
   [new ShuttingDownError('s1', 't1'), 503, 'SHUTTING_DOWN', ofTurn],
@@ -221,17 +228,17 @@ class ThrowingController {
   }
 }
 
-it('NST-15 the table names every error of the package', () => {
+it('NST-15 covers every error of the package in the table', () => {
   const errors = Object.values<unknown>(library).filter(
     (value) => typeof value === 'function' && value.prototype instanceof SessionsError,
   );
-  // That one has no body, see turn-events.spec.ts.
-  const named = new Set([...TABLE.map(([error]) => error.constructor), TurnEventsEndedError]);
+  // These errors have no body, see turn-events.spec.ts and chat-controller.spec.ts.
+  const named = new Set([...TABLE.map(([error]) => error.constructor), TurnEventsEndedError, NothingToResumeError]);
 
   expect(errors.filter((error) => !named.has(error as never))).toEqual([]);
 });
 
-describe.each(PLATFORMS)('domain errors over HTTP on $name, with no set-up of the user’s', ({ start }) => {
+describe.each(PLATFORMS)('domain errors over HTTP on $name, without setup by the user', ({ start }) => {
   let app: HttpApp;
 
   beforeAll(async () => {
@@ -242,7 +249,7 @@ describe.each(PLATFORMS)('domain errors over HTTP on $name, with no set-up of th
 
   const get = (path: string) => request(app.getHttpServer()).get(path);
 
-  it.each(ROWS)('NST-15 $name: $status $code', async ({ path, status, body }) => {
+  it.each(ROWS)('NST-15 $name: answers $status $code', async ({ path, status, body }) => {
     const answer = await get(path)
       .expect(status)
       .expect('content-type', /^application\/json/);
@@ -250,12 +257,12 @@ describe.each(PLATFORMS)('domain errors over HTTP on $name, with no set-up of th
     expect(answer.body).toEqual(body);
     const { retryAfter } = body as { retryAfter?: number };
     expect(answer.headers['retry-after']).toBe(retryAfter === undefined ? undefined : String(retryAfter));
-    // No stack, no cause, nothing of the store.
+    // No stack, no cause, no store internals.
     expect(answer.text).not.toContain(SECRET);
     expect(answer.text).not.toContain('.ts');
   });
 
-  it.each(ROWS)('NST-15 $name as a problem of RFC 9457, when asked for', async ({ path, body }) => {
+  it.each(ROWS)('NST-15 $name: formats an RFC 9457 problem on request', async ({ path, body }) => {
     const { statusCode, code, message, ...rest } = body as Record<string, unknown>;
 
     const answer = await get(path)
@@ -273,7 +280,7 @@ describe.each(PLATFORMS)('domain errors over HTTP on $name, with no set-up of th
     });
   });
 
-  it('NST-15 leaves the errors of others to others', async () => {
+  it('NST-15 does not change errors of Nest and of the application', async () => {
     const teapot = await get('/throw/teapot').expect(418);
     const unexpected = await get('/throw/unexpected').expect(500);
     const unknown = await get('/nowhere').expect(404);
@@ -283,7 +290,7 @@ describe.each(PLATFORMS)('domain errors over HTTP on $name, with no set-up of th
     expect(unknown.body).toMatchObject({ statusCode: 404, error: 'Not Found' });
   });
 
-  it('NST-15 gives way to a filter of the application’s own', async () => {
+  it('NST-15 gives precedence to a filter of the application', async () => {
     const answer = await get('/throw/own').expect(404);
 
     expect(answer.body).toEqual({ own: true });

@@ -12,13 +12,13 @@ interface TestRequest {
   user?: { id: string; workspaceId?: string };
 }
 
-/** Errors that a test provokes on purpose would fill the output. */
+/** Discards logs, because errors that tests provoke would fill the output. */
 const QUIET = { logger: false } as const;
 
 /** @param configure what an application does before it is initialized: pipes, prefixes, parsers */
 type Start = (metadata: ModuleMetadata, configure?: (app: HttpApp) => unknown) => Promise<HttpApp>;
 
-/** The two HTTP servers that Nest has, each with a cookie parser, as an application would set one up. */
+/** The two HTTP platforms of Nest, each with a cookie parser. */
 export const PLATFORMS: readonly { readonly name: string; readonly start: Start }[] = [
   {
     name: 'Express',
@@ -50,7 +50,7 @@ export const PLATFORMS: readonly { readonly name: string; readonly start: Start 
   },
 ];
 
-/** Believes the headers: what passport or another guard leaves on the request. */
+/** Sets `request.user` from the headers, as passport or another guard would. */
 export class HeaderAuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const request = context.switchToHttp().getRequest<TestRequest>();
@@ -74,7 +74,7 @@ function parseCookies({ headers }: TestRequest): Record<string, string> {
   );
 }
 
-/** What a handler was given by the decorators, as its answer. */
+/** The values that the decorators passed to a handler, as its response. */
 export interface Seen {
   readonly id: string | null;
   readonly session: Session | null;

@@ -35,7 +35,7 @@ class ChatController {
   }
 }
 
-describe.each(PLATFORMS)('a handler whose plan refuses, on $name', ({ start }) => {
+describe.each(PLATFORMS)('a handler whose plan rejects a tool, on $name', ({ start }) => {
   let app: HttpApp;
   let sessionId: string;
 

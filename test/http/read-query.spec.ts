@@ -1,5 +1,5 @@
 import { checkInput, Must, MustBeInteger, Optional } from '../../lib/common/check-input.js';
-import { readQuery } from '../../lib/http/controllers/read-query.js';
+import { readQuery } from '../../lib/http/controllers/http-request.js';
 
 let validated = 0;
 
@@ -28,7 +28,7 @@ describe('readQuery', () => {
   });
 
   it.each(['state=a&x=1', 'x=1&state=a', 'limit=x&x=1&state=a', '__proto__=1&state=a', 'constructor=1&state=a'])(
-    'FIX-51 refuses an unknown key before it validates a value: %s',
+    'FIX-51 rejects an unknown key before it validates a value: %s',
     (query) => {
       expect(() => read(query)).toThrow(/^query\.(x|__proto__|constructor) is not a known key\./);
       expect(validated).toBe(0);
@@ -43,7 +43,7 @@ describe('readQuery', () => {
     });
   });
 
-  it('FIX-51 costs linear time for a known key that comes many times', () => {
+  it('FIX-51 costs linear time for a known key that is repeated many times', () => {
     expectLinear((size) => {
       const asked = 'state=a&'.repeat(size);
       return () => expect(read(asked).state).toHaveLength(size);
@@ -52,7 +52,7 @@ describe('readQuery', () => {
 });
 
 describe('checkInput', () => {
-  it('FIX-51 reads no value but that of the first unknown key', () => {
+  it('FIX-51 reads only the value of the first unknown key', () => {
     const fields: Record<string, unknown> = { state: 'a', first: 1 };
     for (let n = 0; n < 1000; n += 1) fields[`k${n}`] = n;
     const values: PropertyKey[] = [];
@@ -77,7 +77,7 @@ describe('checkInput', () => {
 
 /** Eight times the size costs at most 24 times as much; quadratic work would cost 64 times as much. */
 function expectLinear(prepare: (size: number) => () => void): void {
-  // The fastest of many runs: the machine may stand still during some.
+  // Use the fastest of many runs, because the machine may pause during some.
   const cost = (size: number): number => {
     const run = prepare(size);
     return Math.min(

@@ -28,7 +28,7 @@ describe('RefusalLog', () => {
     expect(lines).toEqual(['first of minute 0', more(999), more(1000), more(1000)]);
   });
 
-  it('FIX-54 holds nothing of a route that has been quiet for a minute', () => {
+  it('FIX-54 forgets a route without rejections for a minute', () => {
     log.add('describe', 'UNAUTHENTICATED', 'one');
     log.add('reset', 'FORBIDDEN', 'two');
     expect(jest.getTimerCount()).toBe(2);
@@ -39,7 +39,7 @@ describe('RefusalLog', () => {
     expect(lines).toEqual(['one', 'two', 'three']);
   });
 
-  it('FIX-54 logs what is counted when the process stops', () => {
+  it('FIX-54 logs the pending counts when the process stops', () => {
     for (let n = 0; n < 3; n += 1) log.add('reset', n < 2 ? 'UNAUTHENTICATED' : 'FORBIDDEN', 'one');
     log.close();
     log.close();

@@ -76,7 +76,7 @@ class AnonymousClassController {
   }
 }
 
-/** What the documentation says: override the protected methods to change one of the decisions. */
+/** Overrides a protected method to change a decision, as the documentation describes. */
 @Injectable()
 class TeamGuard extends SessionGuard {
   protected override owns(principal: Principal, session: Session): boolean {
@@ -103,7 +103,7 @@ class GlobalController {
   }
 }
 
-describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) => {
+describe.each(PLATFORMS)('access through the session guard on $name', ({ start }) => {
   const calls: string[] = [];
   let now = Date.parse('2026-11-21T08:00:00.000Z');
   let app: HttpApp;
@@ -113,7 +113,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     app = await start({
       imports: [
         SessionsModule.forRoot({
-          // Nobody else asks the store.
+          // No other caller queries the store.
           turns: { reconcileMs: 3_600_000 },
           adapter: recordingAdapter(memoryAdapter({ clock: () => now }), calls),
           sweep: false,
@@ -139,8 +139,8 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
   const sessionCalls = () => calls.filter((call) => call.startsWith('sessions.'));
   const idle = (ms: number) => (now += ms);
 
-  describe('whose session it is', () => {
-    it('NST-11 answers 401 without a user, before the store is asked', async () => {
+  describe('the owner of a session', () => {
+    it('NST-11 answers 401 without a user, before it queries the store', async () => {
       const { id } = await sessions.create({ userId: 'ann' });
       const before = sessionCalls().length;
 
@@ -149,7 +149,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       expect(answer.body).toEqual({
         statusCode: 401,
         code: 'UNAUTHENTICATED',
-        message: 'Sign in first: the request has no user.',
+        message: 'The request has no user. Sign in first.',
       });
       expect(sessionCalls()).toHaveLength(before);
     });
@@ -173,7 +173,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       expect(await sessions.get(id)).toMatchObject({ state: 'created', version: 1 });
     });
 
-    it('NST-11 tells nothing of the state of another owner’s session', async () => {
+    it('NST-11 does not reveal the state of another owner’s session', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
       await sessions.expire(id);
 
@@ -194,7 +194,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       await (ofUser === undefined ? ask : ask.set('x-workspace-id', ofUser)).expect(status);
     });
 
-    it('NST-11 @AllowAnonymousSession lets nobody in particular use a session, on a handler or a class', async () => {
+    it('NST-11 allows anonymous requests with @AllowAnonymousSession on a handler or a class', async () => {
       const { id } = await sessions.create({ userId: 'ann' });
 
       await get('/anonymous/allowed').set('x-session-id', id).expect(200);
@@ -202,13 +202,13 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       await get('/anonymous/denied').set('x-session-id', id).expect(401);
     });
 
-    it('NST-11 @AllowAnonymousSession does not give one user the session of another', async () => {
+    it('NST-11 does not give one user the session of another with @AllowAnonymousSession', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
 
       await asAnn('/anonymous/allowed').set('x-session-id', id).expect(404);
     });
 
-    it('NST-11 asks a principal resolver of the application’s own', async () => {
+    it('NST-11 calls the application’s principal resolver', async () => {
       other = await start({
         imports: [SessionsModule.forRoot({ principal: async (context) => apiKeyUser(context) })],
         controllers: [ChatController],
@@ -244,8 +244,8 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     });
   });
 
-  describe('in which state it is', () => {
-    it('NST-12 answers 410 for an expired session and leaves it as it is', async () => {
+  describe('the state of a session', () => {
+    it('NST-12 answers 410 for an expired session and does not change it', async () => {
       const { id } = await sessions.create({ userId: 'ann' });
       const expired = await sessions.expire(id);
 
@@ -266,7 +266,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       });
     });
 
-    it('NST-12 touch: false leaves a suspended session suspended', async () => {
+    it('NST-12 leaves a suspended session suspended with touch: false', async () => {
       const suspended = await suspendedSession();
 
       const answer = await asAnn('/state/untouched').set('x-session-id', suspended.id).expect(200);
@@ -275,7 +275,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       expect(await sessions.get(suspended.id)).toEqual(suspended);
     });
 
-    it('NST-12 states: refuses the others with 409 and does not resume them', async () => {
+    it('NST-12 answers 409 to a session in none of the states, and does not resume it', async () => {
       const suspended = await suspendedSession();
 
       const answer = await asAnn('/state/active-only').set('x-session-id', suspended.id).expect(409);
@@ -284,7 +284,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
       expect(await sessions.get(suspended.id)).toEqual(suspended);
     });
 
-    it('NST-12 states: a handler may ask for expired sessions, which nothing brings back', async () => {
+    it('NST-12 accepts expired sessions if states lists them, and does not restore them', async () => {
       const { id } = await sessions.create({ userId: 'ann' });
       const expired = await sessions.expire(id);
 
@@ -295,7 +295,7 @@ describe.each(PLATFORMS)('whom the session guard lets in on $name', ({ start }) 
     });
   });
 
-  /** What a client can see of an answer, and what the store was asked for it. */
+  /** Returns what a client sees of the response, and the store calls of the request. */
   async function watched(ask: () => request.Test): Promise<{ status: number; text: string; calls: string[] }> {
     const before = sessionCalls().length;
     const { status, text } = await ask();

@@ -83,7 +83,7 @@ class ClassLevelController {
   }
 }
 
-describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start }) => {
+describe.each(PLATFORMS)('the session id of the session guard on $name', ({ start }) => {
   const calls: string[] = [];
   let app: HttpApp;
   let sessions: SessionStore;
@@ -91,7 +91,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
   beforeAll(async () => {
     app = await start({
       imports: [
-        // Nobody else asks the store.
+        // No other caller queries the store.
         SessionsModule.forRoot({
           adapter: recordingAdapter(memoryAdapter(), calls),
           sweep: false,
@@ -109,7 +109,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
   const asAnn = (path: string) => get(path).set('x-user-id', 'ann');
   const sessionCalls = () => calls.filter((call) => call.startsWith('sessions.'));
 
-  describe('where the id comes from', () => {
+  describe('sources of the id', () => {
     const sources: [string, (id: string) => request.Test][] = [
       ['the header x-session-id by default', (id) => asAnn('/from/default').set('x-session-id', id)],
       ['a named header, whatever its case', (id) => asAnn('/from/header').set('x-conversation', id)],
@@ -119,7 +119,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       ['a function of the context', (id) => asAnn('/from/function').set('authorization', `Bearer ${id}`)],
     ];
 
-    it.each(sources)('NST-10 NST-13 takes the id from %s and hands over the touched session', async (_, ask) => {
+    it.each(sources)('NST-10 NST-13 reads the id from %s and passes the touched session', async (_, ask) => {
       const { id } = await sessions.create({ userId: 'ann', metadata: { topic: 'refund' } });
 
       const answer = await ask(id).expect(200);
@@ -133,10 +133,10 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       ['the named header', '/from/header', 'header:X-Conversation'],
       ['the query parameter', '/from/query', 'query:session'],
       ['the cookie', '/from/cookie', 'cookie:sid'],
-      ['what the function looks for', '/from/function', 'where the application looks for it'],
+      ['the result of the function', '/from/function', 'where the application looks for it'],
     ];
 
-    it.each(without)('NST-10 says where it looked when %s is missing', async (_, path, where) => {
+    it.each(without)('NST-10 reports the expected source when %s is missing', async (_, path, where) => {
       const before = sessionCalls().length;
 
       const answer = await asAnn(path).expect(400);
@@ -144,30 +144,30 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       expect(answer.body).toEqual({
         statusCode: 400,
         code: 'SESSION_ID_MISSING',
-        message: `The request names no session. Expected at: ${where}.`,
+        message: `Missing session id. Expected at: ${where}.`,
       });
       expect(sessionCalls()).toHaveLength(before);
     });
 
-    it('NST-10 takes an empty header for a missing one', async () => {
+    it('NST-10 treats an empty header as missing', async () => {
       const answer = await asAnn('/from/default').set('x-session-id', '').expect(400);
 
       expect(answer.body).toMatchObject({ code: 'SESSION_ID_MISSING' });
     });
 
-    it('NST-10 optional: passes without a session when the request names none', async () => {
+    it('NST-10 optional: accepts a request without a session id', async () => {
       const answer = await asAnn('/from/optional').expect(200);
 
       expect(answer.body).toEqual({ id: null, session: null });
     });
 
-    it('NST-10 optional: still refuses a session that is not the user’s own', async () => {
+    it('NST-10 optional: rejects a session of another user', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
 
       await asAnn('/from/optional').set('x-session-id', id).expect(404);
     });
 
-    it('NST-10 lets handlers without @UseSession pass, with no session', async () => {
+    it('NST-10 ignores handlers without @UseSession', async () => {
       const { id } = await sessions.create({ userId: 'ann' });
       const before = sessionCalls().length;
 
@@ -177,7 +177,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       expect(sessionCalls()).toHaveLength(before);
     });
 
-    it('NST-10 on a class holds for its handlers; on a handler it replaces the class’s', async () => {
+    it('NST-10 applies @UseSession of a class to its handlers, unless a handler has its own', async () => {
       const [first, second] = [await sessions.create({ userId: 'ann' }), await sessions.create({ userId: 'ann' })];
 
       const inherited = await asAnn('/class/inherited').query({ session: first.id }).expect(200);
@@ -199,7 +199,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
     });
   });
 
-  describe('ids that mean harm', () => {
+  describe('hostile ids', () => {
     const hostile: [string, string][] = [
       ['*', '*'],
       ['{}', '{}'],
@@ -210,7 +210,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       ['letters beyond ASCII', 'séance'],
     ];
 
-    it.each(hostile)('NST-17 refuses %s in every place before the store is asked', async (_, id) => {
+    it.each(hostile)('NST-17 rejects %s in every source before it queries the store', async (_, id) => {
       const before = sessionCalls().length;
 
       const answers = [
@@ -218,7 +218,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
         await asAnn('/from/query').query({ session: id }),
         await asAnn('/from/cookie').set('cookie', `sid=${encodeURIComponent(id)}`),
       ];
-      // A server may refuse a path for its length before any route is looked for.
+      // A server may reject a long path before it matches routes.
       const { status } = await asAnn(`/from/param/${encodeURIComponent(id)}`);
 
       for (const answer of answers) expect(answer).toMatchObject({ status: 400, body: { code: 'INVALID_INPUT' } });
@@ -226,7 +226,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       expect(sessionCalls()).toHaveLength(before);
     });
 
-    it('NST-17 refuses unicode in a query, a path and a cookie before the store is asked', async () => {
+    it('NST-17 rejects unicode in a query, a path and a cookie before it queries the store', async () => {
       const before = sessionCalls().length;
 
       for (const id of ['\u{1f4a5}', '\u202eabc', 'a\u0000b', '№7']) {
@@ -240,7 +240,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       expect(sessionCalls()).toHaveLength(before);
     });
 
-    it('NST-17 refuses a repeated header and a repeated parameter, even of the user’s own session', async () => {
+    it('NST-17 rejects a repeated header and a repeated parameter, even for the user’s own session', async () => {
       const { id } = await sessions.create({ userId: 'ann' });
       const before = sessionCalls().length;
 
@@ -251,7 +251,7 @@ describe.each(PLATFORMS)('how the session guard finds the id on $name', ({ start
       expect(sessionCalls()).toHaveLength(before);
     });
 
-    it('NST-17 refuses what a function of the application hands over unchecked', async () => {
+    it('NST-17 rejects an invalid id from a function of the application', async () => {
       const before = sessionCalls().length;
 
       const answer = await asAnn('/from/function').set('authorization', 'Bearer {"$gt":""}').expect(400);
@@ -267,7 +267,7 @@ function bearerOf(context: ExecutionContext): string | undefined {
   return headers.authorization?.replace('Bearer ', '');
 }
 
-/** Sends headers as they are, repeated ones too, which test clients join. */
+/** Sends headers unchanged. Test clients would join repeated ones. */
 async function statusOfHeaders(
   app: HttpApp,
   path: string,

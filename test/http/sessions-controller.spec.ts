@@ -1,5 +1,6 @@
 import 'reflect-metadata';
-import { memoryAdapter, type Session, type SessionsErrorBody, type SessionView } from 'nestjs-agent-sessions';
+import { memoryAdapter, type Session, type SessionsErrorBody } from 'nestjs-agent-sessions';
+import { type SessionView } from 'nestjs-agent-sessions/http';
 import { forgedCursors } from '../session/bad-inputs.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { type ClientApp, clientApp, desk, type Method } from './client-app.js';
@@ -9,7 +10,7 @@ import { type Who } from './state-app.js';
 const BOB: Who = { userId: 'bob' };
 const ANN_AT_ACME: Who = { userId: 'ann', workspaceId: 'acme' };
 
-/** Of one session. */
+/** Requests about one session: method and body. */
 const OF_ONE: readonly (readonly [Method, object | undefined])[] = [
   ['get', undefined],
   ['patch', { metadata: { color: 'red' } }],
@@ -21,7 +22,7 @@ interface List {
   readonly nextCursor?: string;
 }
 
-describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
+describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
   const calls: string[] = [];
   let client: ClientApp;
 
@@ -31,7 +32,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
 
   afterAll(() => client.app.close());
 
-  it('NST-16 begins a session of the principal, and shows what is the user’s own', async () => {
+  it('NST-16 creates a session of the principal, and returns only the user’s own data', async () => {
     const body = { surfaceId: 'web', metadata: { color: 'red' } };
     const created = await client.ask('post', '/sessions', { as: ANN_AT_ACME, body }).expect(201);
     const session = created.body as SessionView;
@@ -45,17 +46,17 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(again).toEqual(shown);
   });
 
-  it('NST-16 begins one without anything as well', async () => {
+  it('NST-16 creates a session from an empty body', async () => {
     const body: unknown = (await client.ask('post', '/sessions', { body: {} }).expect(201)).body;
 
     expect(body).toMatchObject({ state: 'created', attachedSurfaces: [], metadata: {} });
     expect((body as SessionView).id).toMatch(/^[0-9a-f]{32}$/);
   });
 
-  it('NST-17 the client does not choose the id, unless it may', async () => {
+  it('NST-17 rejects a client’s session id unless allowClientIds is true', async () => {
     const other = await clientApp({ platform, role: 'submit', allowClientIds: true });
     const refused = await client.ask('post', '/sessions', { body: { id: 'ann-1' } }).expect(400);
-    expect((refused.body as SessionsErrorBody).message).toContain('body.id must be left out');
+    expect((refused.body as SessionsErrorBody).message).toContain('body.id must not be set');
     expect(await client.sessions.get('ann-1')).toBeNull();
 
     const taken = await other.ask('post', '/sessions', { body: { id: 'ann-1' } }).expect(201);
@@ -93,7 +94,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect((body as List).sessions.map(({ id }) => id)).toEqual([homeless.id]);
   });
 
-  it('NST-16 lists by state and surface, and leaves out what orchestrators made for themselves', async () => {
+  it('NST-16 lists by state and surface, without the sessions of orchestrators', async () => {
     const erin: Who = { userId: 'erin' };
     const web = await client.session({ userId: 'erin', initialSurfaceId: 'web' });
     const over = await client.session({ userId: 'erin' });
@@ -129,7 +130,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     '__proto__=x',
     'constructor=x',
     '=',
-  ])('NST-16 400 for the query %s', async (query) => {
+  ])('NST-16 answers 400 to the query %s', async (query) => {
     calls.length = 0;
     const body: unknown = (await client.ask('get', `/sessions?${query}`).expect(400)).body;
 
@@ -138,7 +139,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
   });
 
   it.each(['x', '', 'a, b', Buffer.from('["2026","2026","a"]').toString('base64url')])(
-    'NST-16 NST-17 400 for the cursor %j, which comes in a header: it names a session, and addresses are logged',
+    'NST-16 NST-17 answers 400 to the cursor %j in the x-cursor header',
     async (cursor) => {
       calls.length = 0;
       const body: unknown = (await client.ask('get', '/sessions').set('x-cursor', cursor).expect(400)).body;
@@ -156,7 +157,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(calls).toEqual([]);
   });
 
-  it('NST-16 changes the metadata, and nothing else', async () => {
+  it('NST-16 changes only the metadata', async () => {
     const { id } = await client.session({ metadata: { color: 'red', size: 2 } });
     const patch = (body: unknown) => client.ask('patch', '/sessions/current', { sessionId: id, body });
 
@@ -191,7 +192,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(await client.sessions.get(id)).toMatchObject({ metadata: { size: 3, shape: 'round' }, version: 3 });
   });
 
-  it('NST-12 ends the session for good; what is over is 410, and ending it again is nothing', async () => {
+  it('NST-12 ends the session permanently, ignores a second end and answers 410 afterwards', async () => {
     const { id } = await client.session();
     const answer = await client.ask('delete', '/sessions/current', { sessionId: id }).expect(204);
 
@@ -204,7 +205,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(await client.sessions.get(id)).toMatchObject({ version: 2 });
   });
 
-  it('NST-18 ends all of the user’s sessions in its workspace, or all but the one that is named', async () => {
+  it('NST-18 ends all sessions of the user in its workspace, or all except the current one', async () => {
     const frank: Who = { userId: 'frank', workspaceId: 'acme' };
     const begin = async (workspaceId?: string) => (await client.session({ userId: 'frank', workspaceId })).id;
     const [here, there, third] = [await begin('acme'), await begin('acme'), await begin('acme')];
@@ -231,7 +232,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(await states(others)).toEqual(['created', 'expired', 'created']);
   });
 
-  it('NST-10 looking at a session is no activity', async () => {
+  it('NST-10 does not count reading a session as activity', async () => {
     const { id } = await client.session();
     await client.ask('get', '/sessions/current', { sessionId: id }).expect(200);
     await client.ask('get', '/sessions').expect(200);
@@ -240,7 +241,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
   });
 
   it.each(OF_ONE)(
-    'NST-11 %s: a foreign session and an unknown one are the same, with the same calls',
+    'NST-11 %s: answers alike to a foreign and an unknown session, with the same store calls',
     async (method, body) => {
       const bobs = await client.session({ userId: 'bob' });
       const elsewhere = await client.session({ workspaceId: 'acme' });
@@ -265,7 +266,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     ['get', '/sessions', undefined],
     ['post', '/sessions/revoke', {}],
     ...OF_ONE.map(([method, body]) => [method, '/sessions/current', body] as const),
-  ] as const)('NST-11 %s %s: 401 for nobody, before anything is read', async (method, path, body) => {
+  ] as const)('NST-11 %s %s: answers 401 without a user, before it queries the store', async (method, path, body) => {
     const { id } = await client.session();
     calls.length = 0;
     const answer = await client.ask(method, path, { as: {}, sessionId: id, body }).expect(401);
@@ -274,7 +275,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     expect(calls).toEqual([]);
   });
 
-  it('NST-16 a request without a body, which the page of another site could send, makes nothing and is told what to send', async () => {
+  it('NST-16 rejects a request without a body, which another site could send, and reports what to send', async () => {
     calls.length = 0;
     const nothing = await client.ask('post', '/sessions').expect(400);
     const empty = await client.ask('post', '/sessions').set('content-type', 'application/json').expect(400);
@@ -287,7 +288,7 @@ describe.each(PLATFORMS)('the controller of sessions on $name', (platform) => {
     await client.ask('post', '/sessions', { body: {} }).expect(201);
   });
 
-  it.each(OF_ONE)('NST-10 %s: 400 without a session, and for an id that is none', async (method, body) => {
+  it.each(OF_ONE)('NST-10 %s: answers 400 to a missing or malformed session id', async (method, body) => {
     calls.length = 0;
     const missing = await client.ask(method, '/sessions/current', { body }).expect(400);
     const malformed = await client.ask(method, '/sessions/current', { sessionId: '*', body }).expect(400);

@@ -15,7 +15,6 @@ import { jest } from '@jest/globals';
 import { type Observable, tap } from 'rxjs';
 import {
   defineOrchestrator,
-  type EventResponse,
   memoryAdapter,
   reply,
   SessionsModule,
@@ -23,6 +22,7 @@ import {
   type TurnContext,
   TurnService,
 } from 'nestjs-agent-sessions';
+import { type EventResponse } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
 import { clientApp, doors } from './client-app.js';
@@ -34,7 +34,7 @@ jest.setTimeout(60_000);
 const MEBIBYTE = 1_048_576;
 const EVENTS = 1200;
 const EVENT_LENGTH = 16_000;
-/** Nest then limits nothing, as its versions 11.0.0 to 11.2.7. */
+/** Disables Nest's limit. Versions 11.0.0 to 11.2.7 have none. */
 const UNLIMITED = { maxPendingDataLength: 0 };
 
 /** The server's end of the connection that is tested. */
@@ -111,16 +111,16 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
 
   it.each([
     ['the controller', (id: string) => `/turns/${id}/events`],
-    ['a handler that gives the response', (id: string) => `/own/${id}/with`],
-    ['a handler that gives nothing', (id: string) => `/own/${id}/without`],
-  ])('FIX-50 holds at most 1 MiB for a client of %s, which gets the rest when it reads', async (_, path) => {
+    ['a handler that passes the response', (id: string) => `/own/${id}/with`],
+    ['a handler that does not pass the response', (id: string) => `/own/${id}/without`],
+  ])('FIX-50 buffers at most 1 MiB for a client of %s, and sends the rest when it reads', async (_, path) => {
     const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
     const { id } = await turns.submit('talker', 'go', { sessionId });
     client = createConnection({ port: Number(new URL(await app.getUrl()).port), host: '127.0.0.1' });
     client.pause();
     client.write(`GET ${path(id)} HTTP/1.1\r\nHost: localhost\r\nx-user-id: ann\r\nx-session-id: ${sessionId}\r\n\r\n`);
     await turns.result(id);
-    // Nothing more is sent: the connection is full.
+    // Wait until the connection is full and no more is sent.
     await eventually(async () => {
       const before = sent;
       await delay(300);
@@ -137,7 +137,7 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
     expect(peak).toBeLessThan(MEBIBYTE);
   });
 
-  /** Measures what is held for the client whenever an event is sent: what neither is in its socket nor was given to the system. */
+  /** Measures the data buffered outside the socket whenever an event is sent. */
   function observe(): void {
     sent = 0;
     peak = 0;
@@ -155,7 +155,7 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
 });
 
 describe.each(PLATFORMS)('streams of a principal on $name', (platform) => {
-  it('FIX-50 opens at most 16 streams for a principal, and another one when one is over', async () => {
+  it('FIX-50 opens at most 16 streams for a principal, and another when one ends', async () => {
     const desk = await clientApp({ platform });
     const door = gate();
     doors.set('count slowly', door);

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { type CanActivate, type ExecutionContext, Injectable, Module, UnauthorizedException } from '@nestjs/common';
-import { memoryAdapter, type Session, SessionsModule, type StateEvent, type StateRequest } from 'nestjs-agent-sessions';
+import { memoryAdapter, type Session, SessionsModule } from 'nestjs-agent-sessions';
+import { type StateEvent, type StateRequest } from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { startApplication } from '../support/application.js';
 import { capturingLogger } from '../support/capturing-logger.js';
@@ -47,9 +48,9 @@ const as = (userId: string | undefined, workspaceId: string | undefined, ...capa
   capabilities,
 });
 
-/** Of ann's session in the workspace acme. */
+/** Requests for ann's session in the workspace acme. */
 const MATRIX: readonly (readonly [string, Who, Operation, Body, number])[] = [
-  ['nobody', as(undefined, undefined, ...ALL), 'describe', {}, 401],
+  ['no user', as(undefined, undefined, ...ALL), 'describe', {}, 401],
   ['the owner without capabilities', as('ann', WORKSPACE), 'describe', {}, 403],
   ['the owner with another capability', as('ann', WORKSPACE, 'state.reset', 'state.compact'), 'describe', {}, 403],
   ['the owner', as('ann', WORKSPACE, 'state.describe'), 'describe', {}, 200],
@@ -60,28 +61,28 @@ const MATRIX: readonly (readonly [string, Who, Operation, Body, number])[] = [
   ['the owner, other modules', as('ann', WORKSPACE, 'state.compact'), 'compact', { stores: ['tools'] }, 200],
   ['the owner, a conversation', as('ann', WORKSPACE, 'state.compact', 'history.compact'), 'compact', {}, 200],
   ['the owner who may only compact histories', as('ann', WORKSPACE, 'history.compact'), 'compact', {}, 403],
-  ['somebody else', as('bob', WORKSPACE, ...ALL), 'reset', {}, 404],
+  ['another user', as('bob', WORKSPACE, ...ALL), 'reset', {}, 404],
   ['the owner’s name in another workspace', as('ann', 'other', ...ALL), 'reset', {}, 404],
   ['the owner’s name without a workspace', as('ann', undefined, ...ALL), 'reset', {}, 404],
   ['an operator', as('olga', WORKSPACE, 'state.reset', 'state.operator'), 'reset', {}, 200],
   ['an operator without the capability', as('olga', WORKSPACE, 'state.operator'), 'reset', {}, 403],
   ['an operator of another workspace', as('olga', 'other', ...ALL, 'state.operator'), 'reset', {}, 404],
   ['an operator without a workspace', as('olga', undefined, ...ALL, 'state.operator'), 'reset', {}, 404],
-  ['a capability by half its name', as('ann', WORKSPACE, 'state', 'reset'), 'reset', {}, 403],
+  ['a capability split into two names', as('ann', WORKSPACE, 'state', 'reset'), 'reset', {}, 403],
 ];
 
-/** Of ann's session in the workspace acme, granted by the wildcard. */
+/** Requests for ann's session in the workspace acme, with the wildcard `state.*`. */
 const WILDCARD: readonly (readonly [string, Who, Operation, Body, number])[] = [
   ['lets the owner describe', as('ann', WORKSPACE, 'state.*'), 'describe', {}, 200],
   ['lets the owner reset', as('ann', WORKSPACE, 'state.*'), 'reset', {}, 200],
   ['lets the owner compact', as('ann', WORKSPACE, 'state.*'), 'compact', { stores: ['tools'] }, 200],
   ['does not grant history.compact', as('ann', WORKSPACE, 'state.*'), 'compact', {}, 403],
   ['does not make an operator', as('olga', WORKSPACE, 'state.*'), 'reset', {}, 404],
-  ['stands beside state.operator', as('olga', WORKSPACE, 'state.*', 'state.operator'), 'reset', {}, 200],
-  ["leaves the application's wildcards alone", as('ann', WORKSPACE, '*', 'orders.*', 'stateful.*'), 'reset', {}, 403],
+  ['can be combined with state.operator', as('olga', WORKSPACE, 'state.*', 'state.operator'), 'reset', {}, 200],
+  ["ignores the application's wildcards", as('ann', WORKSPACE, '*', 'orders.*', 'stateful.*'), 'reset', {}, 403],
 ];
 
-/** Of no session. */
+/** Requests without a session. */
 const WITHOUT_SESSION: readonly (readonly [string, Who, Operation, Body, number])[] = [
   ['an owner of sessions, to describe', as('ann', WORKSPACE, ...ALL), 'describe', {}, 403],
   ['an operator, to describe', as('olga', WORKSPACE, 'state.describe', 'state.operator'), 'describe', {}, 200],
@@ -96,7 +97,7 @@ const WITHOUT_SESSION: readonly (readonly [string, Who, Operation, Body, number]
   ['an operator, to reset all', as('olga', undefined, 'state.reset', 'state.operator'), 'reset', { all: true }, 200],
 ];
 
-describe.each(PLATFORMS)('who may use the control plane on $name', (platform) => {
+describe.each(PLATFORMS)('access to the control plane on $name', (platform) => {
   const calls: string[] = [];
   let desk: StateApp;
   let session: Session;
@@ -129,7 +130,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
   });
 
   it.each(['state*', 'state.re*', 'state.**', 'state.*.x', 'state:*', 'history.*'])(
-    'FIX-46 refuses the malformed wildcard %s before anything is read',
+    'FIX-46 rejects the malformed wildcard %s before it queries the store',
     async (capability) => {
       const who = as('ann', WORKSPACE, ...ALL, capability);
       const asked = await watched(() => desk.post('/state/describe', { sessionId: session.id }, who));
@@ -139,14 +140,17 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     },
   );
 
-  it.each(WITHOUT_SESSION)('STA-25 %s: %j, %s of no session with %j: %i', async (_, who, operation, body, status) => {
-    const asked = await watched(() => desk.post(`/state/${operation}`, body, who));
+  it.each(WITHOUT_SESSION)(
+    'STA-25 %s: %j, %s without a session with %j: %i',
+    async (_, who, operation, body, status) => {
+      const asked = await watched(() => desk.post(`/state/${operation}`, body, who));
 
-    expect(asked.status).toBe(status);
-    if (status === 403) expect(asked.calls).toEqual([]);
-  });
+      expect(asked.status).toBe(status);
+      if (status === 403) expect(asked.calls).toEqual([]);
+    },
+  );
 
-  it('STA-20 what names neither a session nor all, or both, is refused before anything is read', async () => {
+  it('STA-20 rejects a request for neither a session nor all, or for both, before it queries the store', async () => {
     const bodies: [Operation, Body][] = [
       ['reset', {}],
       ['reset', { all: false }],
@@ -159,7 +163,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     }
   });
 
-  it('STA-25 another owner’s session and an unknown one are the same 404, with the same calls of the store', async () => {
+  it('STA-25 answers the same 404 to a foreign and an unknown session, with the same store calls', async () => {
     const foreign = await desk.session({ userId: 'bob' });
 
     const unknown = await watched(() =>
@@ -171,7 +175,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     expect(JSON.parse(known.text)).toMatchObject({ statusCode: 404, code: 'SESSION_NOT_FOUND' });
   });
 
-  it('STA-25 takes the capabilities from request.user by default', async () => {
+  it('STA-25 reads the capabilities from request.user by default', async () => {
     const other = await stateApp({ platform, principal: undefined, guards: [new UserGuard()] });
     const { id } = await other.session();
 
@@ -186,7 +190,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     [['state.describe', 7]],
     [{ includes: () => true }],
     [null],
-  ])('STA-25 capabilities that are no list of texts are none: %j', async (capabilities) => {
+  ])('STA-25 grants nothing for capabilities that are not a valid list: %j', async (capabilities) => {
     const principal = () => ({ userId: 'ann', capabilities: capabilities as never });
     const other = await stateApp({ platform, principal });
     const { id } = await other.session();
@@ -195,7 +199,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     await other.app.close();
   });
 
-  it('STA-25 the guards come first: what they refuse has the shape of all errors', async () => {
+  it('STA-25 runs the guards first and formats their rejections like all errors', async () => {
     const other = await stateApp({
       platform,
       guards: [KeyGuard],
@@ -222,7 +226,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     await other.app.close();
   });
 
-  it('STA-25 every call is one event, the refused ones too, without what was sent or is kept', async () => {
+  it('STA-25 emits one event per call, also for rejected ones, without request or stored data', async () => {
     desk.events.length = 0;
     const { id } = session;
     const who = as('ann', WORKSPACE, ...ALL);
@@ -280,7 +284,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     ]);
   });
 
-  it('FIX-46 logs a malformed wildcard with the capabilities there are', async () => {
+  it('FIX-46 logs a malformed wildcard with the known capabilities', async () => {
     const { lines, logger } = capturingLogger();
     const other = await stateApp({ platform, configure: (app) => app.useLogger(logger) });
     await other.post('/state/reset', { sessionId: 's' }, as('ann', undefined, 'state.r*')).expect(500);
@@ -292,7 +296,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     expect(lines.filter((line) => line.includes(message))).toHaveLength(1);
   });
 
-  it('FIX-54 logs refused requests without a principal once per route, with their number', async () => {
+  it('FIX-54 logs rejected requests without a principal once per route, then their number', async () => {
     const { lines, logger } = capturingLogger();
     const other = await stateApp({ platform, configure: (app) => app.useLogger(logger) });
     const nobody = as(undefined, undefined);
@@ -320,7 +324,7 @@ describe.each(PLATFORMS)('who may use the control plane on $name', (platform) =>
     expect(other.events).toHaveLength(13);
   });
 
-  /** What a client can see of an answer, and what the store was asked for it. */
+  /** Returns what a client sees of the response, and the store calls of the request. */
   async function watched(ask: () => ReturnType<StateApp['post']>) {
     calls.length = 0;
     const { status, text } = await ask();
@@ -345,25 +349,25 @@ describe('enabling the control plane', () => {
   it.each([
     ['no guards', {}, 'controllers.state.guards must list at least one guard'],
     ['an empty list of guards', { guards: [] }, 'controllers.state.guards must list at least one guard'],
-    ['something that is no guard', { guards: [class Nothing {}] }, 'controllers.state.guards must list'],
-    ['an instance that is no guard', { guards: [{}] }, 'controllers.state.guards must list'],
-    ['undefined for a guard', { guards: [undefined] }, 'controllers.state.guards must list'],
-    ['a path that is none', { guards: [OpenGuard], path: 'state/:id' }, 'controllers.state.path must be a path'],
+    ['a class that is not a guard', { guards: [class Nothing {}] }, 'controllers.state.guards must list'],
+    ['an instance that is not a guard', { guards: [{}] }, 'controllers.state.guards must list'],
+    ['undefined as a guard', { guards: [undefined] }, 'controllers.state.guards must list'],
+    ['an invalid path', { guards: [OpenGuard], path: 'state/:id' }, 'controllers.state.path must be a path'],
     ['an unknown option', { guards: [OpenGuard], guard: OpenGuard }, 'controllers.state.guard is not a known key'],
     ['true', true, 'controllers.state must be an object'],
     ['null', null, 'controllers.state must be an object'],
-  ])('STA-25 a configuration error with %s', (_, state, message) => {
+  ])('STA-25 throws a configuration error for %s', (_, state, message) => {
     const controllers = { state } as never;
 
     expect(() => SessionsModule.forRoot({ controllers })).toThrow(message);
     expect(() => SessionsModule.forRootAsync({ controllers, useFactory: () => ({}) })).toThrow(message);
   });
 
-  it('STA-25 a configuration error for a controller that there is not', () => {
+  it('STA-25 throws a configuration error for an unknown controller', () => {
     expect(() => SessionsModule.forRoot({ controllers: { states: {} } as never })).toThrow('controllers.states');
   });
 
-  it('STA-25 by forRootAsync, with guards that inject what is imported', async () => {
+  it('STA-25 is enabled by forRootAsync, with guards that inject imported providers', async () => {
     const app = await PLATFORMS[0].start({
       imports: [
         SessionsModule.forRootAsync({
@@ -380,7 +384,7 @@ describe('enabling the control plane', () => {
     await app.close();
   });
 
-  it('NST-16 an application without HTTP may enable it', async () => {
+  it('NST-16 can be enabled in an application without HTTP', async () => {
     const app = await startApplication({
       imports: [SessionsModule.forRoot({ controllers: { state: { guards: [OpenGuard] } } })],
     });

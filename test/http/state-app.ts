@@ -9,21 +9,19 @@ import {
   SessionsModule,
   type SessionsModuleOptions,
   SessionStore,
-  STATE_CAPABILITIES,
-  type StateEvent,
-  StateEvents,
 } from 'nestjs-agent-sessions';
+import { STATE_CAPABILITIES, type StateEvent, StateEvents } from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { type HttpApp, PLATFORMS } from './http-app.js';
 
-/** Lets everybody in: what they may do is decided by what the principal may. */
+/** Accepts every request, so that only the principal's capabilities decide. */
 export class OpenGuard implements CanActivate {
   canActivate(): boolean {
     return true;
   }
 }
 
-/** Believes the headers. */
+/** Reads the principal from the headers. */
 export const headerPrincipal: PrincipalResolver = (context: ExecutionContext): Principal | null => {
   const { headers } = context.switchToHttp().getRequest<{ headers: Record<string, string | undefined> }>();
   const { 'x-user-id': userId, 'x-workspace-id': workspaceId, 'x-capabilities': capabilities } = headers;
@@ -38,10 +36,10 @@ export const headerPrincipal: PrincipalResolver = (context: ExecutionContext): P
 export interface StateApp {
   readonly app: HttpApp;
   readonly adapter: SessionsAdapter;
-  /** All that the audit was told. */
+  /** All audit events. */
   readonly events: StateEvent[];
   readonly session: (input?: Partial<CreateSessionInput>) => Promise<Session>;
-  /** Sends it as somebody, by default ann with every capability but the operator's. */
+  /** Sends a request as a user, by default ann with every capability but the operator's. */
   readonly post: (path: string, body?: object, as?: Who) => request.Test;
 }
 
@@ -60,14 +58,14 @@ export interface StateAppOptions extends SessionsModuleOptions {
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
   /** The application's own. */
   readonly controllers?: Type[];
-  /** Modules beside SessionsModule. */
+  /** Modules in addition to SessionsModule. */
   readonly imports?: NonNullable<ModuleMetadata['imports']>;
   readonly guardImports?: ModuleMetadata['imports'];
   readonly path?: string;
   readonly configure?: (app: HttpApp) => unknown;
 }
 
-/** An application with the control plane over HTTP. Close it. */
+/** Starts an application with the control plane over HTTP. The caller closes it. */
 export async function stateApp(options: StateAppOptions = {}): Promise<StateApp> {
   const {
     platform = PLATFORMS[0],
@@ -86,7 +84,7 @@ export async function stateApp(options: StateAppOptions = {}): Promise<StateApp>
       imports: [
         SessionsModule.forRoot({
           sweep: false,
-          // Nothing calls the store but requests.
+          // Only requests call the store.
           role: 'submit',
           principal: headerPrincipal,
           ...rest,
@@ -121,7 +119,7 @@ export function headersOf({ userId, workspaceId, capabilities = [] }: Who): Reco
   };
 }
 
-/** Puts something into two modules of a session. */
+/** Stores an entry in two modules of a session. */
 export async function fill({ state }: SessionsAdapter, sessionId: string): Promise<void> {
   const tool = { namespace: 'agent-sessions:tools', scope: 'search', key: 'cursor' };
   const flow = { namespace: 'agent-sessions:flow', scope: '', key: 'refund' };
@@ -129,7 +127,7 @@ export async function fill({ state }: SessionsAdapter, sessionId: string): Promi
   await state.set({ ...flow, sessionId }, { checkpoint: { step: 'ask' }, savedAt: new Date().toISOString() });
 }
 
-/** How many documents the two have. */
+/** Returns the number of entries in the two modules. */
 export async function filled({ state }: SessionsAdapter, sessionId: string): Promise<number[]> {
   const namespaces = ['agent-sessions:tools', 'agent-sessions:flow'];
   return Promise.all(namespaces.map((namespace) => state.count({ namespace, sessionId })));

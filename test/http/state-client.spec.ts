@@ -8,7 +8,7 @@ import { rejection } from '../support/running-application.js';
 import { PLATFORMS } from './http-app.js';
 import { ANN, fill, filled, headersOf, OpenGuard, type StateApp, stateApp } from './state-app.js';
 
-describe.each(PLATFORMS)('the client of the control plane against $name', (platform) => {
+describe.each(PLATFORMS)('the client of the control plane with $name', (platform) => {
   let desk: StateApp;
   let baseUrl: string;
   let client: StateClient;
@@ -40,7 +40,7 @@ describe.each(PLATFORMS)('the client of the control plane against $name', (platf
     expect(await filled(desk.adapter, sessionId)).toEqual([0, 0]);
   });
 
-  it('STA-26 rejects with the status and the code of a refusal', async () => {
+  it('STA-26 rejects with the status and the code of the error response', async () => {
     const unknown = await rejection(client.reset({ sessionId: 'of-nobody' }), StateClientError);
     const wrong = await rejection(client.reset({ sessionId: '' }), StateClientError);
     const nobody = await rejection(stateClient({ baseUrl }).describe({ sessionId }), StateClientError);
@@ -61,7 +61,7 @@ describe.each(PLATFORMS)('the client of the control plane against $name', (platf
     expect(await rejection(other, StateClientError)).toMatchObject({ status: 422, code: 'IDEMPOTENCY_CONFLICT' });
   });
 
-  it('STA-21 asks a function for the headers of each request, and takes another path and a slash at the end', async () => {
+  it('STA-21 calls a function for the headers of each request, and accepts another path and a trailing slash', async () => {
     const admin = await stateApp({ platform, path: 'admin/state', configure: (app) => app.setGlobalPrefix('api') });
     await admin.app.listen(0, '127.0.0.1');
     const { id } = await admin.session();
@@ -88,7 +88,7 @@ describe.each(PLATFORMS)('the client of the control plane against $name', (platf
     await expect(client.describe({ sessionId }, { signal: aborted })).rejects.toThrow('No longer needed.');
   });
 
-  it('STA-26 what only some modules fail at is an error, with what was done all the same', async () => {
+  it('STA-26 rejects with the partial result when some modules fail', async () => {
     const failing = await stateApp({ platform, guards: [new OpenGuard()] });
     await failing.app.listen(0, '127.0.0.1');
     const { id } = await failing.session();
@@ -103,7 +103,7 @@ describe.each(PLATFORMS)('the client of the control plane against $name', (platf
 
     const error = await rejection(other.reset({ sessionId: id, stores: ['tools'] }), StateClientError);
 
-    // Something was done: 409 would say that nothing was.
+    // Modules were cleared: 409 would mean that nothing was done.
     expect(error).toMatchObject({ status: 500, code: 'COMPACTION_BUSY', message: 'flow: Somebody else is at it.' });
     expect(error).toMatchObject({ retryAfter: 2 });
     expect(error.result).toMatchObject({ operation: 'reset', cleared: ['tools'] });
@@ -145,19 +145,19 @@ describe('the client of the control plane', () => {
     [200, '{"operation":"describe"}'],
     [500, '{"message":{"text":"no text"},"code":5}'],
     [204, ''],
-  ])('STA-26 takes %i %j for no result', async (status, text) => {
+  ])('STA-26 rejects %i %j as an unexpected answer', async (status, text) => {
     const error = await rejection(answering(status, text).reset({ sessionId: 's1' }), StateClientError);
 
     expect(error).toMatchObject({ status, code: 'UNEXPECTED_ANSWER' });
   });
 
-  it('STA-26 tells when it may be sent again', async () => {
+  it('STA-26 reports when to retry', async () => {
     const busy = answering(409, '{"code":"REQUEST_IN_PROGRESS","message":"Later.","retryAfter":1}');
 
     expect(await rejection(busy.reset({ sessionId: 's1' }), StateClientError)).toMatchObject({ retryAfter: 1 });
   });
 
-  it('NST-04 needs fetch, and nothing of Nest or Node', async () => {
+  it('NST-04 needs fetch, but neither Nest nor Node', async () => {
     const built = modulesOf(join(import.meta.dirname, '../../dist/client/index.js'));
     const sent: unknown[] = [];
     const code = [...built.values()]
@@ -179,7 +179,7 @@ function answer(status: number, text: string): FetchAnswer {
   return { status, text: async () => text };
 }
 
-/** What a module and those that it imports are made of, by path. @throws for an import of anything else */
+/** Returns the source of a module and of its imports, by path. @throws if one imports a package */
 function modulesOf(file: string, found = new Map<string, string>()): Map<string, string> {
   if (found.has(file)) return found;
   const code = readFileSync(file, 'utf8');

@@ -2,13 +2,9 @@ import 'reflect-metadata';
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import {
-  type DocumentStore,
-  type SessionsAdapter,
-  SessionStateService,
-  type StateEntry,
-  type StateOperationResult,
-} from 'nestjs-agent-sessions';
+import { type SessionsAdapter, SessionStateService } from 'nestjs-agent-sessions';
+import { type DocumentStore, type StateEntry } from 'nestjs-agent-sessions/adapter';
+import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import { RequestKeys } from '../../lib/http/state/request-keys.js';
 import { RequestInProgressError, RequestKeyConflictError } from '../../lib/http/state/state-http.errors.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
@@ -26,9 +22,9 @@ const RESULT: StateOperationResult = {
   errors: [],
   metadata: { note: 'NUL \u0000, lone \ud83d surrogate' },
 };
-/** Renewed early enough on a machine that stands still for two seconds. */
+/** Leaves enough time to renew on a machine that pauses for two seconds. */
 const RESERVED_MS = 3600;
-/** Short enough to wait for its end. */
+/** Short enough for a test to wait until it expires. */
 const BRIEF_MS = 300;
 const ann = { userId: 'ann' };
 const asked = (key: string, content = '{}', principal: { userId: string; workspaceId?: string } = ann) => ({
@@ -53,13 +49,13 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     for (const adapter of adapters) await adapter.close?.();
   });
 
-  /** When what a key's holder keeps expires, in milliseconds since 1970. */
+  /** Returns when the entries of a key expire, in milliseconds since 1970. */
   const endOf = async (key: string): Promise<number> => {
     const kept = await keptFor(adapters[1], key);
     return Math.min(...kept.map(({ document }) => Date.parse(document.expiresAt ?? '')));
   };
 
-  it('STA-27 does it once, and gives the result again, also in another process', async () => {
+  it('STA-27 runs the work once and returns the result again, also in another process', async () => {
     let done = 0;
     const act = async (): Promise<StateOperationResult> => {
       done += 1;
@@ -73,7 +69,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     expect(done).toBe(1);
   });
 
-  it('STA-27 refuses the key with other content, and knows nothing of other people’s keys', async () => {
+  it('STA-27 rejects a key with other content, and separates the keys of principals', async () => {
     const [one, two] = adapters.map(({ state }) => new RequestKeys(state));
     const act = async () => RESULT;
     await one.once(asked('k2', 'a'), act);
@@ -86,7 +82,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     });
   });
 
-  it('STA-27 of those that come at once in two processes, one does it', async () => {
+  it('STA-27 runs the work once for concurrent requests in two processes', async () => {
     for (let round = 0; round < 10; round += 1) {
       let done = 0;
       const act = async (): Promise<StateOperationResult> => {
@@ -107,7 +103,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     }
   });
 
-  it('STA-27 a key is held as long as the work goes on, however long that is', async () => {
+  it('STA-27 holds a key for as long as the work runs', async () => {
     const [one, two] = adapters.map(({ state }) => new RequestKeys(state, RESERVED_MS));
     const work = gate();
     const begun = gate();
@@ -118,7 +114,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     });
     await begun.pass();
     const firstEnd = await endOf('long');
-    // Renewed, and renewed again.
+    // Wait until the reservation was renewed.
     await eventually(async () => (await endOf('long')) > firstEnd + RESERVED_MS / 2);
     const refused = await rejection(
       two.once(asked('long'), async () => RESULT),
@@ -132,7 +128,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     expect(await two.once(asked('long'), async () => RESULT)).toMatchObject({ repeated: true });
   });
 
-  it('STA-27 who slept while its reservation lapsed does nothing to the next one’s, and the third waits for that', async () => {
+  it('STA-27 keeps the next holder’s reservation when a holder that slept past its own wakes up', async () => {
     const [one, two] = adapters.map(({ state }) => state);
     const asleep = sleeper(one);
     const works = [gate(), gate()];
@@ -150,7 +146,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     const second = eventually(() => keys.once(asked('three'), work(1)).catch(() => null));
     await begun[1].pass();
 
-    // It wakes up, renews, and ends: none of it is done to what is the second one's.
+    // The first holder wakes up, renews and fails. The second one's reservation must not change.
     const slept = asleep.answers();
     asleep.wake();
     await eventually(() => asleep.answers() > slept + 1);
@@ -167,7 +163,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     expect(await keys.once(asked('three'), async () => RESULT)).toEqual({ result: done, repeated: true });
   });
 
-  it('STA-27 who slept, and is done late, does not give its result to the next one’s request', async () => {
+  it('STA-27 does not replace the next holder’s result with that of a late holder', async () => {
     const [one, two] = adapters.map(({ state }) => state);
     const asleep = sleeper(one);
     const work = gate();
@@ -188,7 +184,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     expect(await keys.once(asked('late'), async () => RESULT)).toEqual({ result: RESULT, repeated: true });
   });
 
-  it('STA-27 the key of a process that died is free after a while', async () => {
+  it('STA-27 frees the key of a process that died when its reservation expires', async () => {
     const dying = mortal(adapters[0].state);
     const reached = gate();
     const end = gate();
@@ -211,7 +207,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     await first;
   });
 
-  it('STA-27 what fails is not kept: the key is free at once', async () => {
+  it('STA-27 frees the key at once when the work fails', async () => {
     const keys = new RequestKeys(adapters[0].state);
     const failing = keys.once(asked('failing'), () => Promise.reject(new Error('It broke.')));
 
@@ -219,7 +215,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     await eventually(() => keys.once(asked('failing'), async () => RESULT).catch(() => null));
   });
 
-  it('STA-27 a result that cannot be kept is given all the same', async () => {
+  it('STA-27 returns a result even if it cannot be stored', async () => {
     const { store, die } = mortal(adapters[0].state);
     const keys = new RequestKeys(store);
 
@@ -250,11 +246,11 @@ describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
   const reset = (key: string, body: object = {}) =>
     desk.post('/state/reset', { sessionId, ...body }).set('idempotency-key', key);
 
-  it('STA-27 a repeat gets the result again, and clears nothing', async () => {
+  it('STA-27 returns the result again for a repeated request, and clears nothing', async () => {
     const first = await reset('r1', { metadata: { a: 1, b: 2 } }).expect(200);
     await fill(desk.adapter, sessionId);
 
-    // The same content, in another order.
+    // The same content with the keys in another order.
     const repeat = await desk
       .post('/state/reset', { metadata: { b: 2, a: 1 }, sessionId })
       .set('idempotency-key', 'r1')
@@ -269,7 +265,7 @@ describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
     ]);
   });
 
-  it('STA-27 422 for the key with another body, or at another path', async () => {
+  it('STA-27 answers 422 to the key with another body or path', async () => {
     await reset('r2', { stores: ['tools'] }).expect(200);
 
     const body = await reset('r2', { stores: ['flow'] }).expect(422);
@@ -283,7 +279,7 @@ describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
     expect(await filled(desk.adapter, sessionId)).toEqual([0, 1]);
   });
 
-  it('STA-27 is checked after whose session it is: a key of another principal says nothing', async () => {
+  it('STA-27 checks the session’s owner first, and separates the keys of principals', async () => {
     await reset('r3').expect(200);
 
     await desk
@@ -297,7 +293,7 @@ describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
     expect(operator.body).toMatchObject({ cleared: [] });
   });
 
-  it('STA-27 a description is made anew each time: no copy of what is kept stays behind', async () => {
+  it('STA-27 describes the current state for a repeated key', async () => {
     const describe = () => desk.post('/state/describe', { sessionId }).set('idempotency-key', 'r4').expect(200);
     const before = await describe();
     await reset('r5').expect(200);
@@ -310,14 +306,17 @@ describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
       .expect(422);
   });
 
-  it.each([[''], ['a b'], ['a, b'], ['x'.repeat(256)], ['schlüssel']])('STA-27 400 for the key %j', async (key) => {
-    const answer = await reset(key);
+  it.each([[''], ['a b'], ['a, b'], ['x'.repeat(256)], ['schlüssel']])(
+    'STA-27 answers 400 to the key %j',
+    async (key) => {
+      const answer = await reset(key);
 
-    expect([answer.status, answer.body]).toEqual([400, expect.objectContaining({ code: 'INVALID_INPUT' })]);
-    expect(await filled(desk.adapter, sessionId)).toEqual([1, 1]);
-  });
+      expect([answer.status, answer.body]).toEqual([400, expect.objectContaining({ code: 'INVALID_INPUT' })]);
+      expect(await filled(desk.adapter, sessionId)).toEqual([1, 1]);
+    },
+  );
 
-  it('STA-27 nothing of what was said is kept for a key', async () => {
+  it('STA-27 stores no message text for a key', async () => {
     const state = desk.app.get(SessionStateService);
     const texts = ['the first secret', 'the second secret', 'the third secret'];
     for (const content of texts) await state.conversation.append(sessionId, [{ role: 'user', content }]);
@@ -333,13 +332,13 @@ describe.each(PLATFORMS)('Idempotency-Key over HTTP on $name', (platform) => {
     expect(JSON.stringify(kept)).not.toMatch(/secret|they talked/);
   });
 
-  it('STA-27 a refusal leaves the key free', async () => {
+  it('STA-27 leaves the key free after a rejection', async () => {
     await desk.post('/state/reset', { sessionId, other: 1 }).set('idempotency-key', 'r6').expect(400);
     await reset('r6').expect(200);
   });
 });
 
-/** Everything that is kept for a key of Ann's. */
+/** Returns all entries that are stored for a key of Ann's. */
 function keptFor({ state }: SessionsAdapter, key: string): Promise<StateEntry[]> {
   const sessionId = createHash('sha256')
     .update(JSON.stringify(['ann', null, key]))
@@ -347,7 +346,7 @@ function keptFor({ state }: SessionsAdapter, key: string): Promise<StateEntry[]>
   return state.list({ namespace: 'agent-sessions:state-requests', sessionId, limit: 10 });
 }
 
-/** A store of a process that can be asleep: what it asks for then is done when it wakes up. */
+/** A store of a process that can sleep. Calls during the sleep run when it wakes up. */
 function sleeper(store: DocumentStore) {
   let awake = gate();
   awake.open();
@@ -365,7 +364,7 @@ function sleeper(store: DocumentStore) {
   return { store: proxy, answers: () => answers, sleep: () => (awake = gate()), wake: () => awake.open() };
 }
 
-/** A store of which nothing is heard once its process died. */
+/** A store whose calls fail after its process died. */
 function mortal(store: DocumentStore): { readonly store: DocumentStore; readonly die: () => void } {
   let dead = false;
   const proxy = new Proxy(store, {

@@ -8,7 +8,7 @@ import {
   ResetStateRequest,
   type StateOperationResult,
   type StateStoreReport,
-} from 'nestjs-agent-sessions';
+} from 'nestjs-agent-sessions/http';
 import { preservedBy } from '../../lib/conversation/compaction-plan.js';
 import { ANN, fill, stateApp } from './state-app.js';
 
@@ -54,7 +54,7 @@ describe('the control plane in an OpenAPI document', () => {
     expect(paths).toEqual(['/state/describe', '/state/reset', '/state/compact']);
   });
 
-  it.each(Object.entries(REQUESTS))('NST-16 %s takes what its class takes, and nothing else', (operation, type) => {
+  it.each(Object.entries(REQUESTS))('NST-16 %s has exactly the body properties of its class', (operation, type) => {
     const { requestBody, parameters } = document.paths[`/state/${operation}`].post;
     const { properties, additionalProperties } = requestBody.content['application/json'].schema;
     const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
@@ -64,7 +64,7 @@ describe('the control plane in an OpenAPI document', () => {
     expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header' }]);
   });
 
-  it('NST-16 STA-24 says of the messages that stay what the code does', () => {
+  it('NST-16 STA-24 documents the defaults of preserveRecent', () => {
     const { requestBody } = document.paths['/state/compact'].post;
     const { preserveRecent } = requestBody.content['application/json'].schema.properties;
 
@@ -74,7 +74,7 @@ describe('the control plane in an OpenAPI document', () => {
     expect(preservedBy({ strategy: 'summary' })).toBe(preservedBy({ strategy: 'tokens' }));
   });
 
-  it('NST-16 names the refusals, and a result as it is', async () => {
+  it('NST-16 describes the rejections, and a result as the API returns it', async () => {
     const desk = await stateApp();
     const { id } = await desk.session();
     await fill(desk.adapter, id);

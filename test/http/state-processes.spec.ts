@@ -1,12 +1,12 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { createSessionStore, type SessionsAdapter, type StateEvent } from 'nestjs-agent-sessions';
+import { createSessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type StateEvent } from 'nestjs-agent-sessions/http';
+import { forkProgram, kill } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
-import { adapterOf, type StoreOptions, STORES } from '../support/stores.js';
+import { adapterOf, type StoreOptions, SHARED_STORES } from '../support/stores.js';
 import { fill, filled } from './state-app.js';
 
-const SHARED = STORES.flatMap(({ name, place }) => (place ? [{ name, place }] : []));
 const PROGRAM = fileURLToPath(new URL('./fixtures/state-server.mjs', import.meta.url));
 
 interface Told {
@@ -21,7 +21,7 @@ interface Server {
   readonly url: string;
 }
 
-describe.each(SHARED)('the control plane in several processes on $name', ({ place }) => {
+describe.each(SHARED_STORES)('the control plane in several processes on $name', ({ place }) => {
   let servers: Server[];
   let store: StoreOptions;
   let adapter: SessionsAdapter;
@@ -34,11 +34,11 @@ describe.each(SHARED)('the control plane in several processes on $name', ({ plac
   }, 60_000);
 
   afterAll(async () => {
-    await Promise.all(servers.map(({ child }) => end(child)));
+    await Promise.all(servers.map(({ child }) => kill(child)));
     await adapter.close?.();
   });
 
-  it('STA-27 of the same requests in two processes one resets, and all that are answered get its result', async () => {
+  it('STA-27 resets once for equal requests in two processes, and returns that result to all', async () => {
     const both = servers.slice(0, 2);
     const sessionId = await filledSession();
 
@@ -57,13 +57,13 @@ describe.each(SHARED)('the control plane in several processes on $name', ({ plac
     expect(await filled(adapter, sessionId)).toEqual([0, 0]);
   });
 
-  it('STA-27 a key whose process is killed in the middle stays taken for a while: the other process does not do it', async () => {
+  it('STA-27 keeps the key of a killed process reserved, so that another process does not run the request', async () => {
     const [other, , dying] = servers;
     const sessionId = await filledSession();
 
     const first = reset(dying, sessionId, 'killed').catch(() => null);
     await eventually(() => dying.told.some(({ hanging }) => hanging));
-    await end(dying.child);
+    await kill(dying.child);
 
     expect(await first).toBeNull();
     expect(await reset(other, sessionId, 'killed')).toMatchObject({
@@ -82,7 +82,7 @@ describe.each(SHARED)('the control plane in several processes on $name', ({ plac
 });
 
 async function serve(store: StoreOptions, hangs = false): Promise<Server> {
-  const child = fork(PROGRAM, [JSON.stringify({ store, hangs })], { execArgv: [] });
+  const child = forkProgram(PROGRAM, { store, hangs });
   const told: Told[] = [];
   child.on('message', (message: Told) => told.push(message));
   const url = await eventually(() => told.find((one) => one.url !== undefined)?.url, {
@@ -107,11 +107,4 @@ async function reset({ url }: Server, sessionId: string, key: string) {
 
 function outcomes({ told }: Server): string[] {
   return told.flatMap(({ event }) => (event ? [event.outcome] : []));
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill('SIGKILL');
-  await gone;
 }

@@ -1,14 +1,15 @@
 import 'reflect-metadata';
 import { type CanActivate, Controller, type ExecutionContext, Post, ValidationPipe } from '@nestjs/common';
 import { type NestExpressApplication } from '@nestjs/platform-express';
-import { type Session, type StateErrorBody } from 'nestjs-agent-sessions';
+import { type Session } from 'nestjs-agent-sessions';
+import { type StateErrorBody } from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { StateExceptionFilter } from '../../lib/http/state/state-exception.filter.js';
 import { eventually } from '../support/eventually.js';
 import { PLATFORMS } from './http-app.js';
 import { fill, filled, headersOf, OPERATOR, type StateApp, stateApp } from './state-app.js';
 
-/** Another one's, of which the last part of the address is the control plane's. */
+/** A controller of the application whose path ends like the control plane's. */
 @Controller('desk/state')
 class DeskController {
   @Post('reset')
@@ -19,7 +20,7 @@ class DeskController {
 
 type FilterMethod = (this: StateExceptionFilter, ...given: Parameters<StateExceptionFilter['catch']>) => Promise<void>;
 
-/** Answers by itself, as a time limit does, and fails then. */
+/** Sends a response, as a time limit does, and then throws. */
 class HastyGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const response = context.switchToHttp().getResponse<{ send: (body: object) => unknown; status?: unknown }>();
@@ -30,24 +31,24 @@ class HastyGuard implements CanActivate {
 
 const OPERATIONS = ['describe', 'reset', 'compact'] as const;
 
-/** Bodies of which one like them once wiped everything. */
+/** Empty and malformed bodies. Such a body once cleared everything. */
 const NOTHING: readonly (readonly [string, string | undefined])[] = [
   ['no body', undefined],
   ['an empty body', ''],
   ['null', 'null'],
   ['an array', '[]'],
   ['an array of requests', '[{"sessionId":"ID"}]'],
-  ['a text', '"ID"'],
+  ['a string', '"ID"'],
   ['a number', '7'],
   ['true', 'true'],
-  ['half a body', '{"sessionId":"ID"'],
-  ['something after it', '{"sessionId":"ID"} {}'],
-  ['words', 'sessionId=ID'],
+  ['a truncated body', '{"sessionId":"ID"'],
+  ['data after the body', '{"sessionId":"ID"} {}'],
+  ['a form', 'sessionId=ID'],
   ['a broken escape', '{"sessionId":"\\u00"}'],
   ['a NUL', '\u0000'],
 ];
 
-/** Refused for what they say, not for who says it. */
+/** Has every capability, so that only the body causes a rejection. */
 const EVERYTHING = { ...OPERATOR, userId: 'ann' };
 
 const ID = '"sessionId":"ID"';
@@ -58,22 +59,22 @@ const WRONG: readonly (readonly [string, string])[] = [
   ['an empty id', '{"sessionId":""}'],
   ['a null id', '{"sessionId":null}'],
   ['a list of ids', '{"sessionId":["ID"]}'],
-  ['an id that is none', '{"sessionId":"../ID"}'],
+  ['a malformed id', '{"sessionId":"../ID"}'],
   ['a wildcard', '{"sessionId":"*"}'],
-  ['no stores in the list', `{${ID},"stores":[]}`],
-  ['null for stores', `{${ID},"stores":null}`],
-  ['a text for stores', `{${ID},"stores":"tools"}`],
+  ['an empty list of stores', `{${ID},"stores":[]}`],
+  ['null as stores', `{${ID},"stores":null}`],
+  ['a string as stores', `{${ID},"stores":"tools"}`],
   ['a store without a name', `{${ID},"stores":[""]}`],
-  ['a text for a boolean', `{${ID},"dryRun":"false"}`],
-  ['metadata that is no object', `{${ID},"metadata":[]}`],
-  ['null for metadata', `{${ID},"metadata":null}`],
-  ['a number that JSON does not have', `{${ID},"metadata":{"n":1e999}}`],
+  ['a string as a boolean', `{${ID},"dryRun":"false"}`],
+  ['metadata that is not an object', `{${ID},"metadata":[]}`],
+  ['null as metadata', `{${ID},"metadata":null}`],
+  ['a number outside the range of JSON numbers', `{${ID},"metadata":{"n":1e999}}`],
   ['__proto__', `{${ID},"__proto__":{"all":true}}`],
   ['nested __proto__', `{${ID},"metadata":{"a":[{"__proto__":{"all":true}}]}}`],
   ['constructor', `{${ID},"constructor":{"prototype":{"all":true}}}`],
   ['nested constructor', `{${ID},"metadata":{"constructor":{"prototype":{"all":true}}}}`],
   ['toString', `{${ID},"toString":"x"}`],
-  ['too deep a nesting', `{${ID},"metadata":{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`],
+  ['nesting that is too deep', `{${ID},"metadata":{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`],
 ];
 
 describe.each(PLATFORMS)('requests to the control plane on $name', (platform) => {
@@ -92,7 +93,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
   afterAll(() => desk.app.close());
 
   describe.each(OPERATIONS)('POST /state/%s', (operation) => {
-    it.each(NOTHING)('STA-20 400 for %s, which once wiped everything', async (_, body) => {
+    it.each(NOTHING)('STA-20 answers 400 to an unusable body: %s', async (_, body) => {
       const answer = await send(operation, body);
 
       expect(answer.status).toBe(400);
@@ -100,7 +101,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
       expect(await filled(desk.adapter, own.id)).toEqual([1, 1]);
     });
 
-    it.each(WRONG)('STA-20 400 for %s', async (_, body) => {
+    it.each(WRONG)('STA-20 answers 400 to %s', async (_, body) => {
       const answer = await send(operation, body);
 
       expect(answer.status).toBe(400);
@@ -109,7 +110,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     });
   });
 
-  it('STA-20 an empty body in pieces is none, whatever parsers make of it', async () => {
+  it('STA-20 answers 400 to an empty chunked body', async () => {
     await desk.app.listen(0, '127.0.0.1');
     const address = await desk.app.getUrl();
 
@@ -124,7 +125,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     }
   });
 
-  it('STA-20 400 for a reset of neither a session nor all, and of both', async () => {
+  it('STA-20 answers 400 to a reset of neither a session nor all, or of both', async () => {
     for (const body of ['{}', '{"all":false}', '{"stores":["tools"]}', `{${ID},"all":true}`]) {
       const answer = await send('reset', body);
       expect([answer.status, (answer.body as StateErrorBody).code]).toEqual([400, 'INVALID_INPUT']);
@@ -132,12 +133,12 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     expect(await filled(desk.adapter, own.id)).toEqual([1, 1]);
   });
 
-  it('STA-20 400 for a compaction of no session', async () => {
+  it('STA-20 answers 400 to a compaction without a session', async () => {
     await send('compact', '{}').expect(400);
     await send('compact', '{"stores":["conversation"]}').expect(400);
   });
 
-  it('STA-20 415 for anything but JSON: a form could come from another site', async () => {
+  it('STA-20 rejects bodies other than JSON, because another site could send a form', async () => {
     for (const type of [
       'application/x-www-form-urlencoded',
       'text/plain',
@@ -154,7 +155,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     expect(await filled(desk.adapter, own.id)).toEqual([1, 1]);
   });
 
-  it('STA-26 413 for too large a body, by the parser and by the control plane', async () => {
+  it('STA-26 answers 413 to a body above the limit of the parser or the control plane', async () => {
     for (const bytes of [70_000, 2_000_000]) {
       const answer = await desk.post('/state/reset', { sessionId: own.id, metadata: { text: 'x'.repeat(bytes) } });
       expect([answer.status, (answer.body as StateErrorBody).code]).toEqual([413, 'TOO_LARGE']);
@@ -162,7 +163,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     expect(await filled(desk.adapter, own.id)).toEqual([1, 1]);
   });
 
-  it('STA-26 an error says nothing of the body, and comes as a problem of RFC 9457 when asked for', async () => {
+  it('STA-26 formats an error as an RFC 9457 problem on request, without data of the body', async () => {
     const broken = await send('reset', '{"sessionId": hunter2}').set('accept', 'application/problem+json').expect(400);
     const wrong = await send('reset', '{"sessionId":"hunter 2"}').set('accept', 'application/problem+json').expect(400);
 
@@ -173,7 +174,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     }
   });
 
-  it('STA-20 200 with the result for what is right, also with a charset', async () => {
+  it('STA-20 answers 200 with the result to valid requests, also with a charset', async () => {
     const described = await desk.post('/state/describe', { sessionId: own.id, metadata: { ticket: 7 } }).expect(200);
     const reset = await send('reset', `{${ID},"stores":["tools"]}`)
       .set('content-type', 'application/json; charset=utf-8')
@@ -186,7 +187,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     expect(await filled(desk.adapter, own.id)).toEqual([0, 1]);
   });
 
-  it('STA-20 whatever pipes, prefixes and versions the application has', async () => {
+  it('STA-20 works with global pipes, a prefix and versioning', async () => {
     const other = await stateApp({
       platform,
       path: 'admin/state',
@@ -211,7 +212,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     await other.app.close();
   });
 
-  it('STA-26 leaves bodies of other routes to the application', async () => {
+  it('STA-26 does not handle body errors of other routes', async () => {
     const sent = request(desk.app.getHttpServer()).post('/elsewhere').set('content-type', 'application/json');
 
     const answer = await sent.send('{');
@@ -220,7 +221,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     expect([400, 404]).toContain(answer.status);
   });
 
-  it('STA-26 leaves routes of the application whose addresses end alike to the application', async () => {
+  it('STA-26 does not handle application routes with a similar path', async () => {
     const other = await stateApp({ platform, controllers: [DeskController], path: 'state' });
     const ask = (path: string) =>
       request(other.app.getHttpServer()).post(path).set('content-type', 'application/json').send('{');
@@ -231,7 +232,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     await other.app.close();
   });
 
-  it('STA-26 what others keep at request.raw is no request', async () => {
+  it('STA-26 ignores a request.raw that is not a request', async () => {
     const other = await stateApp({
       platform,
       configure: (app) => {
@@ -249,7 +250,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     await other.app.close();
   });
 
-  it('STA-26 what was answered meanwhile, by a time limit for one, is not answered again, and nothing escapes', async () => {
+  it('STA-26 does not respond again or throw if a response was already sent', async () => {
     const told: Promise<unknown>[] = [];
     const handle: FilterMethod = Reflect.get(StateExceptionFilter.prototype, 'catch');
     StateExceptionFilter.prototype.catch = function (this: StateExceptionFilter, ...given) {
@@ -269,7 +270,7 @@ describe.each(PLATFORMS)('requests to the control plane on $name', (platform) =>
     await other.app.close();
   });
 
-  it('STA-26 a listener that fails, or a request that is none, ends nothing', async () => {
+  it('STA-26 does not throw when the request is missing', async () => {
     const filter = desk.app.get(StateExceptionFilter, { strict: false });
     const nothing = { getType: () => 'http', switchToHttp: () => ({ getRequest: () => undefined }) };
 

@@ -124,7 +124,7 @@ describe.each(PLATFORMS)('the tool guard on $name', ({ start }) => {
   const post = (path: string) =>
     request(app.getHttpServer()).post(path).set('x-user-id', 'ann').set('x-session-id', sessionId);
 
-  it('ORC-28 NST-14 NST-15 answers 403 with the stable body while the plan does not allow the tool, and lets it through when it does', async () => {
+  it('ORC-28 NST-14 NST-15 answers 403 with a stable body until the plan allows the tool', async () => {
     await startWith([SALES]);
     const refused = await post('/tools/book').expect(403);
     expect(refused.body).toEqual({
@@ -138,7 +138,7 @@ describe.each(PLATFORMS)('the tool guard on $name', ({ start }) => {
 
     expect((await post('/tools/search').expect(201)).body).toEqual({ ran: 'search' });
     expect((await post('/tools/book').expect(201)).body).toEqual({ ran: 'book' });
-    // The one use by its handler, the other by the decorator.
+    // The handler recorded the first use, the decorator the second.
     expect(await app.get(OrchestrationStateManager).getState(sessionId)).toMatchObject({
       sequenceIndex: 2,
       toolHistory: [{ tool: 'search' }, { tool: 'book' }],
@@ -147,18 +147,20 @@ describe.each(PLATFORMS)('the tool guard on $name', ({ start }) => {
     await post('/tools/open').expect(201);
   });
 
-  it('ORC-28 lets everything through that the plan only warns of, and nothing where there is no plan', async () => {
+  it('ORC-28 allows tools that the plan only warns about, and rejects all without a plan', async () => {
     await startWith([LENIENT]);
     await post('/tools/book').expect(201);
     await app.close();
     await startWith([]);
     const errors = errorsOf(app);
     await post('/tools/book').expect(500);
-    expect(errors.join()).toContain('ToolsController.book requires the tool book, and no plan in this process says');
+    expect(errors.join()).toContain(
+      'ToolsController.book requires the tool book, but its agent has no plan in this process',
+    );
     expect(await app.get(OrchestrationStateManager).getState(sessionId)).toBeNull();
   });
 
-  it('ORC-28 ORC-02 asks the plan of the agent that it is told; of several, without one, it is a mistake of the application', async () => {
+  it('ORC-28 ORC-02 uses the plan of the named agent, and fails if several have plans and none is named', async () => {
     await startWith([SALES, SUPPORT]);
     expect((await post('/agents/refund').expect(201)).body).toEqual({ ran: 'refund' });
     expect((await post('/agents/refund-all').expect(403)).body).toMatchObject({
@@ -171,22 +173,22 @@ describe.each(PLATFORMS)('the tool guard on $name', ({ start }) => {
     expect(errors.join()).toContain('sales, support have plans');
   });
 
-  it('ORC-28 without a session of the request it is a mistake of the application, and nothing runs', async () => {
+  it('ORC-28 fails with a configuration error if the request has no session', async () => {
     await startWith([SALES]);
     const errors = errorsOf(app);
     const answer = await post('/sessionless/book').expect(500);
     expect(errors.join()).toContain(
-      'SessionlessController.book requires the tool book, and there is no session: it needs @UseSession(), not optional, and ' +
+      'SessionlessController.book requires the tool book, but the request has no session. Add a required @UseSession() and ' +
         'SessionGuard, for example @UseGuards(AuthGuard, SessionGuard, ToolGuard).',
     );
     expect(answer.body).toEqual({ statusCode: 500, code: 'CONFIGURATION', message: 'Internal server error' });
     await post('/sessionless/open').expect(201);
-    // A stranger learns nothing of the plan.
+    // The response to another user reveals no part of the plan.
     await post('/tools/book').set('x-user-id', 'eve').expect(404);
   });
 });
 
-/** What the application logs as errors from now on. */
+/** Collects the errors that the application logs from now on. */
 function errorsOf(app: HttpApp): string[] {
   const errors: string[] = [];
   app.useLogger({ log: () => {}, warn: () => {}, error: (message: unknown) => errors.push(String(message)) });

@@ -72,7 +72,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     await app.close();
   });
 
-  it('TRN-32 sends events as they come, with the offset as id, and ends with the terminal one', async () => {
+  it('TRN-32 sends events live, with the offset as id, and ends with the terminal event', async () => {
     const { id, sessionId } = await submit();
     const stream = await connect(id);
     expect(stream.response.headers.get('content-type')).toMatch(/^text\/event-stream/);
@@ -105,7 +105,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     expect(messagesIn(last.text).map(({ event }) => event)).toEqual(['settled']);
   });
 
-  it('TRN-32 answers 204 to a client that has had the terminal event, so that it does not come again', async () => {
+  it('TRN-32 answers 204 to a client that received the terminal event, so that it does not reconnect', async () => {
     const { id } = await submit();
     goOn.open();
     await turns.result(id);
@@ -116,7 +116,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     }
   });
 
-  it('TRN-32 answers 404 for a turn that is unknown and 400 for an offset that is none, before it streams', async () => {
+  it('TRN-32 answers 404 to an unknown turn and 400 to an invalid offset, before it streams', async () => {
     const { id } = await submit();
     for (const [turnId, after, status, code] of [
       ['unknown', undefined, 404, 'TURN_NOT_FOUND'],
@@ -128,14 +128,14 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     }
   });
 
-  it('TRN-32 answers 503 while the store is away; a stream that has begun ends, and an EventSource comes again', async () => {
+  it('TRN-32 answers 503 while the store is unavailable, and ends a stream that has begun', async () => {
     const { id } = await submit();
     const get = jest.spyOn(adapter.turns, 'get').mockRejectedValue(new StoreUnavailableError('away'));
     const { response } = await connect(id);
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ code: 'STORE_UNAVAILABLE' });
 
-    // It goes away after the first look.
+    // The store becomes unavailable after the first query.
     const turn = await (get.mockRestore(), adapter.turns.get(id));
     jest.spyOn(adapter.turns, 'get').mockRejectedValue(new StoreUnavailableError('away')).mockResolvedValueOnce(turn);
     const stream = await connect(id);
@@ -145,13 +145,13 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     jest.restoreAllMocks();
   });
 
-  it('TRN-32 a client that goes away does not stop the turn, and is read for no longer', async () => {
+  it('TRN-32 stops reading for a client that disconnects, and continues the turn', async () => {
     const { id } = await submit();
     const stream = await connect(id);
     await eventually(() => stream.text.includes('id: 3'));
     stream.leave();
     const reads = jest.spyOn(adapter.events, 'read');
-    // Whoever still follows looks ten times a second.
+    // An open stream would query the store ten times a second.
     await eventually(async () => {
       reads.mockClear();
       await new Promise((resolve) => setTimeout(resolve, 250));
@@ -162,7 +162,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     expect(await turns.result(id)).toMatchObject({ reply: 'done' });
   });
 
-  it('TRN-32 sends a comment every 15 s, which is no event and leaves the place to resume at', async () => {
+  it('TRN-32 sends a heartbeat every 15 s, which keeps the last event id', async () => {
     jest.useFakeTimers({ doNotFake: TIMERS.filter((timer) => timer !== 'setInterval' && timer !== 'clearInterval') });
     try {
       const { id } = await submit();
@@ -186,7 +186,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     }
   });
 
-  it('TRN-33 a client that does not read harms neither the turn nor the others', async () => {
+  it('TRN-33 does not delay the turn or other clients for a client that does not read', async () => {
     const { id } = await submit('much');
     const { port } = new URL(url);
     const deaf = createConnection({ port: Number(port), host: '127.0.0.1' });
@@ -198,7 +198,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     await eventually(async () => (await connections()) > 0);
     goOn.open();
     const shown: string[] = [];
-    // As an EventSource does, should it be dropped as well on a machine that is busy.
+    // Reconnect as an EventSource does: a busy machine may drop this client as well.
     while (shown.length < 405) {
       const stream = await connect(id, shown.at(-1));
       await stream.over;
@@ -209,7 +209,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     deaf.destroy();
   });
 
-  it('TRN-32 TRN-14 when the application stops, open streams end without a terminal event', async () => {
+  it('TRN-32 TRN-14 ends open streams without a terminal event when the application stops', async () => {
     const { id } = await submit();
     const stream = await connect(id);
     await eventually(() => stream.text.includes('id: 3'));
@@ -218,14 +218,14 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     expect(messagesIn(stream.text).map((message) => message.id)).toEqual(['1', '2', '3']);
   });
 
-  it('TRN-32 TRN-14 a client that comes again over the same connection does not keep the application from stopping', async () => {
+  it('TRN-32 TRN-14 stops the application although a client reconnects', async () => {
     const { id } = await submit();
     const first = await connect(id);
     await eventually(() => first.text.includes('id: 3'));
     let stopped = false;
     const closed = app.close().then(() => (stopped = true));
     await first.over;
-    // As an EventSource does, which waits for three seconds.
+    // Reconnect as an EventSource does, but more often than its three seconds.
     for (let visit = 0; visit < 3 && !stopped; visit += 1) {
       await new Promise((resolve) => setTimeout(resolve, 1500));
       await connect(id, '3').then(
@@ -256,7 +256,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
   }
 });
 
-/** All that jest can replace. */
+/** All timers that jest can replace. */
 const TIMERS = [
   'Date',
   'hrtime',
@@ -287,7 +287,7 @@ async function collect(body: ReadableStream<Uint8Array>, stream: Stream): Promis
   }
 }
 
-/** What stands between empty lines, by field. */
+/** Returns the blocks between empty lines, each by field. */
 function messagesIn(text: string): Record<string, string>[] {
   return text
     .split('\n\n')

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Agent, request as send } from 'node:http';
-import { memoryAdapter, type SessionsErrorBody, type TurnView } from 'nestjs-agent-sessions';
+import { memoryAdapter, type SessionsErrorBody } from 'nestjs-agent-sessions';
+import { type TurnView } from 'nestjs-agent-sessions/http';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -8,14 +9,14 @@ import { backOffice, type ClientApp, clientApp, desk, doors, type Method } from 
 import { PLATFORMS } from './http-app.js';
 import { type Who } from './state-app.js';
 
-/** Of one turn. */
+/** Requests about one turn: method and the end of the path. */
 const OF_ONE: readonly (readonly [Method, string])[] = [
   ['get', ''],
   ['post', '/cancel'],
   ['get', '/events'],
 ];
 
-/** What requests ask of the store: beside them workers look for work. */
+/** The store calls of requests, without those of workers that poll for work. */
 const ASKED = /^(sessions|events|state|checkpoints|conversations)\.|^turns\.(get|list|cancel|accept|signal)$/;
 
 interface List {
@@ -28,7 +29,7 @@ interface Said extends Record<string, unknown> {
   readonly key?: string;
 }
 
-describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
+describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
   const calls: string[] = [];
   let client: ClientApp;
   let sessionId: string;
@@ -48,7 +49,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
 
   afterAll(() => client.app.close());
 
-  it('NST-16 takes a turn at once, and shows it at its address until it is over', async () => {
+  it('NST-16 accepts a turn at once and returns it at its location after it ended', async () => {
     const accepted = await say({ text: 'hello there' }).expect(202);
     const { id } = accepted.body as TurnView;
     const [{ acceptedAt }] = await client.turns.list({ sessionId });
@@ -63,7 +64,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(body).toEqual({ ...before, ...end, startedAt, settledAt });
   });
 
-  it('NST-16 an accepted turn is activity of its session; what is refused and what is asked is none', async () => {
+  it('NST-16 counts an accepted turn as activity of its session, but not a rejected one or a read', async () => {
     await say({ text: '' }).expect(400);
     await client.ask('get', '/turns', { sessionId }).expect(200);
     expect(await client.sessions.get(sessionId)).toMatchObject({ state: 'created', version: 1 });
@@ -72,7 +73,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(await client.sessions.get(sessionId)).toMatchObject({ state: 'active' });
   });
 
-  it('NST-16 takes the parts of a message and what belongs to it, as an input has them', async () => {
+  it('NST-16 passes the text, content and metadata of a message to the turn', async () => {
     const input = { text: '', content: [{ type: 'image', url: 'cat.png' }], metadata: { tab: 7 } };
     const body: unknown = (await say({ ...input, orchestrator: 'desk' }).expect(202)).body;
 
@@ -80,7 +81,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(turn?.request).toEqual({ input });
   });
 
-  it('NST-15 of a failure its code only; of nothing what is for operators', async () => {
+  it('NST-15 returns only the code of a failure, and no fields for operators', async () => {
     const body: unknown = (await say({ text: 'fail' }).expect(202)).body;
     const { id } = body as TurnView;
     const shown = await eventually(async () => {
@@ -106,10 +107,10 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(text).not.toContain('hunter2');
   });
 
-  it('NST-16 shows what a turn waits for, and cancels it', async () => {
+  it('NST-16 returns the signal that a turn waits for, and cancels the turn', async () => {
     const { id } = await waiting();
-    const parked = await client.ask('get', `/turns/${id}`, { sessionId }).expect(200);
-    expect(parked.body).toMatchObject({ status: 'waiting', waitingFor: { signal: 'approval' } });
+    const suspended = await client.ask('get', `/turns/${id}`, { sessionId }).expect(200);
+    expect(suspended.body).toMatchObject({ status: 'waiting', waitingFor: { signal: 'approval' } });
 
     const cancelled = await client.ask('post', `/turns/${id}/cancel`, { sessionId }).expect(200);
     expect(cancelled.body).toMatchObject({ id, status: 'cancelled', code: 'TURN_CANCELLED' });
@@ -145,12 +146,12 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     'status=',
     'sessionId=x',
     '__proto__=1',
-  ])('NST-16 400 for the query %s', async (query) => {
+  ])('NST-16 answers 400 to the query %s', async (query) => {
     const body: unknown = (await client.ask('get', `/turns?${query}`, { sessionId }).expect(400)).body;
     expect(body).toMatchObject({ code: 'INVALID_INPUT' });
   });
 
-  it('NST-16 a client speaks to whom it may: others are neither named, taken nor shown', async () => {
+  it('NST-16 rejects and hides orchestrators that are not enabled for clients, and their turns', async () => {
     const refused = await Promise.all(
       [backOffice.name, 'of-nobody', 'toString'].map((orchestrator) => say({ text: 'hi', orchestrator }).expect(400)),
     );
@@ -168,7 +169,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     }
   });
 
-  it('TRN-05 the same Idempotency-Key gives the same turn, and another message with it is refused', async () => {
+  it('TRN-05 returns the same turn for the same Idempotency-Key, and rejects another message with it', async () => {
     const first = await say({ text: 'hello', key: 'k1' }).expect(202);
     const again = await say({ text: 'hello', key: 'k1' }).expect(202);
     const other = await say({ text: 'goodbye', key: 'k1' }).expect(422);
@@ -180,7 +181,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(await client.turns.list({ sessionId })).toHaveLength(1);
   });
 
-  it('TRN-06 TRN-07 a busy session, as the client asks for it, and a lane that is full', async () => {
+  it('TRN-06 TRN-07 applies the client’s whenBusy to a busy session, and answers 503 while a lane drains', async () => {
     const { id } = await waiting();
     const busy = await say({ text: 'hi', whenBusy: 'reject' }).expect(409);
     expect(busy.body).toMatchObject({ code: 'SESSION_BUSY', turnId: id });
@@ -193,7 +194,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(draining.headers['retry-after']).toBe('5');
   });
 
-  it('NST-16 of a turn that is not shown nothing is said, not even its id', async () => {
+  it('NST-16 reveals nothing about hidden turns, not even their ids', async () => {
     await client.turns.lanes.pause({ sessionId });
     const hidden = await client.turns.submit('back-office', 'audit', { sessionId, idempotencyKey: 'k1' });
 
@@ -211,16 +212,16 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
 
   it.each([
     ['no text', '{}'],
-    ['an empty text', '{"text":" "}'],
-    ['a number for a text', '{"text":7}'],
-    ['null', '{"text":null}'],
+    ['a blank text', '{"text":" "}'],
+    ['a number as text', '{"text":7}'],
+    ['null as text', '{"text":null}'],
     ['a list', '[{"text":"hi"}]'],
-    ['a text alone', '"hi"'],
-    ['nothing', 'null'],
-    ['half a body', '{"text":"hi"'],
+    ['a string as body', '"hi"'],
+    ['null as body', 'null'],
+    ['a truncated body', '{"text":"hi"'],
     ['parts without types', '{"text":"","content":[{}]}'],
-    ['parts that are none', '{"text":"hi","content":"hi"}'],
-    ['metadata that is none', '{"text":"hi","metadata":[]}'],
+    ['content that is not a list', '{"text":"hi","content":"hi"}'],
+    ['metadata that is not an object', '{"text":"hi","metadata":[]}'],
     ['__proto__', '{"text":"hi","__proto__":{"whenBusy":"replace"}}'],
     ['nested __proto__', '{"text":"hi","metadata":{"__proto__":{"a":1}}}'],
     ['a session', '{"text":"hi","sessionId":"x"}'],
@@ -228,13 +229,13 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     ['history', '{"text":"hi","history":[]}'],
     ['attributes', '{"text":"hi","attributes":{}}'],
     ['force', '{"text":"hi","force":true}'],
-    ['no orchestrator', '{"text":"hi","orchestrator":""}'],
+    ['an empty orchestrator name', '{"text":"hi","orchestrator":""}'],
     ['a list of orchestrators', '{"text":"hi","orchestrator":["desk"]}'],
-    ['a policy that is not for clients', '{"text":"hi","whenBusy":"replace"}'],
+    ['a policy that clients may not use', '{"text":"hi","whenBusy":"replace"}'],
     ['an unknown policy', '{"text":"hi","whenBusy":"panic"}'],
-    ['a number that JSON does not have', '{"text":"hi","metadata":{"n":1e999}}'],
-    ['too deep a nesting', `{"text":"hi","metadata":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`],
-  ])('NST-16 400 for %s', async (_, body) => {
+    ['a number outside the range of JSON numbers', '{"text":"hi","metadata":{"n":1e999}}'],
+    ['nesting that is too deep', `{"text":"hi","metadata":{"a":${'['.repeat(5000)}${']'.repeat(5000)}}}`],
+  ])('NST-16 answers 400 to %s', async (_, body) => {
     const answer = await client.ask('post', '/turns', { sessionId, body }).expect(400);
 
     expect(['INVALID_INPUT', 'STATE_NOT_SERIALIZABLE']).toContain((answer.body as SessionsErrorBody).code);
@@ -242,7 +243,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect(await client.turns.list({ sessionId })).toEqual([]);
   });
 
-  it('NST-16 413 for too much', async () => {
+  it('NST-16 answers 413 to an input above maxInputBytes', async () => {
     const other = await clientApp({ platform, turns: { maxInputBytes: 1000 } });
     const { id } = await other.session();
     const body: unknown = (
@@ -254,7 +255,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   });
 
   it.each(OF_ONE)(
-    'NST-11 %s %s: an unknown turn and one of another session are the same, with the same calls',
+    'NST-11 %s %s: answers alike to an unknown turn and one of another session, with the same store calls',
     async (method, part) => {
       const own = await client.session();
       const bobs = await client.session({ userId: 'bob' });
@@ -279,7 +280,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   );
 
   it.each([['post', ''], ['get', ''], ...OF_ONE.map(([method, part]) => [method, `/ID${part}`] as const)] as const)(
-    'NST-11 %s /turns%s: another user’s session is an unknown one; 401 for nobody; 400 without one; 410 when it is over',
+    'NST-11 %s /turns%s: answers 404 to a foreign session, 401 without a user, 400 without a session, 410 after its end',
     async (method, path) => {
       const bobs = await client.session({ userId: 'bob' });
       const { id } = await client.turns.submit(desk.name, 'wait', { sessionId: bobs.id });
@@ -335,7 +336,7 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
     expect((await connect('x')).response.status).toBe(400);
   });
 
-  it('TRN-32 a HEAD of a stream has its answer at once, and leaves its connection to what comes next', async () => {
+  it('TRN-32 answers a HEAD of a stream at once, and keeps the connection usable', async () => {
     const { id } = await waiting();
     const { hostname, port } = new URL(await listening());
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -381,19 +382,19 @@ describe.each(PLATFORMS)('the controller of turns on $name', (platform) => {
   }
 });
 
-it('NST-16 a client names no policy unless the application lets it', async () => {
+it('NST-16 rejects whenBusy unless the application allows it', async () => {
   const { app, session, turns, ask } = await clientApp();
   const { id: sessionId } = await session();
   const body: unknown = (
     await ask('post', '/turns', { sessionId, body: { text: 'hi', whenBusy: 'enqueue' } }).expect(400)
   ).body;
 
-  expect(body).toMatchObject({ code: 'INVALID_INPUT', message: 'body.whenBusy must be left out here.' });
+  expect(body).toMatchObject({ code: 'INVALID_INPUT', message: 'body.whenBusy must not be set for this controller.' });
   expect(await turns.list({ sessionId })).toEqual([]);
   await app.close();
 });
 
-it('NST-16 TRN-01 an accepted turn is the answer, also when the session cannot be touched after it', async () => {
+it('NST-16 TRN-01 returns the accepted turn even if touching its session fails', async () => {
   const { app, session, sessions, turns, ask } = await clientApp();
   const { id: sessionId } = await session();
   const warnings: unknown[][] = [];

@@ -1,18 +1,18 @@
-/** Something that goes from state to state, one atomic action at a time. */
+/** A system that changes its state by one atomic action at a time. */
 export interface System<State, Action, Answer> {
   readonly initial: State;
-  /** All that may happen next, in an order that states with the same key share. */
+  /** Returns all possible actions, in an order that is the same for states with the same key. */
   actions(state: State): readonly Action[];
   perform(state: State, action: Action): Performed<State, Answer>;
-  /** States with the same key have the same future. */
+  /** Returns a key. States with the same key behave equally. */
   key(state: State): string;
-  /** One line of a trace. */
+  /** Formats a step as one line of a trace. */
   tell(action: Action, answer: Answer): string;
 }
 
 export interface Performed<State, Answer> {
   readonly answer: Answer;
-  /** The same object when nothing changed. */
+  /** The state after the step; the same object if nothing changed. */
   readonly after: State;
 }
 
@@ -22,17 +22,17 @@ export interface Step<State, Action, Answer> extends Performed<State, Answer> {
 }
 
 export interface Properties<State, Action, Answer> {
-  /** Must hold of every step, by name. */
+  /** Rules that must hold for every step, by name. */
   readonly rules: Readonly<Record<string, (step: Step<State, Action, Answer>) => boolean>>;
-  /** Nothing more has to happen. */
+  /** Returns whether the state is at rest: nothing more has to happen. */
   isAtRest(state: State): boolean;
-  /** What the step is to a system whose every actor falls silent for good. */
+  /** Returns the role of the step in a system whose actors are permanently silent. */
   recovery(step: Step<State, Action, Answer>): Recovery | null;
 }
 
 /**
- * From every state, and though all who have acted are gone, one at rest must be reachable: by steps that happen by
- * `itself`, and by newcomers who each take two steps: one `enters`, its next one `finishes`.
+ * The role of a step in recovery. From every state, even without all earlier actors, a state at rest must be reachable
+ * by steps that happen by `itself`, and by new actors with two steps each: one `enters`, the next one `finishes`.
  */
 export type Recovery = 'itself' | 'enters' | 'finishes';
 
@@ -41,20 +41,20 @@ export const STUCK = 'nothing gets stuck';
 export interface Exploration {
   readonly states: number;
   readonly transitions: number;
-  /** Actions on the longest of the shortest ways to a state. */
+  /** The maximum distance of a state from the initial one, in actions. */
   readonly depth: number;
   readonly graph: Graph;
-  /** The first one found, so no other is nearer to the initial state. */
+  /** The first violation; no other is closer to the initial state. */
   readonly violation: Violation | null;
 }
 
 export interface Violation {
   readonly rules: readonly string[];
-  /** What leads there, one action a line. */
+  /** The actions that lead there, one per line. */
   readonly trace: readonly string[];
 }
 
-/** Visits every state that can be reached, the nearest first. Stops at the first step that breaks a rule. */
+/** Visits every reachable state, nearest first. Stops at the first step that breaks a rule. */
 export function explore<State, Action, Answer>(
   system: System<State, Action, Answer>,
   properties: Properties<State, Action, Answer>,
@@ -108,21 +108,21 @@ export function explore<State, Action, Answer>(
   return result(stuck === null ? null : { rules: [STUCK], trace: traceTo(system, graph, stuck) });
 }
 
-/** Which state each action of each state leads to. States are numbered as they were found. */
+/** The target state of each action of each state. States are numbered in the order of discovery. */
 export class Graph {
   private readonly targets = new GrowingArray();
   private readonly recoveries: (Recovery | null)[] = [];
   private readonly firstEdges: number[] = [];
-  /** The edge by which each state was found. */
+  /** The edge that discovered each state. */
   private readonly foundBy: number[] = [-1];
   private readonly sources = new GrowingArray();
 
-  /** Begins the edges of the next state. */
+  /** Starts the edges of the next state. */
   open(state: number): void {
     this.firstEdges[state] = this.targets.length;
   }
 
-  /** The next edge of the state that was opened last. */
+  /** Adds an edge to the state that was opened last. */
   add(to: number, recovery: Recovery | null): void {
     const edge = this.targets.length;
     if (to === this.foundBy.length) this.foundBy.push(edge);
@@ -139,7 +139,7 @@ export class Graph {
     return this.targets.length;
   }
 
-  /** Number of a state's first edge; the others follow in the order of its actions. */
+  /** Returns the number of a state's first edge; the others follow in the order of its actions. */
   firstEdge(state: number): number {
     return this.firstEdges[state] ?? this.edges;
   }
@@ -148,7 +148,7 @@ export class Graph {
     return this.targets.at(edge);
   }
 
-  /** Which of its actions to take from state to state, one of the shortest ways from the initial one. */
+  /** Returns the action numbers of a shortest path from the initial state. */
   pathTo(state: number): number[] {
     const path: number[] = [];
     for (let at = state; at !== 0; at = this.sources.at(this.foundBy[at])) {
@@ -158,7 +158,7 @@ export class Graph {
     return path.reverse();
   }
 
-  /** @returns the first state that nothing leads from to one at rest, see {@link Recovery}; null: there is none */
+  /** @returns the first state from which no state at rest is reachable, see {@link Recovery}; null if none exists */
   firstWithoutRecovery(atRest: readonly number[]): number | null {
     const edgesTo: number[][] = Array.from({ length: this.states }, () => []);
     for (let edge = 0; edge < this.edges; edge += 1) if (this.recoveries[edge]) edgesTo[this.target(edge)].push(edge);

@@ -14,9 +14,9 @@ import { askedBy, claimOf, isRepeated } from './lane-world.js';
 
 type LaneStep = Step<LaneState, LaneAction, Answer>;
 
-/** What must hold of every step of every lane, whoever does what when. Knows nothing of how the table is made. */
+/** Rules for every step of every lane. They do not depend on the implementation of the table. */
 const RULES = {
-  'TRN-01 a turn that is over stays as it is': ({ before, after }) =>
+  'TRN-01 a settled turn never changes': ({ before, after }) =>
     before.turns.every(
       (was, n) =>
         isOpen(was) ||
@@ -25,12 +25,12 @@ const RULES = {
         ),
     ),
 
-  'TRN-01 a turn goes only where the table leads': ({ before, after }) =>
+  'TRN-01 a turn changes its status only as the table allows': ({ before, after }) =>
     before.turns.every(
       (was, n) => was.status === after.turns[n].status || LEADS_TO[was.status]?.includes(after.turns[n].status),
     ),
 
-  'TRN-02 a turn is accepted once, behind all others, and keeps its place': ({ before, action, answer, after }) => {
+  'TRN-02 a turn is accepted once, behind all others, and keeps its position': ({ before, action, answer, after }) => {
     const isNew = action.type === 'accept' && action.turn === before.turns.length && !isRefusal(answer);
     return (
       after.turns.length === before.turns.length + (isNew ? 1 : 0) &&
@@ -43,7 +43,7 @@ const RULES = {
     return firstOpen < 0 || turns.slice(firstOpen + 1).every(({ status }) => !HAS_RUN.includes(status));
   },
 
-  'TRN-03 one turn runs, for one attempt': ({ after }) => {
+  'TRN-03 at most one attempt of one turn runs': ({ after }) => {
     const running = [...after.turns.keys()].filter((n) => after.turns[n].status === 'running');
     if (!after.runner) return running.length === 0;
     const { turn, claim } = after.runner;
@@ -55,18 +55,18 @@ const RULES = {
     return !claimed || isRepeated(before, claimed) || claimed.given.fence > before.fence;
   },
 
-  'TRN-03 nobody loses the lane while the lease lasts': ({ before, action, after }) => {
+  'TRN-03 no worker loses the lane during its lease': ({ before, action, after }) => {
     const { runner, attempts } = before;
     if (!runner || runner.lapsed) return true;
     if ('hold' in action && action.hold.fence === attempts[0].fence) return true;
     return after.runner?.turn === runner.turn && after.runner.claim === runner.claim;
   },
 
-  'TRN-03 an attempt that was replaced or has ended changes nothing': ({ before, action, answer, after }) => {
+  'TRN-03 a replaced or ended attempt changes nothing': ({ before, action, answer, after }) => {
     const [latest] = before.attempts;
     if (!('hold' in action) || (action.hold.fence === latest.fence && !latest.over)) return true;
     if (isRefusal(answer)) return true;
-    // A settle sent again may still have the next turn, as a claim of its own might; what it settled stays.
+    // A repeated settle may still claim the next turn, like a separate claim; the settled turn does not change.
     const { turn } = action.hold;
     const isRepeat = action.type === 'settle' && !isOpen(before.turns[turn]);
     return (
@@ -74,7 +74,7 @@ const RULES = {
     );
   },
 
-  'TRN-05 a call sent twice is answered as if sent once': ({ before, action, answer }) => {
+  'TRN-05 a repeated call gets the same answer': ({ before, action, answer }) => {
     const { turns, runner, fence } = before;
     switch (action.type) {
       case 'accept': {
@@ -95,7 +95,7 @@ const RULES = {
     }
   },
 
-  'TRN-06 a message does to the others what its policy says': ({ before, action, answer, after }) => {
+  'TRN-06 a message handles other turns as its policy says': ({ before, action, answer, after }) => {
     if (action.type !== 'accept') return true;
     const open = before.turns.some(isOpen);
     const isNew = action.turn === before.turns.length;
@@ -126,7 +126,7 @@ const RULES = {
     });
   },
 
-  'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not': (step) =>
+  'TRN-06 the message of the user is stored once if the turn succeeds or is interrupted, otherwise never': (step) =>
     step.after.turns.every((is, n) => {
       const was = step.before.turns.at(n);
       if (was && !isOpen(was)) return kept(step.after, n) === kept(step.before, n);
@@ -134,22 +134,22 @@ const RULES = {
       return kept(step.after, n) === (is.status === 'awaiting-input' || interrupted ? 1 : 0);
     }),
 
-  'TRN-08 a failure counts once, and nothing else does': (step) =>
+  'TRN-08 exactly each failure is counted once': (step) =>
     step.before.turns.every((was, n) => step.after.turns[n].failures === was.failures + (isFailure(step, n) ? 1 : 0)),
 
-  'FIX-06 a lost attempt counts once, and nothing else does': (step) =>
+  'FIX-06 exactly each lost attempt is counted once': (step) =>
     step.before.turns.every((was, n) => step.after.turns[n].lost === was.lost + (isLoss(step, n) ? 1 : 0)),
 
-  'FIX-06 a turn is lost no more often than it may': ({ after: { turns, maxLost } }) =>
+  'FIX-06 a turn is lost at most the maximum number of times': ({ after: { turns, maxLost } }) =>
     turns.every(({ lost, status }) => lost < maxLost || status === 'failed'),
 
-  'FIX-06 a turn that was lost twice runs for a claim that takes suspects': ({ before, action, answer }) => {
+  'FIX-06 a turn that was lost twice runs only for a claim that accepts suspects': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);
     if (!claimed || isRepeated(before, claimed) || claimed.given.lost < SUSPECT_FROM_LOST) return true;
     return action.type === 'claim' && action.suspects === true;
   },
 
-  'FIX-06 a first loss puts nothing off': ({ before, action, answer, after }) => {
+  'FIX-06 a first loss causes no delay': ({ before, action, answer, after }) => {
     const { runner, turns } = before;
     if (action.type !== 'claim' || !runner?.lapsed || turns[runner.turn].lost > 0) return true;
     const { status } = after.turns[runner.turn];
@@ -162,7 +162,7 @@ const RULES = {
     return !turn || turn.status === 'running' || turn.due;
   },
 
-  'TRN-13 the first signal counts, also an early one': ({ before, action, answer, after }) => {
+  'TRN-13 the first signal applies, even if it is early': ({ before, action, answer, after }) => {
     const sent = action.type === 'signal' ? action : null;
     return before.turns.every((was, n) => {
       const is = after.turns[n];
@@ -172,7 +172,7 @@ const RULES = {
     });
   },
 
-  'TRN-13 a wait has one result: the signal, or that it timed out': ({ before, action, answer, after }) => {
+  'TRN-13 a wait has one result: the signal or the time-out': ({ before, action, answer, after }) => {
     const claimed = claimOf(action, answer);
     const timedOut = claimed && before.turns[claimed.given.turn].status === 'waiting';
     if (timedOut && claimed.given.answer !== 'timed out') return false;
@@ -184,7 +184,7 @@ const RULES = {
     });
   },
 
-  'TRN-15 an attempt knows what was stored before it': ({ before, action, answer }) => {
+  'TRN-15 an attempt receives all data stored before it': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);
     const turn = claimed && before.turns[claimed.given.turn];
     if (!turn || isRepeated(before, claimed)) return true;
@@ -192,7 +192,7 @@ const RULES = {
     return (step || !turn.acknowledged) && (result !== null || turn.answer === null);
   },
 
-  'BOT-20 every success wrote one checkpoint, in the order of the lane': ({ answer, after }) => {
+  'BOT-20 every success writes one checkpoint, in the order of the lane': ({ answer, after }) => {
     const succeeded = [...after.turns.keys()].filter((n) => after.turns[n].status === 'awaiting-input');
     return succeeded.join() === after.checkpoints.join() && answer !== 'CHECKPOINT_CONFLICT';
   },
@@ -212,10 +212,10 @@ export const LANE_PROPERTIES: Properties<LaneState, LaneAction, Answer> = {
 
   isAtRest: ({ turns }) => !turns.some(isOpen),
 
-  /** Clients say nothing more, rings are lost, and a worker that runs a turn is dead: time and the next worker remain. */
+  /** Clients are silent, notifications are lost, and the running worker is dead: only time and new workers remain. */
   recovery: ({ before: { attention, fence, attempts }, action, answer }) => {
     if (action.type === 'time') return 'itself';
-    // Only the reconcilers ring, and only where the store tells them to.
+    // Only the reconcilers notify, and only lanes that the store reports.
     if (action.type === 'claim' && attention && action.claim === fence + 1) return answer ? 'enters' : 'itself';
     return action.type === 'settle' && action.index !== null && isOf(attempts[0], action.hold) ? 'finishes' : null;
   },
@@ -233,25 +233,25 @@ function isOf(attempt: Attempt, { turn, fence }: { turn: number; fence: number }
   return attempt.turn === turn && attempt.fence === fence;
 }
 
-/** How many messages of the turn the conversation has. */
+/** Returns the number of messages of the turn in the conversation. */
 function kept({ messages }: LaneState, turn: number): number {
   return messages.filter((of) => of === turn).length;
 }
 
-/** How the turn was first asked to stop, before this step or in it. */
+/** Returns the first cancel mode of the turn, before this step or in it. */
 function howAsked({ before, action, answer }: LaneStep, turn: number): string | null {
   const now = askedBy(before, action, answer);
   return before.turns[turn]?.asked ?? (now?.turn === turn ? now.mode : null);
 }
 
-/** Whether an attempt of the turn fails in this step. */
+/** Returns whether an attempt of the turn fails in this step. */
 function isFailure({ before, action, after }: LaneStep, turn: number): boolean {
   if (before.turns[turn].status !== 'running' || after.turns[turn].status === 'cancelled') return false;
   if (!('hold' in action) || action.hold.turn !== turn || !isOf(before.attempts[0], action.hold)) return false;
   return action.type === 'retry' || (action.type === 'settle' && action.status === 'failed');
 }
 
-/** Whether an attempt of the turn is given up for lost in this step. */
+/** Returns whether an attempt of the turn is counted as lost in this step. */
 function isLoss({ before, action, answer, after }: LaneStep, turn: number): boolean {
   const is = after.turns[turn];
   if (before.turns[turn].status !== 'running' || is.status === 'cancelled') return false;

@@ -17,26 +17,26 @@ import {
 } from './lane.js';
 import { TransitionTable } from './transition-table.js';
 
-/** How large a world is. What is left out does not happen in it. */
+/** The bounds of a world. Omitted actions do not happen in it. */
 export interface Bounds {
-  /** That clients submit. */
+  /** Number of turns that clients submit. */
   readonly turns: number;
-  /** Failures that end a turn. */
+  /** Number of failures that end a turn. */
   readonly maxAttempts: number;
-  /** Losses that end a turn. */
+  /** Number of losses that end a turn. */
   readonly maxLost: number;
-  /** Attempts that may still speak: the last one, and so many before it. */
+  /** Number of earlier attempts that may still send calls, besides the last one. */
   readonly zombies: number;
   readonly whenBusy: readonly WhenBusy[];
   readonly cancel?: readonly CancelMode[];
-  /** Turns wait for a signal, for which clients send these. */
+  /** Turns wait for a signal, and clients send these payloads. */
   readonly signals?: readonly Payload[];
   readonly steps?: true;
-  /** The session may expire. */
+  /** True if the session may expire. */
   readonly expire?: true;
 }
 
-/** A lane, the clients that fill it and the workers that empty it. */
+/** A lane with its clients and workers. */
 export class LaneWorld implements System<LaneState, LaneAction, Answer> {
   readonly initial: LaneState;
 
@@ -78,7 +78,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
       calls.push({ type: 'settle', hold, status: 'cancelled', index: null, message: asked === 'interrupt', next });
     }
     if (attempt.failures + 1 < bounds.maxAttempts) calls.push({ type: 'retry', hold });
-    // What is stored already is not done again.
+    // A stored step is not executed again.
     if (bounds.steps && !attempt.step) calls.push({ type: 'saveStep', hold });
     if (bounds.signals && attempt.answer === null) calls.push({ type: 'wait', hold });
     return calls;
@@ -107,7 +107,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
     return { answer, after };
   }
 
-  /** Who was told what, which the store need not know. */
+  /** Records the answers that callers received, which the store does not know. */
   private remember(before: LaneState, action: LaneAction, answer: Answer, after: LaneState): void {
     const asked = askedBy(before, action, answer);
     if (asked) after.turns[asked.turn].asked ??= asked.mode;
@@ -120,7 +120,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
     after.attempts.length = Math.min(after.attempts.length, this.bounds.zombies + 1);
   }
 
-  /** How high fences are makes no difference, nor what claims are called as long as the same ones are the same. */
+  /** States are equal up to the values of fences and the names of claims. */
   key({ turns, fence, runner, attention, checkpoints, messages, expired, attempts }: LaneState): string {
     const since = (other: number): number => fence - other;
     const names = [...attempts.map(({ claim }) => claim), ...attempts.map((attempt) => nextClaimOf(attempt))];
@@ -164,27 +164,25 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
   }
 }
 
-/** Names the claim that comes with settling it. */
+/** Returns the name of the claim in its settle. */
 function nextClaimOf({ fence }: Attempt): number {
   return fence + 0.5;
 }
 
-/** Which turn is asked to stop while it holds the lane, and how. */
+/** Returns the turn that is asked to stop while it holds the lane, and the mode. */
 export function askedBy(
   lane: LaneState,
   action: LaneAction,
   answer: Answer,
 ): { turn: number; mode: CancelMode } | undefined {
   const holder = lane.turns.findIndex(holdsLane);
-  // A cancel keeps nothing of a turn that is queued, though it has begun.
-  if (action.type === 'cancel' && action.turn === holder)
-    return lane.turns[holder].status === 'queued' ? undefined : action;
+  if (action.type === 'cancel' && action.turn === holder) return action;
   if (action.type !== 'accept' || action.turn < lane.turns.length || holder < 0 || isRefusal(answer)) return undefined;
   const mode = POLICIES[action.whenBusy].stops;
   return mode && { turn: holder, mode };
 }
 
-/** What was given, and under which name. */
+/** Returns the claimed turn and the name of the claim. */
 export function claimOf(action: LaneAction, answer: Answer): { claim: number; given: Given } | null {
   if (isRefusal(answer) || answer === null) return null;
   if (action.type === 'claim') return { claim: action.claim, given: answer as Given };
@@ -193,7 +191,7 @@ export function claimOf(action: LaneAction, answer: Answer): { claim: number; gi
   return given && { claim: action.next, given };
 }
 
-/** The same claim once more, which got the same answer. */
+/** Returns the attempt of a repeated claim, which got the same answer. */
 export function isRepeated({ runner, fence }: LaneState, { claim, given }: { claim: number; given: Given }): boolean {
   return runner?.claim === claim && given.fence === fence;
 }
@@ -203,10 +201,10 @@ function endsHold({ type }: LaneAction, answer: Answer): boolean {
   return type === 'settle' || type === 'retry' || type === 'release';
 }
 
-/** Drops what makes no difference any more, so that fewer states differ. */
+/** Drops irrelevant attempts, so that more states are equal. */
 function forget(lane: LaneState): void {
   const [latest, ...zombies] = lane.attempts;
-  // They may send whatever their claims gave them.
+  // They may send calls with the data of their claims.
   for (const attempt of zombies)
     Object.assign(attempt, { failures: 0, lost: 0, step: false, answer: null, over: true });
   if (latest?.over) Object.assign(latest, { failures: 0, lost: 0, step: false, answer: null });

@@ -1,52 +1,52 @@
 import { type CancelMode, type TurnStatus, type WhenBusy } from 'nestjs-agent-sessions';
 
-/** Turns are numbered from 0 in the order of acceptance. Times are not modelled, only whether they have come. */
+/** Turns are numbered from 0 in the order of acceptance. Times are modelled only as passed or not. */
 export interface LaneState {
-  /** Losses that a turn fails with. */
+  /** Number of losses with which a turn fails. */
   readonly maxLost: number;
   turns: ModelTurn[];
-  /** The last one that was given out. */
+  /** The last granted fence. */
   fence: number;
-  /** Who holds the lane: the claim it was given to, and whether the lease is over. */
+  /** The holder of the lane: its claim, and whether the lease has lapsed. */
   runner: { turn: number; claim: number; lapsed: boolean } | null;
-  /** Whether the reconcilers will look at the lane, now or when its time comes. */
+  /** True if the reconcilers will check the lane, now or when it is due. */
   attention: boolean;
-  /** The turn that wrote each, by index. */
+  /** The turn that wrote each checkpoint, by index. */
   checkpoints: number[];
-  /** The turn that each user's message is of. */
+  /** The turn of each user message. */
   messages: number[];
-  /** Whether the session is. */
+  /** True if the session has expired. */
   expired: boolean;
-  /** The latest first. */
+  /** The attempts, latest first. */
   attempts: Attempt[];
 }
 
 export interface ModelTurn {
   position: number;
-  /** `awaiting-input` stands for `completed` as well: the lane makes no difference. */
+  /** `awaiting-input` also represents `completed`, which the lane handles equally. */
   status: Exclude<TurnStatus, 'completed'>;
-  /** It was claimed before: it holds its lane until it ends, also while it is queued again. */
+  /** True after the first claim: the turn holds its lane until it ends, also while it is queued again. */
   begun: boolean;
   failures: number;
   lost: number;
   mark: CancelMode | null;
-  /** Of a queued turn: not put off by a retry's delay or a pause after a loss. Of a waiting one: timed out. */
+  /** For a queued turn: no retry delay or pause after a loss remains. For a waiting turn: it has timed out. */
   due: boolean;
-  /** The first payload. */
+  /** The first payload of the signal. */
   signal: Payload | null;
-  /** What became of its wait, which is a stored step. */
+  /** The result of its wait, a stored step. */
   answer: Payload | 'timed out' | null;
-  /** Whether its only other step is stored. */
+  /** True if its only other step is stored. */
   step: boolean;
-  /** The fence with which a worker settled it. */
+  /** The fence of the worker that settled the turn. */
   settledBy: number | null;
-  /** How it was first asked to stop while it held the lane. Known to the model alone, for its rules. */
+  /** The first cancel mode while it held the lane. Recorded only for the rules of the model. */
   asked: CancelMode | null;
-  /** Whether a worker was told that the step is stored. Known to the model alone, for its rules. */
+  /** True if a worker received the answer that the step is stored. Recorded only for the rules of the model. */
   acknowledged: boolean;
 }
 
-/** From so many losses on, a turn is given only to claims that take suspects. */
+/** Number of losses from which a turn is granted only to claims that accept suspects. */
 export const SUSPECT_FROM_LOST = 2;
 
 export type Payload = 'a' | 'b';
@@ -56,7 +56,7 @@ export interface Hold {
   readonly fence: number;
 }
 
-/** What a worker was given by a claim. */
+/** The data that a worker received with a claim. */
 export interface Given extends Hold {
   readonly failures: number;
   readonly lost: number;
@@ -67,16 +67,16 @@ export interface Given extends Hold {
 }
 
 /**
- * What a worker makes of a claim. The store tells workers apart by their claims only, so the model has no other workers.
- * What can happen to them, and to their calls on the way, comes down to this: **at any time any attempt may send any call,
- * once more than before, and nobody has to hear the answer.** One that has crashed says nothing any more. One that froze
- * beyond its lease says later what it would have said. A call that is delivered late or twice, or after its sender died,
- * is a call that the attempt sends then. One whose answer was lost is sent again, or never.
+ * The attempt of a worker after a claim. The store identifies workers only by their claims, so the model has no other
+ * workers. All their failures are covered by one rule: **any attempt may send any call at any time, once more than
+ * before, and may never receive the answer.** A crashed attempt sends nothing more. An attempt that was frozen beyond
+ * its lease sends its calls later. A call that arrives late or twice, or after its sender died, counts as sent at that
+ * time. A call with a lost answer is sent again, or never.
  */
 export interface Attempt extends Given {
-  /** Its name: the fence it was given with; one and a half after settling with fence 1 was to hand over the next turn. */
+  /** Its name: its fence. 1.5 is the claim in the settle with fence 1. */
   readonly claim: number;
-  /** The store has told it that it ended: settled, put back or parked. Its calls may still arrive. */
+  /** True if the store has answered that the attempt ended: settled, queued again or waiting. Its calls may still arrive. */
   over: boolean;
 }
 
@@ -88,14 +88,14 @@ export type LaneAction =
   | { readonly type: 'signal'; readonly turn: number; readonly payload: Payload }
   | { readonly type: 'cancel'; readonly turn: number; readonly mode: CancelMode }
   | { readonly type: 'expire' }
-  /** What the lane waits for by the store's clock comes: the end of a lease, of a retry's delay, of a wait. */
+  /** The time that the lane waits for passes: the end of a lease, a retry delay or a wait. */
   | { readonly type: 'time' };
 
 export interface Settlement {
   readonly status: 'awaiting-input' | 'failed' | 'cancelled';
-  /** Of the checkpoint, when it succeeded. */
+  /** The index of the checkpoint if the turn succeeded. */
   readonly index: number | null;
-  /** Whether the user's message is kept. */
+  /** True if the user's message is stored. */
   readonly message: boolean;
   /** The claim of the lane's next turn in the same commit. */
   readonly next: number | null;
@@ -103,10 +103,10 @@ export interface Settlement {
 
 export type Refusal = 'TURN_FENCED' | 'CHECKPOINT_CONFLICT' | 'SESSION_BUSY' | 'SESSION_STATE' | 'TURN_SETTLED';
 
-/** What the caller is told; a refusal changes nothing. */
+/** The answer to the caller. A rejected call changes nothing. */
 export type Answer = Refusal | Given | Readonly<Record<string, unknown>> | null;
 
-/** How a policy asks the holder of the lane to stop, and whether it supersedes what is queued (TRN-06). */
+/** The cancel mode of a policy for the holder of the lane, and whether it supersedes queued turns (TRN-06). */
 export const POLICIES: Readonly<Record<WhenBusy, { readonly stops?: CancelMode; readonly supersedes?: true }>> = {
   enqueue: {},
   reject: {},

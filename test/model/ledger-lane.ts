@@ -1,36 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { isTerminal, memoryAdapter, SessionsError, type SessionsAdapter, type Turn } from 'nestjs-agent-sessions';
 import {
   type AtomicSessionStoreAdapter,
   type ClaimedTurn,
   type ClaimRequest,
-  isTerminal,
-  memoryAdapter,
-  SessionsError,
-  type SessionsAdapter,
   type StoredStep,
-  type Turn,
   TurnFencedError,
   type TurnHold,
-} from 'nestjs-agent-sessions';
+} from 'nestjs-agent-sessions/adapter';
 import { TestClock } from 'nestjs-agent-sessions/testing';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { type Answer, type Given, isOpen, type LaneAction, type LaneState } from './lane.js';
 
 const DESK = 'desk';
-/** Of leases, delays and waits; passes when the model says that time does. */
+/** The duration of leases, delays and waits. It passes when time passes in the model. */
 const A_WHILE_MS = 600_000;
 const STEP = { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name: 'step', key: 0 };
 const WAIT = { ...STEP, name: 'wait' };
 
-/** The lane of the model in a real ledger, to be sent the same actions. */
+/** A lane in a real ledger that receives the actions of the model. */
 export class LedgerLane {
-  /** By the model's fences: the numbers of a store are larger. */
+  /** Holds by the model's fence; the fences of a store are larger. */
   private readonly holds = new Map<number, TurnHold>();
 
   /**
-   * @param sessionId of a session that nobody else uses
-   * @param clock of the store, when it can be moved
+   * @param sessionId the id of a session that no other test uses
+   * @param clock the store's clock, if the test can move it
    */
   private constructor(
     private readonly adapter: SessionsAdapter,
@@ -51,12 +47,12 @@ export class LedgerLane {
     return lane;
   }
 
-  /** Where time cannot be moved, delays and waits are over when they begin: see `PromptTable`. */
+  /** If the test cannot move time, delays and waits end immediately: see `PromptTable`. */
   get canWait(): boolean {
     return this.clock !== null;
   }
 
-  /** @param expected what the model was answered @returns what the ledger answers, in the words of the model */
+  /** @param expected the answer of the model @returns the answer of the ledger in the format of the model */
   async perform(action: LaneAction, expected: Answer): Promise<unknown> {
     try {
       return await this.send(action, expected);
@@ -71,21 +67,21 @@ export class LedgerLane {
     const { turns } = this.adapter;
     switch (action.type) {
       case 'accept': {
-        const { turn, duplicate, ring } = await turns.accept({
+        const { turn, duplicate, notify } = await turns.accept({
           ...turnRequest(this.id(action.turn), action),
           sessionId,
         });
-        return { position: turn.position, duplicate, ring };
+        return { position: turn.position, duplicate, notify };
       }
       case 'claim':
         return this.given(await turns.claim(sessionId, this.claim(action.claim, action.suspects)), expected);
       case 'signal': {
-        const { accepted, ring } = await turns.signal(this.id(action.turn), WAIT.name, action.payload);
-        return { accepted, ring };
+        const { accepted, notify } = await turns.signal(this.id(action.turn), WAIT.name, action.payload);
+        return { accepted, notify };
       }
       case 'cancel': {
-        const { turn, ring } = await turns.cancel(this.id(action.turn), action.mode);
-        return { status: turn.status, mark: turn.cancelMode ?? null, ring };
+        const { turn, notify } = await turns.cancel(this.id(action.turn), action.mode);
+        return { status: turn.status, mark: turn.cancelMode ?? null, notify };
       }
       case 'expire':
         await this.sessions.expire(sessionId);
@@ -101,7 +97,7 @@ export class LedgerLane {
   private async write(action: Extract<LaneAction, { hold: unknown }>, expected: Answer): Promise<unknown> {
     const { turns } = this.adapter;
     const hold = this.holds.get(action.hold.fence);
-    if (!hold) throw new Error(`The ledger gave no claim that is fence ${action.hold.fence} of the model.`);
+    if (!hold) throw new Error(`The ledger granted no claim for fence ${action.hold.fence} of the model.`);
     switch (action.type) {
       case 'renew':
         return { mark: (await turns.renew(hold, A_WHILE_MS)).cancelMode ?? null };
@@ -139,7 +135,7 @@ export class LedgerLane {
     const claim = next === null ? undefined : this.claim(next);
     const settled = await this.adapter.turns.settle(hold, settlement, claim);
     const expectedNext = (expected as { readonly next?: Answer } | null)?.next ?? null;
-    return { status: settled.turn.status, next: this.given(settled.next, expectedNext), ring: settled.ring };
+    return { status: settled.turn.status, next: this.given(settled.next, expectedNext), notify: settled.notify };
   }
 
   private claim(name: number, suspects = false): ClaimRequest {
@@ -165,7 +161,7 @@ export class LedgerLane {
     };
   }
 
-  /** What the model calls the fence: what it expects, if that one is new and higher than all before, or known and the same. */
+  /** Returns the model's fence: the expected one if the ledger's fence is new and higher than all others, or already mapped. */
   private fenceOf(hold: TurnHold, expected: Answer): number {
     if (expected === null || !('fence' in Object(expected))) return NaN;
     const { fence } = expected as Given;
@@ -176,7 +172,7 @@ export class LedgerLane {
     return fence;
   }
 
-  /** All that can be read of the lane, as {@link viewOf} tells it of a state of the model. */
+  /** Returns all readable data of the lane, in the format of {@link viewOf} for a state of the model. */
   async view(): Promise<unknown> {
     const { sessionId } = this;
     const { turns, conversations, checkpoints } = this.adapter;
@@ -203,7 +199,7 @@ export class LedgerLane {
 
   private isPast(time: string | undefined): boolean {
     const now = this.clock?.now() ?? Date.now();
-    // Past or a whole while away: clocks that differ a little agree.
+    // Times are past or far away, so small clock differences do not matter.
     return time === undefined || Date.parse(time) <= now + A_WHILE_MS / 2;
   }
 
@@ -214,11 +210,11 @@ export class LedgerLane {
   private async passTime(): Promise<void> {
     if (this.clock) return this.clock.advance(A_WHILE_MS);
     const latest = [...this.holds.values()].at(-1);
-    // Over at once is what a lease can be made by who holds it; whoever holds none any more is refused.
+    // The holder can end its lease immediately by a renewal; a worker without the lease is rejected.
     if (latest) await this.adapter.turns.renew(latest, 0).catch(ignoreRefusal);
   }
 
-  /** Whether the reconcilers are told of the lane in the end. Moves time. */
+  /** Returns whether `due` eventually returns the lane. Moves time. */
   async getsAttention(): Promise<boolean> {
     await this.clock?.advance(10 * A_WHILE_MS);
     return (await this.adapter.turns.due(1)).length > 0;

@@ -6,20 +6,20 @@ import { TransitionTable } from './transition-table.js';
 import { type WORLDS } from './worlds.js';
 
 export interface Mutant {
-  /** What is wrong with it. */
+  /** The mistake. */
   readonly name: string;
   readonly table: TransitionTable;
-  /** Where it is found. */
+  /** The world in which the mistake shows. */
   readonly world: keyof typeof WORLDS;
-  /** The rule that must find it. */
+  /** The rule that must detect it. */
   readonly breaks: RuleName | typeof STUCK;
 }
 
 /** Tables with one mistake each. */
 export const MUTANTS: readonly Mutant[] = [
   {
-    name: 'writes are taken from every attempt of the turn that runs',
-    breaks: 'TRN-03 an attempt that was replaced or has ended changes nothing',
+    name: 'writes are accepted from every attempt of the running turn',
+    breaks: 'TRN-03 a replaced or ended attempt changes nothing',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override held({ runner, turns }: LaneState, { turn }: Hold): ModelTurn | undefined {
@@ -28,8 +28,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'writes are taken with the last fence, whoever runs',
-    breaks: 'TRN-03 an attempt that was replaced or has ended changes nothing',
+    name: 'writes are accepted with the last fence, whichever worker runs',
+    breaks: 'TRN-03 a replaced or ended attempt changes nothing',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override held({ fence, turns }: LaneState, hold: Hold): ModelTurn | undefined {
@@ -38,8 +38,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a step is stored without a look at the fence',
-    breaks: 'TRN-03 an attempt that was replaced or has ended changes nothing',
+    name: 'a step is stored without a check of the fence',
+    breaks: 'TRN-03 a replaced or ended attempt changes nothing',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override saveStep({ turns }: LaneState, { turn }: Hold): Answer {
@@ -49,8 +49,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a claim does not look at the lease',
-    breaks: 'TRN-03 nobody loses the lane while the lease lasts',
+    name: 'a claim does not check the lease',
+    breaks: 'TRN-03 no worker loses the lane during its lease',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override hasLapsed(): boolean {
@@ -69,8 +69,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a claim that is sent again finds the lane taken',
-    breaks: 'TRN-05 a call sent twice is answered as if sent once',
+    name: 'a repeated claim finds the lane held',
+    breaks: 'TRN-05 a repeated call gets the same answer',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override isSameClaim(): boolean {
@@ -79,8 +79,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a settle that is sent again is refused',
-    breaks: 'TRN-05 a call sent twice is answered as if sent once',
+    name: 'a repeated settle is rejected',
+    breaks: 'TRN-05 a repeated call gets the same answer',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override isSameSettle(): boolean {
@@ -89,8 +89,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn that is sent again is accepted again',
-    breaks: 'TRN-02 a turn is accepted once, behind all others, and keeps its place',
+    name: 'a repeated turn is accepted again',
+    breaks: 'TRN-02 a turn is accepted once, behind all others, and keeps its position',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override known(): undefined {
@@ -100,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a position is used again',
-    breaks: 'TRN-02 a turn is accepted once, behind all others, and keeps its place',
+    breaks: 'TRN-02 a turn is accepted once, behind all others, and keeps its position',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override nextPosition({ turns }: LaneState): number {
@@ -110,7 +110,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a retry goes to the back of the lane',
-    breaks: 'TRN-02 a turn is accepted once, behind all others, and keeps its place',
+    breaks: 'TRN-02 a turn is accepted once, behind all others, and keeps its position',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override retry(lane: LaneState, hold: Hold): Answer {
@@ -125,7 +125,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn that is put off is overtaken',
+    name: 'a delayed turn is overtaken',
     breaks: 'TRN-02 no turn overtakes another',
     world: 'crashes',
     table: new (class extends TransitionTable {
@@ -139,7 +139,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn that waits gives the lane away',
+    name: 'a waiting turn frees the lane',
     breaks: 'TRN-02 no turn overtakes another',
     world: 'waits',
     table: new (class extends TransitionTable {
@@ -149,7 +149,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a delay or a wait is over at once',
+    name: 'a delay or a wait ends immediately',
     breaks: 'TRN-08 TRN-13 nothing runs before its time',
     world: 'waits',
     table: new (class extends TransitionTable {
@@ -159,20 +159,20 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a cancel ends what is over as well',
-    breaks: 'TRN-01 a turn that is over stays as it is',
+    name: 'a cancel also ends settled turns',
+    breaks: 'TRN-01 a settled turn never changes',
     world: 'cancels',
     table: new (class extends TransitionTable {
       protected override cancel(lane: LaneState, turn: ModelTurn, mode: CancelMode): Answer {
         if (isOpen(turn)) return super.cancel(lane, turn, mode);
         this.end(turn, 'cancelled');
-        return { status: turn.status, mark: null, ring: false };
+        return { status: turn.status, mark: null, notify: false };
       }
     })(),
   },
   {
-    name: 'a cancel ends the turn that runs',
-    breaks: 'TRN-03 one turn runs, for one attempt',
+    name: 'a cancel ends the running turn',
+    breaks: 'TRN-03 at most one attempt of one turn runs',
     world: 'cancels',
     table: new (class extends TransitionTable {
       protected override ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
@@ -181,7 +181,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'the last mark stays',
+    name: 'the last mark replaces the first',
     breaks: 'TRN-06 a turn that was asked to stop gets no further attempt',
     world: 'cancels',
     table: new (class extends TransitionTable {
@@ -192,7 +192,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn that was asked to stop is tried again',
+    name: 'a turn that was asked to stop is retried',
     breaks: 'TRN-06 a turn that was asked to stop gets no further attempt',
     world: 'cancels',
     table: new (class extends TransitionTable {
@@ -202,7 +202,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn of a session that has expired is tried again',
+    name: 'a turn of an expired session is retried',
     breaks: 'TRN-01 nothing starts in a session that has expired',
     world: 'cancels',
     table: new (class extends TransitionTable {
@@ -223,8 +223,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'an interrupt that no worker settles loses what the user said',
-    breaks: 'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not',
+    name: 'an interrupt that no worker settles loses the message of the user',
+    breaks: 'TRN-06 the message of the user is stored once if the turn succeeds or is interrupted, otherwise never',
     world: 'cancels',
     table: new (class extends TransitionTable {
       protected override stop(_: LaneState, turn: ModelTurn): void {
@@ -233,8 +233,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a rollback keeps what the user said',
-    breaks: 'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not',
+    name: 'a rollback stores the message of the user',
+    breaks: 'TRN-06 the message of the user is stored once if the turn succeeds or is interrupted, otherwise never',
     world: 'cancels',
     table: new (class extends TransitionTable {
       protected override stop(lane: LaneState, turn: ModelTurn): void {
@@ -243,8 +243,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'an interrupt is kept when it is asked for, and again when it is settled',
-    breaks: 'TRN-06 what the user said is kept once when the turn succeeds or is interrupted, else not',
+    name: 'an interrupt stores the message on the request and again on the settle',
+    breaks: 'TRN-06 the message of the user is stored once if the turn succeeds or is interrupted, otherwise never',
     world: 'cancels',
     table: new (class extends TransitionTable {
       protected override ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
@@ -254,8 +254,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a policy supersedes the turn that runs',
-    breaks: 'TRN-01 a turn goes only where the table leads',
+    name: 'a policy supersedes the running turn',
+    breaks: 'TRN-01 a turn changes its status only as the table allows',
     world: 'policies',
     table: new (class extends TransitionTable {
       protected override supersede(lane: LaneState): void {
@@ -265,7 +265,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a policy supersedes a turn that is queued again',
-    breaks: 'TRN-06 a message does to the others what its policy says',
+    breaks: 'TRN-06 a message handles other turns as its policy says',
     world: 'policies',
     table: new (class extends TransitionTable {
       protected override supersede({ turns }: LaneState): void {
@@ -274,8 +274,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a policy leaves a turn that is queued again',
-    breaks: 'TRN-06 a message does to the others what its policy says',
+    name: 'a policy ignores a turn that is queued again',
+    breaks: 'TRN-06 a message handles other turns as its policy says',
     world: 'policies',
     table: new (class extends TransitionTable {
       protected override ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
@@ -298,7 +298,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a policy supersedes nothing',
-    breaks: 'TRN-06 a message does to the others what its policy says',
+    breaks: 'TRN-06 a message handles other turns as its policy says',
     world: 'policies',
     table: new (class extends TransitionTable {
       protected override supersede(): void {}
@@ -306,7 +306,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a busy lane rejects nothing',
-    breaks: 'TRN-06 a message does to the others what its policy says',
+    breaks: 'TRN-06 a message handles other turns as its policy says',
     world: 'policies',
     table: new (class extends TransitionTable {
       protected override accept(lane: LaneState, turn: number, whenBusy: WhenBusy): Answer {
@@ -316,7 +316,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a loss does not count',
-    breaks: 'FIX-06 a lost attempt counts once, and nothing else does',
+    breaks: 'FIX-06 exactly each lost attempt is counted once',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override countLoss(): void {}
@@ -324,7 +324,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a loss counts as a failure',
-    breaks: 'TRN-08 a failure counts once, and nothing else does',
+    breaks: 'TRN-08 exactly each failure is counted once',
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override countLoss(turn: ModelTurn): void {
@@ -335,7 +335,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a release counts',
-    breaks: 'TRN-08 a failure counts once, and nothing else does',
+    breaks: 'TRN-08 exactly each failure is counted once',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override release(lane: LaneState, hold: Hold): Answer {
@@ -344,8 +344,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn may be lost without end',
-    breaks: 'FIX-06 a turn is lost no more often than it may',
+    name: 'a turn may be lost any number of times',
+    breaks: 'FIX-06 a turn is lost at most the maximum number of times',
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
@@ -354,8 +354,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'every claim takes suspects',
-    breaks: 'FIX-06 a turn that was lost twice runs for a claim that takes suspects',
+    name: 'every claim accepts suspects',
+    breaks: 'FIX-06 a turn that was lost twice runs only for a claim that accepts suspects',
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override claim(lane: LaneState, claim: number): Given | null {
@@ -364,8 +364,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a suspect runs again at once',
-    breaks: 'FIX-06 a turn that was lost twice runs for a claim that takes suspects',
+    name: 'a suspect runs again immediately',
+    breaks: 'FIX-06 a turn that was lost twice runs only for a claim that accepts suspects',
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
@@ -377,8 +377,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a turn is a suspect from its first loss on',
-    breaks: 'FIX-06 a first loss puts nothing off',
+    name: 'a turn is suspect from its first loss on',
+    breaks: 'FIX-06 a first loss causes no delay',
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override isSuspect({ lost }: ModelTurn): boolean {
@@ -387,21 +387,21 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a suspect that waits for a worker is forgotten',
+    name: 'a waiting suspect is never offered',
     breaks: STUCK,
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override rest(lane: LaneState): boolean {
-        const ring = super.rest(lane);
+        const notify = super.rest(lane);
         const head = this.head(lane);
         if (head && this.isSuspect(head)) lane.attention = false;
-        return ring;
+        return notify;
       }
     })(),
   },
   {
-    name: 'a later signal counts',
-    breaks: 'TRN-13 the first signal counts, also an early one',
+    name: 'a later signal replaces the first',
+    breaks: 'TRN-13 the first signal applies, even if it is early',
     world: 'waits',
     table: new (class extends TransitionTable {
       protected override isFirst(): boolean {
@@ -410,18 +410,18 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a signal that comes early is lost',
-    breaks: 'TRN-13 the first signal counts, also an early one',
+    name: 'an early signal is lost',
+    breaks: 'TRN-13 the first signal applies, even if it is early',
     world: 'waits',
     table: new (class extends TransitionTable {
       protected override signal(lane: LaneState, turn: ModelTurn, payload: Payload): Answer {
-        return turn.status === 'queued' ? { accepted: true, ring: false } : super.signal(lane, turn, payload);
+        return turn.status === 'queued' ? { accepted: true, notify: false } : super.signal(lane, turn, payload);
       }
     })(),
   },
   {
-    name: 'a wait does not look for an early signal',
-    breaks: 'TRN-13 the first signal counts, also an early one',
+    name: 'a wait does not check for an early signal',
+    breaks: 'TRN-13 the first signal applies, even if it is early',
     world: 'waits',
     table: new (class extends TransitionTable {
       protected override hasEarlySignal(): boolean {
@@ -430,8 +430,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a signal puts the turn that runs back into the lane',
-    breaks: 'TRN-03 one turn runs, for one attempt',
+    name: 'a signal queues the running turn again',
+    breaks: 'TRN-03 at most one attempt of one turn runs',
     world: 'waits',
     table: new (class extends TransitionTable {
       protected override signal(lane: LaneState, turn: ModelTurn, payload: Payload): Answer {
@@ -442,8 +442,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a wait that times out leaves no result',
-    breaks: 'TRN-13 a wait has one result: the signal, or that it timed out',
+    name: 'a timed-out wait stores no result',
+    breaks: 'TRN-13 a wait has one result: the signal or the time-out',
     world: 'waits',
     table: new (class extends TransitionTable {
       protected override conclude(turn: ModelTurn, answer: ModelTurn['answer']): void {
@@ -452,8 +452,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'the next attempt is not given the stored steps',
-    breaks: 'TRN-15 an attempt knows what was stored before it',
+    name: 'the next attempt does not receive the stored steps',
+    breaks: 'TRN-15 an attempt receives all data stored before it',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override given(lane: LaneState, turn: ModelTurn): Given {
@@ -463,7 +463,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a success writes no checkpoint',
-    breaks: 'BOT-20 every success wrote one checkpoint, in the order of the lane',
+    breaks: 'BOT-20 every success writes one checkpoint, in the order of the lane',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override append(): boolean {
@@ -472,8 +472,8 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'a claim is given the index of the last checkpoint',
-    breaks: 'BOT-20 every success wrote one checkpoint, in the order of the lane',
+    name: 'a claim receives the index of the last checkpoint',
+    breaks: 'BOT-20 every success writes one checkpoint, in the order of the lane',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override given(lane: LaneState, turn: ModelTurn): Given {
@@ -483,7 +483,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a settled turn does not free its lane',
-    breaks: 'TRN-03 one turn runs, for one attempt',
+    breaks: 'TRN-03 at most one attempt of one turn runs',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override rest(lane: LaneState): boolean {
@@ -493,7 +493,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'nobody is to look at a lane whose head is put off',
+    name: 'a lane with a delayed head is never offered',
     breaks: STUCK,
     world: 'crashes',
     table: new (class extends TransitionTable {
@@ -504,7 +504,7 @@ export const MUTANTS: readonly Mutant[] = [
     })(),
   },
   {
-    name: 'nobody is to look at a lane that runs',
+    name: 'a running lane is never offered',
     breaks: STUCK,
     world: 'crashes',
     table: new (class extends TransitionTable {
@@ -517,7 +517,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a lease does not lapse',
-    breaks: 'FIX-06 a first loss puts nothing off',
+    breaks: 'FIX-06 a first loss causes no delay',
     world: 'crashes',
     table: new (class extends TransitionTable {
       protected override hasLapsed(): boolean {

@@ -4,18 +4,18 @@ import { LedgerLane } from './ledger-lane.js';
 import { Walk } from './walk.js';
 
 export interface Replayed {
-  /** Transitions of the model that the ledger made as well, each at least once. */
+  /** Number of model transitions that the ledger executed, each at least once. */
   readonly transitions: number;
-  /** Calls that it took, those on the way to them included. */
+  /** Number of calls, including those on the paths. */
   readonly calls: number;
 }
 
 /**
- * Sends the actions of a world to a real ledger, and compares what it answers, and what can be read of it after each that is taken. Walks
- * from the empty lane, and takes what no walk has taken, as long as there is such a transition from where it is.
- * @param everyNth transition is taken
- * @param open an empty lane; left out: in memory
- * @throws Error that tells the first difference and what led there
+ * Sends the actions of a world to a real ledger, and compares all answers and readable data. Each walk starts
+ * at the empty lane, and continues as long as an unvisited transition exists.
+ * @param everyNth one transition in this many is executed
+ * @param open opens an empty lane; default: in memory
+ * @throws Error with the first difference and its trace
  */
 export async function replay(
   world: LaneWorld,
@@ -47,7 +47,7 @@ export async function replay(
   return { transitions, calls };
 }
 
-/** The next transition to take from a state, those first that stay there. */
+/** Returns the next transition from a state; transitions to the same state come first. */
 function nextOf(graph: Graph, todo: Uint8Array, state: number): number | null {
   let leaving: number | null = null;
   for (let edge = graph.firstEdge(state); edge < graph.firstEdge(state + 1); edge += 1) {

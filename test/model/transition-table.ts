@@ -15,8 +15,8 @@ import {
 } from './lane.js';
 
 /**
- * The table in the documentation of TurnLedger: what each call does to a lane, in one step. Changes the state in place;
- * what is done to it before a refusal is undone by whoever calls. One method is one rule, so that a mutant breaks one.
+ * The transition table in the documentation of TurnLedger: the effect of each call on a lane. Changes the state in
+ * place; the caller reverts changes before a rejection. One method is one rule, so that a mutant breaks one rule.
  */
 export class TransitionTable {
   apply(lane: LaneState, action: LaneAction): Answer {
@@ -50,7 +50,7 @@ export class TransitionTable {
 
   protected accept(lane: LaneState, number: number, whenBusy: WhenBusy): Answer {
     const known = this.known(lane, number);
-    if (known) return { position: known.position, duplicate: true, ring: known.status === 'queued' };
+    if (known) return { position: known.position, duplicate: true, notify: known.status === 'queued' };
     if (lane.expired) return 'SESSION_STATE';
     const head = this.head(lane);
     if (head && whenBusy === 'reject') return 'SESSION_BUSY';
@@ -61,13 +61,13 @@ export class TransitionTable {
     const position = this.nextPosition(lane);
     lane.turns.push(newTurn(position));
     const getsHead = lane.runner === null && this.head(lane) !== head;
-    return { position, duplicate: false, ring: getsHead && this.rest(lane) };
+    return { position, duplicate: false, notify: getsHead && this.rest(lane) };
   }
 
   protected claim(lane: LaneState, claim: number, suspects = false): Given | null {
     for (let head = this.head(lane); head; head = this.head(lane)) {
       if (head.status === 'running') {
-        // The same claim sent twice gets the same answer.
+        // A repeated claim gets the same answer.
         if (this.isSameClaim(lane, claim) && !this.hasLapsed(lane)) return this.given(lane, head);
         if (!this.hasLapsed(lane)) return null;
         if (!this.leavesAfterLoss(lane, head)) return this.give(lane, head, claim);
@@ -91,7 +91,7 @@ export class TransitionTable {
 
   protected settle(lane: LaneState, hold: Hold, { status, index, message, next }: Settlement): Answer {
     const settled = lane.turns[hold.turn];
-    // Sent twice: the first one counts, and the next turn is still to be had.
+    // A repeated settle: the first one applies, and the next turn can still be claimed.
     if (!this.isSameSettle(settled, hold)) {
       const turn = this.held(lane, hold);
       if (!turn) return 'TURN_FENCED';
@@ -104,8 +104,8 @@ export class TransitionTable {
     }
     const given = next === null ? null : this.claim(lane, next);
     const head = this.head(lane);
-    const ring = !given && lane.runner === null && head !== undefined && this.isDue(head);
-    return { status: settled.status, next: given, ring };
+    const notify = !given && lane.runner === null && head !== undefined && this.isDue(head);
+    return { status: settled.status, next: given, notify };
   }
 
   protected retry(lane: LaneState, hold: Hold): Answer {
@@ -144,22 +144,22 @@ export class TransitionTable {
   }
 
   protected signal(lane: LaneState, turn: ModelTurn, payload: Payload): Answer {
-    if (!this.isFirst(turn)) return { accepted: false, ring: false };
+    if (!this.isFirst(turn)) return { accepted: false, notify: false };
     if (!isOpen(turn)) return 'TURN_SETTLED';
     turn.signal = payload;
-    if (turn.status !== 'waiting') return { accepted: true, ring: false };
+    if (turn.status !== 'waiting') return { accepted: true, notify: false };
     this.conclude(turn, payload);
     turn.status = 'queued';
     turn.due = true;
-    return { accepted: true, ring: this.rest(lane) };
+    return { accepted: true, notify: this.rest(lane) };
   }
 
   protected cancel(lane: LaneState, turn: ModelTurn, mode: CancelMode): Answer {
     const wasHead = this.head(lane) === turn;
     const ran = turn.status === 'running';
-    if (turn.status === 'queued') this.end(turn, 'cancelled');
+    if (turn.status === 'queued' && !turn.begun) this.end(turn, 'cancelled');
     else if (isOpen(turn)) this.ask(lane, turn, mode);
-    return { status: turn.status, mark: turn.mark, ring: wasHead && !ran && this.rest(lane) };
+    return { status: turn.status, mark: turn.mark, notify: wasHead && !ran && this.rest(lane) };
   }
 
   protected expire(lane: LaneState): Answer {
@@ -196,7 +196,7 @@ export class TransitionTable {
     return lane.runner?.lapsed ?? false;
   }
 
-  /** The turn that a hold is for, while it is the lane's present one. */
+  /** Returns the turn of a hold if it is the lane's current one. */
   protected held(lane: LaneState, { turn, fence }: Hold): ModelTurn | undefined {
     return lane.runner?.turn === turn && lane.fence === fence ? lane.turns[turn] : undefined;
   }
@@ -236,7 +236,7 @@ export class TransitionTable {
     };
   }
 
-  /** Handles a head whose worker was lost. @returns whether it ended or is queued, instead of running again at once */
+  /** Handles a head whose worker was lost. @returns false if it runs again immediately */
   protected leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
     const mode = this.mustEnd(lane, turn);
     if (mode) {
@@ -262,12 +262,12 @@ export class TransitionTable {
     return lost >= SUSPECT_FROM_LOST;
   }
 
-  /** Delays the turn, or begins its wait. */
+  /** Delays the turn, or starts its wait. */
   protected putOff(turn: ModelTurn): void {
     turn.due = false;
   }
 
-  /** Ends the hold: back into the lane with a change, unless the turn gets no further attempt. */
+  /** Ends the hold and queues the turn again with a change, unless it gets no further attempt. */
   protected putBack(lane: LaneState, hold: Hold, change: (turn: ModelTurn) => void): Answer {
     const turn = this.held(lane, hold);
     if (!turn) return 'TURN_FENCED';
@@ -278,12 +278,12 @@ export class TransitionTable {
     return { status: turn.status, received: null };
   }
 
-  /** How a turn that has lost its attempt must end instead of getting another one. */
+  /** Returns how a turn must end after its attempt instead of getting another one. */
   protected mustEnd(lane: LaneState, turn: ModelTurn): CancelMode | null {
     return turn.mark ?? (lane.expired ? 'cancel' : null);
   }
 
-  /** Asks the holder of the lane to stop. One that does not run has nobody to ask, and ends. */
+  /** Asks the holder of the lane to stop. A holder that does not run ends immediately. */
   protected ask(lane: LaneState, turn: ModelTurn, mode: CancelMode): void {
     if (turn.status === 'running') turn.mark ??= mode;
     else this.stop(lane, turn, mode);
@@ -312,19 +312,19 @@ export class TransitionTable {
     return turn.signal !== null;
   }
 
-  /** Stores what became of a wait; the first result stays. */
+  /** Stores the result of a wait; the first result remains. */
   protected conclude(turn: ModelTurn, answer: ModelTurn['answer']): void {
     turn.answer ??= answer;
   }
 
-  /** @returns false when the checkpoint is not the next one */
+  /** @returns false if the checkpoint is not the next one */
   protected append(lane: LaneState, turn: number, index: number): boolean {
     if (index !== lane.checkpoints.length) return false;
     lane.checkpoints.push(turn);
     return true;
   }
 
-  /** Nobody runs the lane. @returns whether to ring: its head is due */
+  /** Frees the lane. @returns true if its head is due and workers must be notified */
   protected rest(lane: LaneState): boolean {
     const head = this.head(lane);
     lane.runner = null;

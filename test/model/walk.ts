@@ -3,7 +3,7 @@ import { type LaneState } from './lane.js';
 import { type LaneWorld } from './lane-world.js';
 import { type LedgerLane, viewOf } from './ledger-lane.js';
 
-/** A lane of the model and its twin in a ledger, on one way through the model. */
+/** A lane of the model and the same lane in a ledger, on one path through the model. */
 export class Walk {
   private readonly trace: string[] = [];
   private state: LaneState;
@@ -19,7 +19,7 @@ export class Walk {
     return this.trace.length;
   }
 
-  /** @param choice one of the actions that may be next, by number */
+  /** @param choice the number of one of the possible actions */
   async take(choice: number): Promise<void> {
     const action = this.world.actions(this.state)[choice];
     const { answer, after } = this.world.perform(this.state, action);
@@ -28,7 +28,7 @@ export class Walk {
     this.compare('answers', await this.lane.perform(action, answer), answer);
   }
 
-  /** Reads all that the ledger has. */
+  /** Compares all data of the ledger. */
   async look(): Promise<void> {
     this.compare('holds', await this.lane.view(), viewOf(this.state));
   }

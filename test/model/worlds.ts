@@ -4,7 +4,7 @@ const SMALL = { turns: 2, maxAttempts: 2, maxLost: 2, zombies: 1, whenBusy: ['en
 const POLICIES = ['enqueue', 'reject', 'interrupt', 'rollback', 'latest', 'replace'] as const;
 const MODES = ['cancel', 'interrupt', 'rollback'] as const;
 
-/** Each is about one part of the table; together they have every call. */
+/** Each world covers one part of the table; together they cover every call. */
 export const WORLDS = {
   crashes: { ...SMALL, turns: 3, steps: true },
   losses: { ...SMALL, maxLost: 4, zombies: 0 },
@@ -13,7 +13,7 @@ export const WORLDS = {
   waits: { ...SMALL, whenBusy: ['enqueue', 'rollback'], signals: ['a', 'b'] },
 } as const satisfies Readonly<Record<string, Bounds>>;
 
-/** The same with more of everything, and one with everything at once. */
+/** The same worlds with larger bounds, and one with all parts. */
 export const LARGE_WORLDS: Readonly<Record<string, Bounds>> = {
   'more crashes': { ...WORLDS.crashes, maxAttempts: 3, maxLost: 3, zombies: 2 },
   'more losses': { ...WORLDS.losses, turns: 3, maxLost: 5, steps: true },

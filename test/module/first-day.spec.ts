@@ -29,7 +29,7 @@ import {
 } from 'nestjs-agent-sessions';
 import request from 'supertest';
 
-/** What the example takes for granted: an application's own services, authentication and bodies. */
+/** The services, authentication and bodies that the example assumes. */
 interface Desk {
   orderId: string;
 }
@@ -59,7 +59,7 @@ class AuthGuard implements CanActivate {
   }
 }
 
-// From here on as the documentation has it.
+// From here on, the code is as in the documentation.
 
 @Orchestrator({ name: 'support-desk', version: '1', historyWindow: { agents: 20 } })
 export class SupportDesk {
@@ -108,7 +108,7 @@ let app: NestExpressApplication | undefined;
 
 afterEach(() => app?.close());
 
-it('NST-02 the first day’s example works as it is written', async () => {
+it('NST-02 runs the getting-started example unchanged', async () => {
   app = await NestFactory.create<NestExpressApplication>(AppModule, { logger: false });
   await app.init();
   const session = await app.get(SessionStore).create({ userId: 'ann' });
@@ -125,7 +125,7 @@ it('NST-02 the first day’s example works as it is written', async () => {
     turnIndex: 0,
     reply: 'Order 7 is shipped.',
   });
-  // The state of the first turn is there in the second.
+  // The second turn reads the state of the first.
   expect(await say('then I want a refund')).toMatchObject({ turnIndex: 1, reply: 'You want your money for order 7.' });
   await request(server).post('/chat').send({ text: 'hello?' }).expect(400);
 });

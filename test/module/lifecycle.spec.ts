@@ -28,7 +28,7 @@ import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
-describe('the life of the module', () => {
+describe('the lifecycle of the module', () => {
   let app: INestApplicationContext | undefined;
 
   afterEach(async () => {
@@ -36,7 +36,7 @@ describe('the life of the module', () => {
     app = undefined;
   });
 
-  it('NST-05 connects the store before anything can use it, and works once the application is up', async () => {
+  it('NST-05 connects the store before its first use, and starts workers after the application', async () => {
     const { desk, events, finish } = slowDesk();
     @Injectable()
     class EarlyUser implements OnModuleInit {
@@ -88,14 +88,14 @@ describe('the life of the module', () => {
     finish();
     await closing;
 
-    // The turn that ran was given the time to finish, and its caller the answer.
+    // The running turn had time to finish, and its caller received the result.
     expect(await answer).toMatchObject({ reply: 'done' });
     const order = ['queue.pause', 'queue.close', 'refused', 'handler ends', 'turns.settle', 'close', 'closed'];
     expect(inOrder(events, order)).toEqual(order);
     expect(events.slice(events.indexOf('close'))).toEqual(['close', 'closed']);
   });
 
-  it('NST-05 the store still answers while other parts of the application stop', async () => {
+  it('NST-05 keeps the store open while other parts of the application stop', async () => {
     @Injectable()
     class LateUser implements BeforeApplicationShutdown {
       found: unknown;
@@ -116,7 +116,7 @@ describe('the life of the module', () => {
     expect(started.get(LateUser).found).toEqual([session]);
   });
 
-  it('NST-05 closes the connection that the adapter opened, and lets the next process work at once', async () => {
+  it('NST-05 closes the connection of the adapter, so that the next process can work at once', async () => {
     const file = join(temporaryFolder(), 'sessions.db');
     const first = await startApplication({ imports: [SessionsModule.forRoot({ adapter: sqliteAdapter(file) })] });
     const session = await first.get(SessionStore).create({ userId: 'ann' });
@@ -129,7 +129,7 @@ describe('the life of the module', () => {
     expect(await app.get(SessionStore).get(session.id)).toEqual(session);
   });
 
-  it('NST-05 does not close a DataSource that the application gave', async () => {
+  it('NST-05 does not close a DataSource of the application', async () => {
     const database = join(temporaryFolder(), 'sessions.db');
     const dataSource = await new DataSource({
       type: 'better-sqlite3',
@@ -148,7 +148,7 @@ describe('the life of the module', () => {
     await dataSource.destroy();
   });
 
-  it('NST-05 a store that cannot be opened stops the start', async () => {
+  it('NST-05 stops the start if the store cannot be opened', async () => {
     const adapter = { ...memoryAdapter(), init: () => Promise.reject(new StoreUnavailableError('No connection.')) };
 
     await expect(startApplication({ imports: [SessionsModule.forRoot({ adapter })] })).rejects.toThrow(
@@ -157,7 +157,7 @@ describe('the life of the module', () => {
   });
 });
 
-/** An orchestrator whose turn runs until it is told to finish, and what happened meanwhile. */
+/** An orchestrator whose turn runs until released, with a record of events. */
 function slowDesk() {
   const events: string[] = [];
   let finish = (): void => undefined;
@@ -179,7 +179,7 @@ function slowDesk() {
 function recordingQueue(events: string[]): TurnQueue {
   const queue = new InProcessQueue(8);
   return {
-    ring: (...args) => queue.ring(...args),
+    notify: (...args) => queue.notify(...args),
     process: (handler) => queue.process(handler),
     resume: () => queue.resume(),
     pause: () => {
@@ -193,7 +193,7 @@ function recordingQueue(events: string[]): TurnQueue {
   };
 }
 
-/** Those of the events that are asked for, in the order in which they first happened. */
+/** Returns the requested events in the order of their first occurrence. */
 function inOrder(events: readonly string[], wanted: readonly string[]): string[] {
   return [...new Set(events)].filter((event) => wanted.includes(event));
 }

@@ -11,9 +11,9 @@ import {
   SessionStateModule,
   SessionStateService,
   type StateModule,
-  TurnFencedError,
   type TurnQueue,
 } from 'nestjs-agent-sessions';
+import { TurnFencedError } from 'nestjs-agent-sessions/adapter';
 import { traceOf } from '../../lib/common/error-trace.js';
 import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
 import { stateApp } from '../http/state-app.js';
@@ -25,11 +25,11 @@ import { startApplication } from '../support/running-application.js';
 const USER = 'ann.of.the.harbour';
 const SAID = 'my card is 4000-1234';
 const STATE = 'she-owes-seven';
-/** As drivers write it, with what looks like a frame. */
+/** An error message of a driver, with a line that looks like a stack frame. */
 const SECRET = `connect to postgres://desk:hunter2@db failed\n    at hunter2 (hunter2:1:1)`;
 
 describe('the log (NST-22)', () => {
-  it('NST-22 has no id, no message, no state and no secret in any line, whatever fails', async () => {
+  it('NST-22 contains no ids, messages, state or secrets, whatever fails', async () => {
     const { lines, logger } = capturingLogger();
     const store = faultyAdapter();
     const memory = {
@@ -78,15 +78,15 @@ describe('the log (NST-22)', () => {
     await told(/A listener of turn-settled events threw/);
     await told(/A listener of activated events threw/);
     await told(/A listener of routed events threw/);
-    await told(/has settled, and the memory did not take it/);
+    await told(/The memory failed to store turn/);
     await told(/^warn Turn #\w+ of desk failed in attempt 1 \(failures: 1 of 2\)/);
     await told(/^error Turn #\w+ of desk failed in attempt 2 \(failures: 2 of 2\)/);
-    await told(/Events of turn #\w+ could not be stored/);
+    await told(/Could not store events of turn #\w+/);
     await told(/Session #\w+: .*pay/);
     await told(/Could not compact session #\w+/);
-    await told(/The queue has a problem\. Turns are accepted/);
+    await told(/Notifying the queue failed\. Turns are still accepted/);
 
-    // Of an orchestrator that nobody has here.
+    // The orchestrator of this turn is not registered here.
     await store.adapter.turns.accept(turnRequest('t-ghost-1', { sessionId, orchestrator: 'ghost' }));
     await told(/waits for orchestrator ghost/);
     await turns.cancel('t-ghost-1');
@@ -97,7 +97,7 @@ describe('the log (NST-22)', () => {
     for (const method of ['turns.claim', 'turns.due', 'turns.purgeSettled']) {
       store.fail(method, () => new SessionNotFoundError(sessionId));
     }
-    await told(/Could not look for lanes/);
+    await told(/Could not query the lanes that are due/);
     await handle(desk).submit(SAID, { sessionId: (await sessions.create({ userId: USER })).id });
     await app.get(SessionSweeper, { strict: false }).run();
     await told(/The sweep of idle sessions failed/);
@@ -109,7 +109,7 @@ describe('the log (NST-22)', () => {
     for (const line of lines) for (const secret of secrets) expect(line).not.toContain(secret);
   });
 
-  it('NST-22 nor has what HTTP logs: who may, who may not, and what failed', async () => {
+  it('NST-22 contains no ids or secrets in the lines about HTTP access and failures', async () => {
     const { lines, logger } = capturingLogger();
     const store = faultyAdapter();
     const { app, session, post } = await stateApp({ adapter: store.adapter });
@@ -127,8 +127,8 @@ describe('the log (NST-22)', () => {
   });
 });
 
-describe('what a log says of an error (NST-22)', () => {
-  it('NST-22 its class, its code and where it was thrown, and the same of its causes', () => {
+describe('errors in the log (NST-22)', () => {
+  it('NST-22 contain the error’s class, code and stack, and those of its causes', () => {
     const cause = Object.assign(new RangeError(SECRET), { code: 'ECONNREFUSED' });
     expect(traceOf(new SessionNotFoundError('s-1'))).toMatch(
       /^SessionNotFoundError \[SESSION_NOT_FOUND\]\n {4}at .*logs\.spec/,
@@ -140,13 +140,13 @@ describe('what a log says of an error (NST-22)', () => {
     expect(traceOf(new OwnError('x', { cause }))).not.toContain('hunter2');
   });
 
-  it('NST-22 and what a mistake of the application is, for whoever mends it', () => {
+  it('NST-22 contain the message of configuration errors', () => {
     expect(traceOf(new SessionsConfigurationError('Add @UseSession() to it.'))).toMatch(
       /^SessionsConfigurationError \[CONFIGURATION\]: Add @UseSession\(\) to it\.\n {4}at /,
     );
   });
 
-  it('NST-22 nothing of a message that was changed, of a name or code that is a text, or of what is no error', () => {
+  it('NST-22 contain no changed messages, custom names or codes, or values that are not errors', () => {
     const changed = new Error(SECRET);
     expect(changed.stack).toContain('hunter2');
     changed.message = 'another';
@@ -176,11 +176,11 @@ function fail(message: string): never {
   throw new Error(message);
 }
 
-/** A queue in this process which rings, and then says that it could not. */
+/** A local queue that notifies, but then rejects. */
 function brokenQueue(): TurnQueue {
   let visit: (sessionId: string) => Promise<void> = async () => {};
   return {
-    ring: async (sessionId) => {
+    notify: async (sessionId) => {
       setImmediate(() => void visit(sessionId));
       fail(`${sessionId} redis://:hunter2@db`);
     },
@@ -193,7 +193,7 @@ function brokenQueue(): TurnQueue {
   };
 }
 
-/** A store of which single methods fail from some time on; events of turns are never stored. */
+/** A store whose methods can be made to fail. It never stores turn events. */
 function faultyAdapter(): { adapter: SessionsAdapter; fail: (method: string, error: () => Error) => void } {
   const faults = new Map<string, () => Error>([['events.append', () => new Error(`${SAID} ${SECRET}`)]]);
   const faulty = <T extends object>(target: T, path: string): T =>

@@ -12,21 +12,30 @@ import { startApplication } from '../support/application.js';
 
 const ADAPTER = 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).';
 const CRON = 'must be a cron expression, for example */5 * * * *.';
-const QUEUE = 'must be a TurnQueue with ring, process, pause, resume and close.';
+const QUEUE = 'must be a TurnQueue with notify, process, pause, resume and close.';
 const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
 const TTL = integer(1, 3_153_600_000);
-const TTL_OR_NEVER = 'must be never, or an integer from 1 to 3153600000.';
-const NAME = 'must be a text of 1 to 256 characters without control characters or lone surrogates.';
+const TTL_OR_NEVER = 'must be "never" or an integer from 1 to 3153600000.';
+const NAME = 'must be a string of 1 to 256 characters without control characters or lone surrogates.';
 const FALSE_OR_MS = 'must be false or an integer from 1 to 2147483647.';
-const FALSE_OR_SECONDS = 'must be false or a whole number of seconds from 1 to 3153600000.';
+const UNKNOWN_OF_SWEEP =
+  'is not a known key. Did you mean cron? Allowed: cron, enabled, expireAfterSeconds, purgeAfterSeconds, ' +
+  'purgeTurnsAfterSeconds, maxPerRun.';
+const UNKNOWN_OF_ORCHESTRATION =
+  'is not a known key. Allowed: namespace, cleanup, ttlSeconds, maxSessions, recentTools.';
+const UNKNOWN_LIKE_TTL =
+  'is not a known key. Did you mean ttlSeconds? Allowed: adapter, ttlSeconds, maxLifetimeSeconds, sweep, turns, ' +
+  'orchestration, state, telemetry, surfacePolicy, maxSurfacesPerSession, onSurfaceLimit, maxMetadataBytes, tokenCounter, ' +
+  'principal, generateId, isGlobal, role, controllers.';
+const FALSE_OR_SECONDS = 'must be false or an integer of seconds from 1 to 3153600000.';
 const MS = integer(0, 2_147_483_647);
 const HOUR_MS = 3_600_000;
 
 const cycle: Record<string, unknown> = {};
 cycle.self = cycle;
 
-/** Wrong options: the option as the message names it, what is allowed, and how its value is shown. */
+/** Invalid options: the name in the message, the allowed values, and the shown value. */
 const WRONG: readonly [unknown, string, string, string][] = [
   [{ adapter: {} }, 'adapter', ADAPTER, '{}'],
   [{ adapter: 'sqlite' }, 'adapter', ADAPTER, "'sqlite'"],
@@ -56,14 +65,14 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ maxLifetimeSeconds: -1 }, 'maxLifetimeSeconds', TTL, '-1'],
   [{ telemetry: 'off' }, 'telemetry', 'must be a boolean.', "'off'"],
   [{ surfacePolicy: 'steal' }, 'surfacePolicy', 'must be one of move, reject, share.', "'steal'"],
-  [{ sweep: { corn: '* * * * *' } }, 'sweep.corn', 'is not a known key.', "'* * * * *'"],
+  [{ sweep: { corn: '* * * * *' } }, 'sweep.corn', UNKNOWN_OF_SWEEP, "'* * * * *'"],
   [{ maxSurfacesPerSession: 1001 }, 'maxSurfacesPerSession', integer(1, 1000), '1001'],
   [{ maxMetadataBytes: 1 }, 'maxMetadataBytes', integer(2, 16_777_216), '1'],
-  [{ principal: 'user' }, 'principal', 'must be a function of the execution context.', "'user'"],
+  [{ principal: 'user' }, 'principal', 'must be a function that takes the execution context.', "'user'"],
   [{ generateId: 'uuid' }, 'generateId', 'must be a function that returns an id.', "'uuid'"],
   [{ turns: [] }, 'turns', 'must be an object.', '[]'],
   [{ turns: null }, 'turns', 'must be an object.', 'null'],
-  [{ turns: { queue: { ring() {} } } }, 'turns.queue', QUEUE, '{ ring: [Function: ring] }'],
+  [{ turns: { queue: { notify() {} } } }, 'turns.queue', QUEUE, '{ notify: [Function: notify] }'],
   [{ turns: { concurrency: 0 } }, 'turns.concurrency', integer(1, 10_000), '0'],
   [{ turns: { whenBusy: 'wait' } }, 'turns.whenBusy', POLICIES, "'wait'"],
   [{ turns: { maxQueuedPerSession: 0 } }, 'turns.maxQueuedPerSession', integer(1, 1_000_000), '0'],
@@ -99,8 +108,9 @@ const WRONG: readonly [unknown, string, string, string][] = [
   ],
   [{ orchestration: { maxSessions: 0 } }, 'orchestration.maxSessions', integer(1, 1_000_000_000), '0'],
   [{ orchestration: { recentTools: 1001 } }, 'orchestration.recentTools', integer(1, 1000), '1001'],
-  [{ orchestration: { steps: [] } }, 'orchestration.steps', 'is not a known key.', '[]'],
-  [{ tllSeconds: 60 }, 'tllSeconds', 'is not a known key.', '60'],
+  [{ orchestration: { steps: [] } }, 'orchestration.steps', UNKNOWN_OF_ORCHESTRATION, '[]'],
+  [{ tllSeconds: 60 }, 'tllSeconds', UNKNOWN_LIKE_TTL, '60'],
+  [{ ttlSecond: 5 }, 'ttlSecond', UNKNOWN_LIKE_TTL, '5'],
 ];
 
 describe('the options of SessionsModule', () => {
@@ -116,7 +126,7 @@ describe('the options of SessionsModule', () => {
 
   const rows = WRONG.map(([options, option, rule, value]) => ({
     options,
-    message: `SessionsModule: The option ${option} ${rule} It is ${value}.`,
+    message: `SessionsModule: The option ${option} ${rule} Received: ${value}.`,
   }));
 
   it.each(rows)('NST-03 stops the start: $message', async ({ options, message }) => {
@@ -127,8 +137,8 @@ describe('the options of SessionsModule', () => {
   });
 
   it.each([
-    [null, 'The options must be an object. It is null.'],
-    ['memory', "The options must be an object. It is 'memory'."],
+    [null, 'The options must be an object. Received: null.'],
+    ['memory', "The options must be an object. Received: 'memory'."],
   ])('NST-03 stops the start when a factory makes %s of them', async (made, message) => {
     const useFactory = (): SessionsModuleOptions => made as unknown as SessionsModuleOptions;
 
@@ -137,17 +147,17 @@ describe('the options of SessionsModule', () => {
     await expect(start).rejects.toThrow(new SessionsConfigurationError(`SessionsModule: ${message}`));
   });
 
-  it('NST-03 ORC-12 stops the start when a factory makes wrong options of orchestration', async () => {
+  it('NST-03 ORC-12 stops the start if a factory returns invalid orchestration options', async () => {
     const useFactory = (): SessionsModuleOptions => ({ orchestration: { ttlSeconds: 1.5 } });
 
     const start = startApplication({ imports: [SessionsModule.forRootAsync({ useFactory })] });
 
-    const message = `SessionsModule: The option orchestration.ttlSeconds ${TTL_OR_NEVER} It is 1.5.`;
+    const message = `SessionsModule: The option orchestration.ttlSeconds ${TTL_OR_NEVER} Received: 1.5.`;
     await expect(start).rejects.toThrow(new SessionsConfigurationError(message));
   });
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', 'toString'])(
-    'NST-03 refuses an option named %s, which every object seems to have',
+    'NST-03 rejects an option named %s, which objects inherit',
     async (name) => {
       const options = JSON.parse(`{ "turns": { "${name}": {} } }`) as SessionsModuleOptions;
 
@@ -157,7 +167,7 @@ describe('the options of SessionsModule', () => {
     },
   );
 
-  it('NST-03 takes what is allowed, at its bounds and left out', async () => {
+  it('NST-03 accepts valid options, at their limits and omitted', async () => {
     const options: SessionsModuleOptions[] = [
       {},
       { turns: {}, sweep: {} },
@@ -174,26 +184,26 @@ describe('the options of SessionsModule', () => {
     }
   });
 
-  it('NST-03 SES-19 takes the idle time from SESSION_TTL_SECONDS when the option is left out', async () => {
+  it('NST-03 SES-19 reads the idle time from SESSION_TTL_SECONDS if the option is omitted', async () => {
     process.env.SESSION_TTL_SECONDS = '60';
 
     expect(await suspendedAfter({}, 60_000)).toBe(false);
     expect(await suspendedAfter({}, 60_001)).toBe(true);
   });
 
-  it('NST-03 the option wins over SESSION_TTL_SECONDS', async () => {
+  it('NST-03 prefers the option to SESSION_TTL_SECONDS', async () => {
     process.env.SESSION_TTL_SECONDS = '60';
 
     expect(await suspendedAfter({ ttlSeconds: 120 }, 120_000)).toBe(false);
     expect(await suspendedAfter({ ttlSeconds: 120 }, 120_001)).toBe(true);
   });
 
-  it('NST-03 takes the idle time as digits too, as a configuration service hands it over', async () => {
+  it('NST-03 accepts the idle time as a string of digits, as from a configuration service', async () => {
     expect(await suspendedAfter({ ttlSeconds: '120' }, 120_000)).toBe(false);
     expect(await suspendedAfter({ ttlSeconds: '120' }, 120_001)).toBe(true);
   });
 
-  it('NST-03 without either, an hour of idleness is allowed', async () => {
+  it('NST-03 uses an idle time of one hour by default', async () => {
     delete process.env.SESSION_TTL_SECONDS;
 
     expect(await suspendedAfter({}, HOUR_MS)).toBe(false);
@@ -201,7 +211,7 @@ describe('the options of SessionsModule', () => {
   });
 
   it.each(['', '0', '-1', '1.5', '1e3', ' 60', '60s', 'an hour', '3153600001'])(
-    'NST-03 stops the start when SESSION_TTL_SECONDS is "%s"',
+    'NST-03 stops the start if SESSION_TTL_SECONDS is "%s"',
     async (text) => {
       process.env.SESSION_TTL_SECONDS = text;
 
@@ -209,13 +219,13 @@ describe('the options of SessionsModule', () => {
 
       await expect(start).rejects.toThrow(
         new SessionsConfigurationError(
-          `SessionsModule: The environment variable SESSION_TTL_SECONDS must be an integer from 1 to 3153600000. It is '${text}'.`,
+          `SessionsModule: The environment variable SESSION_TTL_SECONDS must be an integer from 1 to 3153600000. Received: '${text}'.`,
         ),
       );
     },
   );
 
-  /** Whether a session that was idle this long falls asleep in the module's sweep. */
+  /** Returns whether the sweep suspends a session that was idle this long. */
   async function suspendedAfter(options: SessionsModuleOptions, idleMs: number): Promise<boolean> {
     let now = Date.parse('2026-11-21T08:00:00.000Z');
     const adapter = memoryAdapter({ clock: () => now });

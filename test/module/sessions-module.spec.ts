@@ -21,7 +21,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { Echo, startApplication } from '../support/application.js';
 
-/** What an application's own service injects, as spec and README show it: no decorator but the handle's. */
+/** A service of an application, as in the README: only the handle needs a decorator. */
 @Injectable()
 class Support {
   constructor(
@@ -38,7 +38,7 @@ class Support {
   }
 }
 
-/** Tells by its adapter which options a module was given. */
+/** An adapter that identifies the options of a module. */
 const marked = memoryAdapter();
 
 @Injectable()
@@ -69,7 +69,7 @@ describe('SessionsModule', () => {
     app = undefined;
   });
 
-  it('NST-01 forRoot with nothing runs conversations in memory', async () => {
+  it('NST-01 runs conversations in memory with forRoot()', async () => {
     app = await startApplication({
       imports: [SessionsModule.forRoot(), SessionsModule.forFeature([Echo])],
       providers: [Support],
@@ -78,7 +78,7 @@ describe('SessionsModule', () => {
     expect(await app.get(Support).chat('hello')).toBe('You said: hello');
   });
 
-  it.each(asyncWays())('NST-01 forRootAsync takes its options from %s', async (_, options) => {
+  it.each(asyncWays())('NST-01 accepts options of forRootAsync from %s', async (_, options) => {
     app = await startApplication({
       imports: [SessionsModule.forRootAsync(options), SessionsModule.forFeature([Echo])],
       providers: [Support],
@@ -97,16 +97,16 @@ describe('SessionsModule', () => {
     ['all three', { useFactory: () => ({}), useClass: OptionsFactory, useExisting: OptionsFactory }, 'several'],
   ];
 
-  it.each(wrongWays)('NST-01 forRootAsync refuses %s with a sentence that says so', (_, options, count) => {
+  it.each(wrongWays)('NST-01 rejects forRootAsync with %s', (_, options, count) => {
     expect(() => SessionsModule.forRootAsync(options as SessionsModuleAsyncOptions)).toThrow(
       new SessionsConfigurationError(
-        `SessionsModule.forRootAsync has ${count} of useFactory, useClass and useExisting; give it one of them.`,
+        `SessionsModule.forRootAsync has ${count} of useFactory, useClass and useExisting. Add exactly one of them.`,
       ),
     );
   });
 
-  describe.each(allWays())('with its options from %s', (_, register) => {
-    it('NST-01 NST-02 isGlobal lets every module inject the services, the same ones', async () => {
+  describe.each(allWays())('with options from %s', (_, register) => {
+    it('NST-01 NST-02 injects the same services into every module with isGlobal', async () => {
       @Module({ providers: [NeedsSessions] })
       class OneModule {}
 
@@ -118,7 +118,7 @@ describe('SessionsModule', () => {
       expectSameServices(app);
     });
 
-    it('NST-01 NST-02 without isGlobal, modules that import it, or what exports it, inject the services, the same ones', async () => {
+    it('NST-01 NST-02 injects the same services into importing modules without isGlobal', async () => {
       const sessions = register(false);
 
       @Module({ imports: [sessions], providers: [NeedsSessions], exports: [sessions] })
@@ -132,24 +132,21 @@ describe('SessionsModule', () => {
       expectSameServices(app);
     });
 
-    it.each([false, undefined])(
-      'NST-01 with isGlobal %s, a module that imports nothing injects none',
-      async (isGlobal) => {
-        @Module({ providers: [NeedsSessions] })
-        class ElsewhereModule {}
+    it.each([false, undefined])('NST-01 injects no service without an import if isGlobal is %s', async (isGlobal) => {
+      @Module({ providers: [NeedsSessions] })
+      class ElsewhereModule {}
 
-        const started = startApplication({ imports: [register(isGlobal), ElsewhereModule] });
+      const started = startApplication({ imports: [register(isGlobal), ElsewhereModule] });
 
-        await expect(started).rejects.toThrow(/can't resolve dependencies of the NeedsSessions/);
-      },
-    );
+      await expect(started).rejects.toThrow(/can't resolve dependencies of the NeedsSessions/);
+    });
   });
 
-  it('NST-01 forFeature works in another module than forRoot, which need not be global', async () => {
+  it('NST-01 supports forFeature in another module than a forRoot that is not global', async () => {
     @Module({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker], exports: [Speaker] })
     class DeskModule {}
 
-    // The feature comes first: its handle must not need what comes later.
+    // The feature is imported first: its handle must not depend on the import order.
     app = await startApplication({ imports: [DeskModule, SessionsModule.forRoot()] });
     const { id } = await app.get(SessionStore).create({ userId: 'ann' });
 
@@ -158,12 +155,12 @@ describe('SessionsModule', () => {
     expect(result).toMatchObject({ sessionId: id, reply: 'You said: hello', turnIndex: 0 });
   });
 
-  it('NST-01 says what to import when there is no forRoot', async () => {
+  it('NST-01 names the missing import without forRoot', async () => {
     app = await startApplication({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker] });
 
     const { echo } = app.get(Speaker);
 
-    const missing = /The orchestrator echo has no SessionsModule.forRoot\(\).* Import it once/;
+    const missing = /The orchestrator echo requires SessionsModule.forRoot\(\).* Import the module once/;
     await expect(echo.execute('hello', { sessionId: 's1' })).rejects.toThrow(missing);
     await expect(echo.submit('hello', { sessionId: 's1' })).rejects.toThrow(missing);
   });
@@ -180,17 +177,19 @@ describe('SessionsModule', () => {
       jest.restoreAllMocks();
     });
 
-    it('NST-01 warns once when nothing durable is configured', async () => {
+    it('NST-01 warns once if no durable store is configured', async () => {
       expect(await warningsOf(SessionsModule.forRoot())).toEqual([
-        expect.stringMatching(/^No adapter is configured, so sessions and turns live in memory .* a durable one\.$/),
+        expect.stringMatching(
+          /^No adapter is configured: sessions and turns are stored in memory .* a durable adapter to SessionsModule\.forRoot\(\{ adapter \}\)\.$/,
+        ),
       ]);
     });
 
-    it('NST-01 does not warn about an adapter that was chosen', async () => {
+    it('NST-01 does not warn about a configured adapter', async () => {
       expect(await warningsOf(SessionsModule.forRoot({ adapter: memoryAdapter() }))).toEqual([]);
     });
 
-    it('NST-01 does not warn elsewhere', async () => {
+    it('NST-01 does not warn outside production', async () => {
       process.env.NODE_ENV = 'development';
 
       expect(await warningsOf(SessionsModule.forRoot())).toEqual([]);
@@ -216,7 +215,7 @@ describe('SessionsModule', () => {
     expect(app.get(CheckpointStore)).toBe(checkpoints);
     expect(app.get(AffinityResolver)).toBe(affinity);
 
-    // Each works, over the same store.
+    // Both work over the same store.
     const session = await resolveSession({ userId: 'ann', surfaceId: 'web' }, sessions, affinity);
     const turn = await echo.submit('hello', { sessionId: session.id });
     expect(await turns.result(turn.id)).toMatchObject({ id: turn.id, reply: 'You said: hello' });
@@ -225,7 +224,7 @@ describe('SessionsModule', () => {
   });
 });
 
-/** What an application's services inject of ours. */
+/** The services of this package that an application injects. */
 @Injectable()
 class Injected {
   constructor(
@@ -242,7 +241,7 @@ class NeedsSessions extends Injected {}
 @Injectable()
 class NeedsToo extends Injected {}
 
-/** Two services of two modules work with the same sessions and turns, over the store of the options. */
+/** Checks that services of two modules share sessions and turns in the configured store. */
 function expectSameServices(app: INestApplicationContext): void {
   const one = app.get(NeedsSessions, { strict: false });
   const other = app.get(NeedsToo, { strict: false });
@@ -272,7 +271,7 @@ function asyncWays(): [string, SessionsModuleAsyncOptions][] {
   ];
 }
 
-/** forRoot, and forRootAsync in every way, by whether they are global. */
+/** forRoot, and every variant of forRootAsync. */
 function allWays(): [string, (isGlobal: boolean | undefined) => DynamicModule][] {
   const statics = (isGlobal: boolean | undefined): SessionsModuleStatics =>
     isGlobal === undefined ? {} : { isGlobal };

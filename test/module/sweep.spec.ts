@@ -20,7 +20,7 @@ import { recordingAdapter } from '../support/recording-adapter.js';
 const EVERY_SECOND = '* * * * * *';
 const DAY = 86_400;
 const BRIEF_KEYS = { idempotencySeconds: 1 };
-/** Never within the life of a test. */
+/** Never due during a test. */
 const NEW_YEAR = '0 0 1 1 *';
 
 const NOTHING: SweepCounts = {
@@ -35,10 +35,10 @@ const NOTHING: SweepCounts = {
   documents: 0,
 };
 
-/** A cron job of the application's own. */
+/** A cron job of the application. */
 @Injectable()
 class Heartbeat {
-  /** In which second each came. */
+  /** The second of each run. */
   readonly beats: number[] = [];
 
   @Cron(EVERY_SECOND, { name: 'heartbeat' })
@@ -90,7 +90,7 @@ describe('the sweep of idle sessions', () => {
   );
 
   it.each(['before', 'after'] as const)(
-    'NST-06 its job is listed in the application’s SchedulerRegistry, imported %s us, until we stop',
+    'NST-06 lists its job in a SchedulerRegistry imported %s the module, until the shutdown',
     async (schedule) => {
       const app = await start({ sweep: { cron: NEW_YEAR } }, { schedule });
       const registry = app.get(SchedulerRegistry);
@@ -103,24 +103,24 @@ describe('the sweep of idle sessions', () => {
     },
   );
 
-  it('SES-20 runs every five minutes unless another time is asked for', async () => {
+  it('SES-20 runs every five minutes unless configured otherwise', async () => {
     const app = await start({}, { schedule: 'before' });
 
     expect(app.get(SchedulerRegistry).getCronJob(SWEEP_JOB).cronTime.source).toBe('*/5 * * * *');
   });
 
-  it('NST-06 the application’s own cron jobs fire once, not twice, because of us', async () => {
+  it('NST-06 does not make the application’s cron jobs run twice', async () => {
     const app = await start({ sweep: { cron: EVERY_SECOND } }, { schedule: 'before' });
     const { beats } = app.get(Heartbeat);
 
     await eventually(() => beats.length >= 2);
 
-    // However late the first one is on a busy machine, the next one waits for its second.
+    // Even if the first run is late on a busy machine, the next one waits for its second.
     expect(new Set(beats).size).toBe(beats.length);
     expect(app.get(SchedulerRegistry).getCronJobs().size).toBe(2);
   });
 
-  it('NST-06 SES-20 sweep: false and enabled: false switch it off', async () => {
+  it('NST-06 SES-20 does not run with sweep: false or enabled: false', async () => {
     const calls: string[] = [];
     const adapter = recordingAdapter(memoryAdapter(), calls);
     const [app, other] = await Promise.all([
@@ -128,14 +128,14 @@ describe('the sweep of idle sessions', () => {
       start({ adapter, sweep: { enabled: false, cron: EVERY_SECOND } }, { schedule: 'before' }),
     ]);
 
-    // The applications' own jobs have run twice by then; ours would have, too.
+    // The applications' jobs have run twice by now, so the sweep would have run, too.
     await eventually(() => [app, other].every((one) => one.get(Heartbeat).beats.length >= 2));
 
     expect(calls.filter((call) => call.startsWith('sessions.') || call.startsWith('leases.'))).toEqual([]);
     for (const one of [app, other]) expect(one.get(SchedulerRegistry).doesExist('cron', SWEEP_JOB)).toBe(false);
   });
 
-  it('NST-06 skips and counts runs that come while one is still under way', async () => {
+  it('NST-06 skips and counts runs that are due during another run', async () => {
     const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
     const app = await start({ adapter, sweep: { cron: EVERY_SECOND } });
     const sweeper = sweeperOf(app);
@@ -147,7 +147,7 @@ describe('the sweep of idle sessions', () => {
     await eventually(() => sweeper.counts.runs === 1);
   });
 
-  it('NST-06 SES-20 of two applications that share a store one sweeps at a time, by lease', async () => {
+  it('NST-06 SES-20 runs in only one of two applications on a store at a time, by lease', async () => {
     const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
     const [one, other] = await Promise.all([
       start({ adapter, sweep: { cron: NEW_YEAR } }),
@@ -167,7 +167,7 @@ describe('the sweep of idle sessions', () => {
     expect(sweeping).toEqual({ now: 0, atMost: 1, begun: 2 });
   });
 
-  it('NST-06 SES-20 another application takes over from one that died in its sweep', async () => {
+  it('NST-06 SES-20 runs in another application after one died during its sweep', async () => {
     const { adapter: store, elapse } = storeWithClock();
     const died = await store.leases.acquire(SWEEP_JOB, 'a process that is gone', 120_000);
     const app = await start({ adapter: store, sweep: { cron: NEW_YEAR } });
@@ -182,7 +182,7 @@ describe('the sweep of idle sessions', () => {
     expect(sweeper.counts).toMatchObject({ runs: 1, skipped: 1 });
   });
 
-  it('NST-06 tries again after a run that failed', async () => {
+  it('NST-06 retries after a failed run', async () => {
     const { adapter: store, elapse } = storeWithClock();
     const failures = [new Error('The store is away.')];
     const adapter = beforeSweeps(store, async () => {
@@ -202,7 +202,7 @@ describe('the sweep of idle sessions', () => {
     expect(await app.get(SessionStore).get(id)).toMatchObject({ state: 'suspended' });
   });
 
-  it('NST-06 what fails for sessions does not keep documents from going', async () => {
+  it('NST-06 deletes expired documents even if the sweep of sessions fails', async () => {
     const { adapter: store, elapse } = storeWithClock();
     const adapter = beforeSweeps(store, () => Promise.reject(new Error('The sessions are away.')));
     const app = await start({ adapter, sweep: { cron: NEW_YEAR } });
@@ -214,7 +214,7 @@ describe('the sweep of idle sessions', () => {
     expect(sweeper.counts).toEqual({ ...NOTHING, failed: 1, documents: 1 });
   });
 
-  it('NST-06 maxPerRun bounds a run; the next one goes on', async () => {
+  it('NST-06 stops a run at maxPerRun, and continues in the next one', async () => {
     const { adapter, elapse } = storeWithClock();
     const app = await start({ adapter, sweep: { cron: NEW_YEAR, maxPerRun: 2 } });
     const sessions = app.get(SessionStore);
@@ -227,7 +227,7 @@ describe('the sweep of idle sessions', () => {
     expect(await sessions.count({ state: 'suspended' })).toBe(3);
   });
 
-  it('NST-06 deletes settled turns after a week, and never before their idempotency keys have lapsed', async () => {
+  it('NST-06 deletes settled turns after a week, and never before their idempotency keys expire', async () => {
     const { adapter, elapse } = storeWithClock();
     const keptLonger = { adapter, sweep: { cron: NEW_YEAR }, turns: { idempotencySeconds: 8 * DAY } };
     const [app, longer] = [await start({ adapter, sweep: { cron: NEW_YEAR } }), await start(keptLonger)];
@@ -246,7 +246,7 @@ describe('the sweep of idle sessions', () => {
     expect(sweeperOf(longer).counts).toMatchObject({ turns: 0 });
   });
 
-  it('NST-06 keeps settled turns for ever with purgeTurnsAfterSeconds: false', async () => {
+  it('NST-06 keeps settled turns permanently with purgeTurnsAfterSeconds: false', async () => {
     const { adapter, elapse } = storeWithClock();
     const app = await start({ adapter, sweep: { cron: NEW_YEAR, purgeTurnsAfterSeconds: false } });
     const turnId = await settledTurn(adapter, app.get(SessionStore));
@@ -258,7 +258,7 @@ describe('the sweep of idle sessions', () => {
     expect(sweeperOf(app).counts).toMatchObject({ runs: 1, turns: 0 });
   });
 
-  it('NST-06 deletes all that is due in one run, a batch at a time, and expired state documents', async () => {
+  it('NST-06 deletes all due turns and expired documents in one run, in batches', async () => {
     const { adapter, elapse } = storeWithClock();
     const batches: number[] = [];
     const purgeSettled = adapter.turns.purgeSettled.bind(adapter.turns);
@@ -279,7 +279,7 @@ describe('the sweep of idle sessions', () => {
     expect(batches).toEqual([500, 500, 500]);
   });
 
-  it('NST-06 a stop ends the run after the batch that is under way', async () => {
+  it('NST-06 ends a run after the current batch on shutdown', async () => {
     const { adapter, elapse } = storeWithClock();
     const closing: Promise<void>[] = [];
     const purgeSettled = adapter.turns.purgeSettled.bind(adapter.turns);
@@ -299,7 +299,7 @@ describe('the sweep of idle sessions', () => {
     expect(sweeper.counts).toMatchObject({ runs: 1, turns: 500 });
   });
 
-  it('NST-06 a stop waits for the run that is under way and starts no other', async () => {
+  it('NST-06 waits for the current run on shutdown, and starts no other', async () => {
     const { adapter, sweeping, release } = slowSweeps(memoryAdapter());
     const app = await start({ adapter, sweep: { cron: EVERY_SECOND } });
     await eventually(() => sweeping.now === 1);
@@ -323,7 +323,7 @@ function storeWithClock(): { adapter: SessionsAdapter; elapse: (ms: number) => v
   return { adapter: memoryAdapter({ clock: () => now }), elapse: (ms) => (now += ms) };
 }
 
-/** A turn of a new session that has completed. */
+/** Creates a completed turn in a new session. */
 async function settledTurn(adapter: SessionsAdapter, sessions: SessionStore): Promise<string> {
   const { id: sessionId } = await activeSession(sessions);
   const { turn } = await adapter.turns.accept({ ...turnRequest(mintId()), sessionId });
@@ -344,7 +344,7 @@ async function activeSession(sessions: SessionStore): Promise<Session> {
   return sessions.touch(id);
 }
 
-/** The same store, with something before each sweep. */
+/** Wraps a store to call a function before each sweep. */
 function beforeSweeps(adapter: SessionsAdapter, before: () => Promise<void>): SessionsAdapter {
   const sessions = new Proxy(adapter.sessions, {
     get(target, name) {
@@ -359,7 +359,7 @@ function beforeSweeps(adapter: SessionsAdapter, before: () => Promise<void>): Se
   return { ...adapter, sessions };
 }
 
-/** The same store, in which the first sweep takes until it is released, and a count of those under way. */
+/** Wraps a store so that sweeps wait until released, and counts the running ones. */
 function slowSweeps(adapter: SessionsAdapter) {
   const sweeping = { now: 0, atMost: 0, begun: 0 };
   let release = (): void => undefined;

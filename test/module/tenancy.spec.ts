@@ -18,7 +18,7 @@ type Workspace = (typeof WORKSPACES)[number];
 const inWorkspace = (workspaceId: Workspace) => (workspaceId === undefined ? {} : { workspaceId });
 const annOf = (workspaceId: Workspace): AskOptions['as'] => ({ userId: 'ann', ...inWorkspace(workspaceId) });
 
-describe.each(WORKSPACES)('ann of workspace %s, where others have an ann on the same surface', (mine) => {
+describe.each(WORKSPACES)('ann of workspace %s, with an ann in other workspaces on the same surface', (mine) => {
   let app: ClientApp;
   let own: Session;
   let foreign: Session[];
@@ -37,13 +37,13 @@ describe.each(WORKSPACES)('ann of workspace %s, where others have an ann on the 
 
   afterEach(() => app.app.close());
 
-  it('NST-24 has the surface to herself: nobody of another workspace takes it from her', async () => {
+  it('NST-24 keeps her surface when users of other workspaces attach it', async () => {
     for (const session of [own, ...foreign]) {
       expect((await app.sessions.get(session.id))?.attachedSurfaces).toEqual(['web']);
     }
   });
 
-  it('NST-24 a message goes to her own session, also when it names a foreign one', async () => {
+  it('NST-24 reaches her own session, even if a message names a foreign one', async () => {
     const message = { userId: 'ann', ...inWorkspace(mine), surfaceId: 'web' };
     const resolver = app.app.get(AffinityResolver);
 
@@ -53,7 +53,7 @@ describe.each(WORKSPACES)('ann of workspace %s, where others have an ann on the 
     }
   });
 
-  it('NST-24 finds, counts and begins in her own workspace', async () => {
+  it('NST-24 finds, counts and creates sessions in her own workspace', async () => {
     const query = { userId: 'ann', workspaceId: mine ?? null };
     const draft = { userId: 'ann', ...inWorkspace(mine), initialSurfaceId: 'web' };
 
@@ -77,7 +77,7 @@ describe.each(WORKSPACES)('ann of workspace %s, where others have an ann on the 
     await app.ask('get', `/turns/${turn.id}`, { as, sessionId: own.id }).expect(404);
   });
 
-  it('NST-24 ends her own sessions only, unless all workspaces are meant', async () => {
+  it('NST-24 ends only her own sessions, unless all workspaces are requested', async () => {
     await app.ask('post', '/sessions/revoke', { as: annOf(mine), body: {} }).expect(200);
     expect(await everybody()).toEqual(['expired', 'created', 'created']);
 
@@ -86,8 +86,8 @@ describe.each(WORKSPACES)('ann of workspace %s, where others have an ann on the 
   });
 });
 
-describe('who is signed in', () => {
-  /** What the log has; the answer is 500 and says nothing. */
+describe('the principal', () => {
+  /** Returns the logged error; the response is a generic 500. */
   const refusal = async (principal: unknown): Promise<unknown> => {
     const { app, ask } = await clientApp({ principal: () => principal as Principal });
     try {
@@ -106,11 +106,11 @@ describe('who is signed in', () => {
     ['userId', 'ann'],
     ['workspaceId', { userId: 'ann', workspaceId: null }],
     ['workspaceId', { userId: 'ann', workspaceId: 4711 }],
-  ])('NST-24 is nobody of whom the sessions of all could be listed: %s of %j', async (field, principal) => {
+  ])('NST-24 is rejected with an invalid %s: %j', async (field, principal) => {
     const error = await refusal(principal);
 
     expect(error).toBeInstanceOf(SessionsConfigurationError);
-    expect((error as Error).message).toContain(`The ${field} that the option principal gives must be`);
+    expect((error as Error).message).toContain(`The ${field} that the option principal returns must be`);
     expect((error as Error).message).not.toContain('4711');
   });
 
@@ -118,17 +118,17 @@ describe('who is signed in', () => {
     ['id', { id: 4711 }],
     ['workspaceId', { id: 'ann', workspaceId: 4711 }],
     ['workspaceId', { id: 'ann', workspaceId: ['acme'] }],
-  ])('NST-24 by default has texts, or two workspaces would be one: %s of %j', (field, user) => {
+  ])('NST-24 by default requires strings, so that workspaces stay separate: %s of %j', (field, user) => {
     const context = new ExecutionContextHost([{ user }]);
     context.setType('http');
 
     const read = () => signedInUser(context);
     expect(read).toThrow(SessionsConfigurationError);
-    expect(read).toThrow(`The signed-in user's ${field} must be a text.`);
+    expect(read).toThrow(`The signed-in user's ${field} must be a string.`);
     expect(read).not.toThrow('4711');
   });
 
-  it.each([undefined, null])('NST-24 by default is of no workspace where that is %s', (workspaceId) => {
+  it.each([undefined, null])('NST-24 by default has no workspace if it is %s', (workspaceId) => {
     const context = new ExecutionContextHost([{ user: { id: 'ann', workspaceId } }]);
     context.setType('http');
 

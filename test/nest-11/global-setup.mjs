@@ -9,6 +9,8 @@ const PROJECT = join(HERE, '../..');
 export default async function setUp() {
   const installed = join(HERE, 'node_modules/nestjs-agent-sessions');
   for (const part of ['package.json', 'dist']) cpSync(join(PROJECT, part), join(installed, part), { recursive: true });
-  cpSync(join(PROJECT, 'build'), join(HERE, 'build'), { recursive: true });
+  for (const part of ['sample', 'test']) {
+    cpSync(join(PROJECT, 'build', part), join(HERE, 'build', part), { recursive: true });
+  }
   await startServices();
 }

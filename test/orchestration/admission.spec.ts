@@ -1,9 +1,5 @@
-import {
-  type AdmittedTool,
-  type OrchestrationStep,
-  ToolCallConflictError,
-  ToolNotAllowedError,
-} from 'nestjs-agent-sessions';
+import { type OrchestrationStep, ToolCallConflictError, ToolNotAllowedError } from 'nestjs-agent-sessions';
+import { type AdmittedTool } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate, type Orchestration, planOf } from '../support/orchestration.js';
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { type JsonValue } from '../../lib/common/json.js';
-import { deepFreeze } from '../../lib/common/json.js';
+import { type JsonValue, deepFreeze } from '../../lib/common/json.js';
 import { defineStepPlan, type OrchestrationStep, type StepPlan } from '../../lib/index.js';
 import { applyEntry, type OrchestrationRules } from '../../lib/orchestration/apply-entry.js';
 import { foldOf, progressOf } from '../../lib/orchestration/orchestration-document.js';
@@ -33,7 +32,7 @@ describe('a sequence', () => {
     expect(desk.uses('mail', 'tag', 'note').sequenceIndex).toBe(3);
   });
 
-  it('ORC-29 goes on to the next step when it is complete, and begins anew when the step is entered again', () => {
+  it('ORC-29 continues with the next step when it is complete, and restarts when the step is entered again', () => {
     const desk = at(
       { name: 'ask', isDefault: true, sequence: ['who', 'what'], onComplete: 'act' },
       { name: 'act', sequence: ['do'], onComplete: 'ask' },
@@ -43,7 +42,7 @@ describe('a sequence', () => {
     expect(desk.uses('who', 'what', 'do', 'who')).toMatchObject({ activeStep: 'ask', sequenceIndex: 1 });
   });
 
-  it('ORC-29 goes on from its end where the sequence says, whatever conditions hold', () => {
+  it('ORC-29 continues with the step of onComplete, whatever conditions hold', () => {
     const desk = at(
       { name: 'ask', isDefault: true, sequence: ['who'], onComplete: 'act' },
       { name: 'other', conditions: [{ type: 'tool_used', value: 'who' }] },
@@ -60,7 +59,7 @@ describe('a sequence', () => {
     expect(desk.uses('a', 'b', 'c', 'cancel').sequenceIndex).toBe(0);
   });
 
-  it('ORC-08 ORC-29 goes on to the next step as well when it is advanced by hand', () => {
+  it('ORC-08 ORC-29 continues with the next step when it is advanced by hand, too', () => {
     const plan = defineStepPlan({
       agent: 'test',
       steps: [{ name: 'ask', isDefault: true, sequence: ['who'], onComplete: 'act' }, { name: 'act' }],
@@ -70,7 +69,7 @@ describe('a sequence', () => {
     expect(effects.map(({ type }) => type)).toEqual(['sequence-advanced', 'sequence-completed', 'step-changed']);
   });
 
-  it('ORC-06 is kept when its step is left', () => {
+  it('ORC-06 is kept when its step becomes inactive', () => {
     const desk = at(
       { name: 'one', isDefault: true, sequence: ['a', 'b'] },
       { name: 'two', conditions: [{ type: 'last_tool', value: 'x' }] },
@@ -83,7 +82,7 @@ describe('a sequence', () => {
   });
 });
 
-describe('a step that only its sequence is known of', () => {
+describe('a step of which only the sequence is known', () => {
   const use = (tool: string, name: string): OrchestrationEntry => ({
     type: 'tool',
     tool,
@@ -107,7 +106,7 @@ describe('a step that only its sequence is known of', () => {
 });
 
 describe('updates', () => {
-  it('ORC-05 enter the step that they name where it was left, unless they say where', () => {
+  it('ORC-05 enter the named step at its stored index, unless they set the index', () => {
     const one = { ...NO_PROGRESS, activeStep: 'one', sequenceIndex: 2, progress: { two: 1 } };
     const merge = (updates: Partial<OrchestrationProgress>, unset: string[] = []): OrchestrationProgress =>
       applied(one, { type: 'merge', updates, unset });
@@ -117,7 +116,7 @@ describe('updates', () => {
     expect(merge({}, ['activeStep'])).not.toHaveProperty('activeStep');
   });
 
-  it('ORC-01 keep each recent tool once, and no more than there is room for', () => {
+  it('ORC-01 keep each recent tool once, and at most the maximum', () => {
     const many = Array.from({ length: 15 }, (_, index) => `t${index}`);
     const merged = applied(NO_PROGRESS, {
       type: 'merge',
@@ -212,7 +211,7 @@ describe('the active step', () => {
     expect(isMet(conditions({ type: 'tool_count', value: 'a', count: 1 }), 'a!', 'b')).toBe(false);
   });
 
-  it('ORC-27 message_matches asks the message, and not what it was before', () => {
+  it('ORC-27 message_matches checks the current message only', () => {
     const desk = conditions({ type: 'message_matches', value: 'ja', flags: 'i' });
     expect(desk.uses('a')).toMatchObject({ activeStep: 'rest' });
     expect(desk.saying('JA!').uses('a')).toMatchObject({ activeStep: 'met' });
@@ -241,7 +240,7 @@ describe('the active step', () => {
 describe('any plan, any uses', () => {
   const uses = fc.array(randomUse, { maxLength: 120 });
 
-  it('ORC-01 keeps its bounds, and changes nothing that it was given', () => {
+  it('ORC-01 stays within its limits, and does not change its arguments', () => {
     fc.assert(
       fc.property(randomPlan, uses, (plan, list) => {
         let progress = NO_PROGRESS;
@@ -259,7 +258,7 @@ describe('any plan, any uses', () => {
     );
   });
 
-  it('ORC-30 means the same however often, and wherever, what was appended is folded', () => {
+  it('ORC-30 has the same result however often and wherever the entries are folded', () => {
     fc.assert(
       fc.property(randomPlan, uses, (plan, list) => {
         const rules = rulesOf(plan);
@@ -308,7 +307,7 @@ it('PRF-10 folds a document of few batches once they have many entries', () => {
   expect(foldOf(documentOf(batches.slice(1)), rulesOf(plan))).toBeNull();
 });
 
-/** A plan, what was so far, and what follows from uses of tools; a `!` says that one failed. */
+/** Applies uses of tools to a plan and an earlier progress. A trailing `!` marks a failed use. */
 function at(...steps: OrchestrationStep[]) {
   const plan = defineStepPlan({ agent: 'test', steps });
   const desk = (start: OrchestrationProgress, message?: string) => ({

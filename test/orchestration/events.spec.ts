@@ -20,7 +20,7 @@ const PLAN = planOf(
 describeStores('events of orchestration', (store) => {
   beforeEach(() => void noteWarnings());
 
-  it('ORC-32 tells of every use, and what follows from it, in order and once it is stored', async () => {
+  it('ORC-32 emits each use and its effects, in order and after the commit', async () => {
     const sessionId = mintId();
     const { service, states, events } = orchestrate(store(), { plans: [PLAN] });
     const about = { agent: 'desk', sessionId };
@@ -115,7 +115,7 @@ describeStores('events of orchestration', (store) => {
     expect(told()).toEqual(['reset', 'tool-recorded']);
   });
 
-  it('ORC-32 that the default step is the active one is no change', async () => {
+  it('ORC-32 emits no change when the default step becomes the active one', async () => {
     const sessionId = mintId();
     const { states, service, events } = orchestrate(store(), { plans: [PLAN] });
     await states.getOrCreateState(sessionId);
@@ -126,7 +126,7 @@ describeStores('events of orchestration', (store) => {
     expect(events.filter(({ type }) => type === 'step-changed')).toEqual([]);
   });
 
-  it('ORC-32 each of many who write at once tells of its own, and nobody of what was not stored', async () => {
+  it('ORC-32 emits only committed changes, each from its writer, under concurrent writes', async () => {
     const sessionId = mintId();
     const processes = Array.from({ length: 5 }, () => orchestrate(store(), { plans: [PLAN] }));
     await Promise.all(
@@ -169,7 +169,7 @@ describe('orchestration under Nest', () => {
     ]);
   });
 
-  it('ORC-32 a listener that throws harms nobody', async () => {
+  it('ORC-32 ignores an error thrown by a listener', async () => {
     const { app, session } = await startApplication({ orchestrators: [PLAN] });
     const sessionId = await session();
     app.get(OrchestrationEvents).on('tool-recorded', () => {

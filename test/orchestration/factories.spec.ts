@@ -39,7 +39,7 @@ describe('orchestration without Nest', () => {
     states.close();
   });
 
-  it('ORC-15 a sequencer and a service work on the manager that they are given', async () => {
+  it('ORC-15 a sequencer and a service use the given manager', async () => {
     const states = createOrchestrationStateManager({ plans: [PLAN], cleanup: { enabled: false } });
     await createStepSequencer(states).processTool(STEP, 's', 'search');
     await createOrchestrationService(states).processToolUsage('s', 'book');
@@ -66,14 +66,14 @@ describe('orchestration without Nest', () => {
       'options.storageProvider must have the methods get, set, and delete or del.',
     ],
     ['no provider', { storageProvider: 5 }, 'options.storageProvider must have the methods'],
-    ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be a text of 1 to 256 characters'],
+    ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be a string of 1 to 256 characters'],
     ['no cleanup', { cleanup: 5 }, 'options.cleanup must be an object.'],
     [
       'an interval too short',
       { cleanup: { intervalMs: 99 } },
       'options.cleanup.intervalMs must be an integer from 100 to',
     ],
-    ['enabled that is no boolean', { cleanup: { enabled: 1 } }, 'options.cleanup.enabled must be a boolean.'],
+    ['enabled that is not a boolean', { cleanup: { enabled: 1 } }, 'options.cleanup.enabled must be a boolean.'],
     ['an unknown option of cleanup', { cleanup: { cron: '' } }, 'options.cleanup.cron is not a known key'],
     [
       'FIX-31 a TTL in cleanup',
@@ -88,9 +88,9 @@ describe('orchestration without Nest', () => {
     ['no sessions', { maxSessions: 0 }, 'options.maxSessions must be an integer from 1'],
     ['no recent tools', { recentTools: 0 }, 'options.recentTools must be an integer from 1 to 1000'],
     [
-      'plans that nobody checked',
+      'unvalidated plans',
       { plans: [{ ...PLAN }] },
-      'options.plans must be a list of what defineStepPlan() returned.',
+      'options.plans must be a list of plans created with defineStepPlan().',
     ],
   ])('ORC-15 refuses %s', (_, options, message) => {
     expect(() => createOrchestrationStateManager(options)).toThrow(SessionsConfigurationError);
@@ -101,7 +101,7 @@ describe('orchestration without Nest', () => {
     beforeEach(() => void jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] }));
     afterEach(() => void jest.useRealTimers());
 
-    it('ORC-13 ORC-15 cleans up every five minutes or as it is told, until it is closed', async () => {
+    it('ORC-13 ORC-15 cleans up every five minutes or as configured, until it is closed', async () => {
       const [calls, slowly] = [[], []] as [string[], string[]];
       const often = createOrchestrationStateManager({
         storageProvider: recordingAdapter(memoryAdapter(), calls).state,
@@ -126,12 +126,12 @@ describe('orchestration without Nest', () => {
       expect(jest.getTimerCount()).toBe(0);
     });
 
-    it('ORC-13 has no timer when it is off', () => {
+    it('ORC-13 starts no timer when it is disabled', () => {
       createOrchestrationStateManager({ cleanup: { enabled: false } });
       expect(jest.getTimerCount()).toBe(0);
     });
 
-    it('ORC-13 goes on after a run that failed', async () => {
+    it('ORC-13 continues after a failed run', async () => {
       let runs = 0;
       const { state } = memoryAdapter();
       const deleteExpired = (): Promise<number> => {
@@ -185,7 +185,7 @@ describeStores('orchestration without Nest', (store) => {
   });
 });
 
-/** As the source has it: keys, values, a namespace and seconds. */
+/** A storage provider with keys, values, a namespace and seconds. */
 class MapProvider implements StorageProvider {
   readonly kept = new Map<string, string>();
   readonly seconds = new Map<string, number | undefined>();
@@ -237,7 +237,7 @@ describe('a storage provider that knows only get, set and delete', () => {
     expect(await states.cleanupExpired()).toBe(0);
   });
 
-  it('ORC-15 keeps what is stored short however much is done', async () => {
+  it('ORC-15 bounds the size of the stored document after many changes', async () => {
     const provider = new MapProvider();
     const states = of(provider);
     for (let n = 0; n < 100; n += 1) await states.advanceSequence((await states.getOrCreateState('s'))!.sessionId);
@@ -291,14 +291,14 @@ describe('a storage provider that knows only get, set and delete', () => {
     expect(await of(careless, { storageNamespace: 'other' }).getState('s')).toBeNull();
   });
 
-  it('ORC-15 says once that nothing is atomic', async () => {
+  it('ORC-15 warns once that changes are not atomic', async () => {
     const states = of(new MapProvider());
     await states.addUsedTool('s', 'search');
     await states.addUsedTool('s', 'book');
     expect(warnings).toEqual([expect.stringContaining('The storageProvider has no compare-and-set')]);
   });
 
-  it('ORC-14 what it throws is never taken for "not found"', async () => {
+  it('ORC-14 never treats an error of the provider as "not found"', async () => {
     const problem = new Error('ECONNRESET');
     const failing = { get: () => Promise.reject(problem), set: async () => {}, delete: async () => {} };
     const states = of(failing);
@@ -314,7 +314,7 @@ describe('a storage provider that knows only get, set and delete', () => {
     }
   });
 
-  it('ORC-15 gives copies of what the provider keeps as it is', async () => {
+  it('ORC-15 returns copies of values that the provider stores by reference', async () => {
     const kept = new Map<string, unknown>();
     const states = of({
       get: async (key) => kept.get(key),

@@ -8,7 +8,7 @@ import { orchestrate, planOf } from '../support/orchestration.js';
 const { RE2JS } = createRequire(import.meta.url)('re2js') as { RE2JS: typeof Engine };
 
 const KIB_4 = 4096;
-/** Expressions for which a backtracking engine takes exponential or high polynomial time, and what it fails on. */
+/** Expressions for which a backtracking engine takes exponential or high polynomial time, with an input that triggers it. */
 const CATASTROPHIC = [
   ['(a+)+$', 'a', '!'],
   ['(a|aa)+$', 'a', '!'],

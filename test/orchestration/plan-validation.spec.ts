@@ -14,16 +14,16 @@ import { startApplication } from '../support/running-application.js';
 const ask = (more: object): object => ({ steps: [{ name: 'first' }, { name: 'ask', ...more }] });
 const when = (condition: unknown): object => ask({ conditions: [{ type: 'tool_used', value: 'search' }, condition] });
 
-const TOOLS = 'must be a list of tool names, not empty; a * may stand at the beginning and at the end of a name.';
-const NAME = 'must be a text of 1 to 256 characters without control characters or lone surrogates.';
-const SEQUENCE = 'sequence must be a list, not empty, of tool names, { anyOf: [names] } and { optional: name }.';
+const TOOLS = 'must be a non-empty list of tool names. A name may begin and end with *.';
+const NAME = 'must be a string of 1 to 256 characters without control characters or lone surrogates.';
+const SEQUENCE = 'sequence must be a non-empty list of tool names, { anyOf: [names] } and { optional: name }.';
 const TYPES =
   'tool_used, sequence_match, last_tool, tool_count, tool_failed, message_matches, tokens_over, any_of, not, predicate';
 
-/** What is wrong with a plan of `desk`, and what is said of it after "The plan of desk: ". */
+/** Invalid plans of `desk`, and their error messages after "The plan of desk: ". */
 const WRONG: readonly (readonly [string, object, string])[] = [
   ['an unknown key', { step: [] }, 'step is not a known key.'],
-  ['steps that are no list', { steps: {} }, 'steps must be a list of steps.'],
+  ['steps that are not a list', { steps: {} }, 'steps must be a list of steps.'],
   [
     'too many steps',
     { steps: Array.from({ length: 201 }, (_, n) => ({ name: `s${n}` })) },
@@ -32,44 +32,56 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   ['an unknown onViolation', { onViolation: 'shout' }, 'onViolation must be one of reject, warn, reset.'],
   ...[0, -1, NaN, Infinity, '5'].map(
     (tokenBudget) =>
-      [`a budget of ${tokenBudget}`, { tokenBudget }, 'tokenBudget must be a number of tokens above 0.'] as const,
+      [
+        `a budget of ${tokenBudget}`,
+        { tokenBudget },
+        'tokenBudget must be a number of tokens greater than 0.',
+      ] as const,
   ),
 
-  ['a step that is none', { steps: [{ name: 'a' }, null] }, 'step 2: must be an object.'],
+  ['an invalid step', { steps: [{ name: 'a' }, null] }, 'step 2: must be an object.'],
   ['a step without a name', { steps: [{ name: 'a' }, {}] }, `step 2: name ${NAME}`],
   ['an empty name', { steps: [{ name: '' }] }, `step 1: name ${NAME}`],
   ['a control character', { steps: [{ name: 'a\nb' }] }, `step 1: name ${NAME}`],
   [
     'two steps of a name',
     { steps: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] },
-    'two steps are named "a"; names must be unique.',
+    'step names must be unique. Duplicate: "a".',
   ],
   [
     'two defaults',
     { steps: [{ name: 'a', isDefault: true }, { name: 'b' }, { name: 'c', isDefault: true }] },
-    'steps a and c have isDefault; at most one may have it.',
+    'at most one step may have isDefault. Steps with it: a, c.',
   ],
   ['an unknown key of a step', ask({ tool: 'search' }), 'step ask: tool is not a known key.'],
-  ['a description that is no text', ask({ description: 1 }), 'step ask: description must be a text.'],
-  ['isDefault that is no boolean', ask({ isDefault: 'yes' }), 'step ask: isDefault must be a boolean.'],
+  ['a description that is not a string', ask({ description: 1 }), 'step ask: description must be a string.'],
+  ['isDefault that is not a boolean', ask({ isDefault: 'yes' }), 'step ask: isDefault must be a boolean.'],
 
   [
-    'conditions that are no list',
+    'conditions that are not a list',
     ask({ conditions: {} }),
-    'step ask: conditions must be a list of conditions, not empty.',
+    'step ask: conditions must be a non-empty list of conditions.',
   ],
   [
     'no conditions in the list',
     ask({ conditions: [] }),
-    'step ask: conditions must be a list of conditions, not empty.',
+    'step ask: conditions must be a non-empty list of conditions.',
   ],
-  ['a condition that is none', when(null), `step ask: conditions[1].type is undefined; it must be one of ${TYPES}.`],
-  ['a condition without a type', when({}), `step ask: conditions[1].type is undefined; it must be one of ${TYPES}.`],
-  ['an unknown type', when({ type: 'tool' }), `step ask: conditions[1].type is "tool"; it must be one of ${TYPES}.`],
+  ['an invalid condition', when(null), `step ask: conditions[1].type must be one of ${TYPES}. Received: undefined.`],
   [
-    'a type that objects have by themselves',
+    'a condition without a type',
+    when({}),
+    `step ask: conditions[1].type must be one of ${TYPES}. Received: undefined.`,
+  ],
+  [
+    'an unknown type',
+    when({ type: 'tool' }),
+    `step ask: conditions[1].type must be one of ${TYPES}. Received: "tool".`,
+  ],
+  [
+    'a type that is a name of Object.prototype',
     when({ type: 'constructor' }),
-    `step ask: conditions[1].type is "constructor"; it must be one of ${TYPES}.`,
+    `step ask: conditions[1].type must be one of ${TYPES}. Received: "constructor".`,
   ],
   ...['tool_used', 'last_tool', 'tool_failed', 'predicate'].map(
     (type) => [`${type} without a value`, when({ type }), `step ask: conditions[1].value ${NAME}`] as const,
@@ -84,7 +96,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   [
     'sequence_match without a sequence',
     when({ type: 'sequence_match' }),
-    'step ask: conditions[1] is sequence_match, and the step has no sequence.',
+    'step ask: conditions[1] is sequence_match, but the step has no sequence. Add one to the step.',
   ],
   [
     'sequence_match with a value',
@@ -111,7 +123,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
       [
         `message_matches of ${value}`,
         when({ type: 'message_matches', value }),
-        'step ask: conditions[1].value must be a regular expression, as text.',
+        'step ask: conditions[1].value must be a regular expression as a string.',
       ] as const,
   ),
   ...Object.entries({
@@ -137,7 +149,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
       [
         `message_matches with flags ${flags}`,
         when({ type: 'message_matches', value: 'a', flags }),
-        'step ask: conditions[1].flags must be letters of imsu.',
+        'step ask: conditions[1].flags must contain only the letters imsu, each at most once.',
       ] as const,
   ),
   ...[-1, NaN, '5', undefined].map(
@@ -151,7 +163,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   [
     'any_of of nothing',
     when({ type: 'any_of', conditions: [] }),
-    'step ask: conditions[1].conditions must be a list of conditions, not empty.',
+    'step ask: conditions[1].conditions must be a non-empty list of conditions.',
   ],
   [
     'any_of something wrong',
@@ -161,7 +173,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   [
     'not of nothing',
     when({ type: 'not' }),
-    `step ask: conditions[1].condition.type is undefined; it must be one of ${TYPES}.`,
+    `step ask: conditions[1].condition.type must be one of ${TYPES}. Received: undefined.`,
   ],
   [
     'something wrong deep inside',
@@ -169,10 +181,10 @@ const WRONG: readonly (readonly [string, object, string])[] = [
       type: 'not',
       condition: { type: 'any_of', conditions: [{ type: 'last_tool', value: 'a' }, { type: 'x' }] },
     }),
-    `step ask: conditions[1].condition.conditions[1].type is "x"; it must be one of ${TYPES}.`,
+    `step ask: conditions[1].condition.conditions[1].type must be one of ${TYPES}. Received: "x".`,
   ],
 
-  ['tools that are no object', ask({ availableTools: 'a' }), 'step ask: availableTools must be an object.'],
+  ['tools that are not an object', ask({ availableTools: 'a' }), 'step ask: availableTools must be an object.'],
   [
     'an unknown key of tools',
     ask({ availableTools: { allow: [] } }),
@@ -208,12 +220,12 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   [
     'a sequence that ends with an optional tool',
     ask({ sequence: ['a', { optional: 'b' }] }),
-    'step ask: sequence must not end with an optional tool: nothing would tell when it is finished.',
+    'step ask: sequence must not end with an optional tool, because its end could not be determined.',
   ],
   [
     'a sequence in which a use may be of two items',
     ask({ sequence: ['a', { optional: 'b' }, { anyOf: ['c', 'b'] }] }),
-    'step ask: sequence[1] leaves open which item a use is of: b, c, b may come next there.',
+    'step ask: sequence[1] is ambiguous: b, c, b may come next. Use different tools.',
   ],
   [
     'a sequence that denied does not allow',
@@ -221,32 +233,28 @@ const WRONG: readonly (readonly [string, object, string])[] = [
     'step ask: sequence[1] is pay, which availableTools does not allow.',
   ],
   [
-    'a group of which nothing is allowed',
+    'a group without an allowed tool',
     ask({ sequence: [{ anyOf: ['a', 'b'] }], availableTools: { allowed: ['c'] } }),
     'step ask: sequence[0] is a or b, which availableTools does not allow.',
   ],
   [
-    'onComplete that is no step',
+    'onComplete that is not a step',
     ask({ sequence: ['a'], onComplete: 'nowhere' }),
-    'step ask: onComplete is "nowhere", which is no step; there are first, ask.',
+    'step ask: onComplete must be the name of a step: first, ask. Received: "nowhere".',
   ],
-  ['onComplete that is no name', ask({ sequence: ['a'], onComplete: 5 }), `step ask: onComplete ${NAME}`],
-  [
-    'onComplete without a sequence',
-    ask({ onComplete: 'first' }),
-    'step ask: onComplete needs a sequence that can be completed.',
-  ],
+  ['onComplete that is not a name', ask({ sequence: ['a'], onComplete: 5 }), `step ask: onComplete ${NAME}`],
+  ['onComplete without a sequence', ask({ onComplete: 'first' }), 'step ask: onComplete requires a sequence.'],
   [
     'resetSequenceOn without a sequence',
     ask({ resetSequenceOn: ['a'] }),
-    'step ask: resetSequenceOn needs a sequence.',
+    'step ask: resetSequenceOn requires a sequence.',
   ],
   ...[[], 'a', [''], [5]].map(
     (resetSequenceOn) =>
       [
         `resetSequenceOn: ${JSON.stringify(resetSequenceOn)}`,
         ask({ sequence: ['a'], resetSequenceOn }),
-        'step ask: resetSequenceOn must be a list of tool names, not empty.',
+        'step ask: resetSequenceOn must be a non-empty list of tool names.',
       ] as const,
   ),
 ];
@@ -261,7 +269,7 @@ const WITHOUT_EFFECT: readonly (readonly [string, object, string])[] = [
       [
         `a plan in which ${steps.map(({ name }) => name).join(' and ')} cannot become active`,
         { steps },
-        'no step can become active; one must have isDefault: true, or conditions. Add isDefault: true to the first step.',
+        'no step can become active. Add isDefault: true to the first step, or conditions to a step.',
       ] as const,
   ),
   ...[
@@ -274,7 +282,7 @@ const WITHOUT_EFFECT: readonly (readonly [string, object, string])[] = [
       [
         `a restart by a later tool of ${JSON.stringify(step.sequence)}`,
         ask(step),
-        'step ask: resetSequenceOn[1] is b, which comes later in the sequence, so that its use starts over instead. Remove it from one of them.',
+        'step ask: resetSequenceOn[1] is b, which also comes later in the sequence. Its use would restart the sequence. Remove it from one of them.',
       ] as const,
   ),
   [
@@ -293,7 +301,7 @@ const WITHOUT_EFFECT: readonly (readonly [string, object, string])[] = [
       sequence: [...Array.from({ length: 101 }, (_, n) => `t${n}`)],
       conditions: [{ type: 'not', condition: { type: 'sequence_match' } }],
     }),
-    'step ask: conditions[0].condition is sequence_match of 101 uses; the history has 100. Shorten the sequence.',
+    'step ask: conditions[0].condition: sequence_match allows at most 100 uses, because the history has no more. Received: 101. Shorten the sequence.',
   ],
 ];
 
@@ -357,7 +365,7 @@ describe('a step plan', () => {
     expect(planOf([])).toMatchObject({ steps: [], onViolation: 'reject' });
   });
 
-  it('ORC-30 is a copy that nobody changes, and its signature says what its steps are', () => {
+  it('ORC-30 is an immutable copy, whose signature depends on its steps only', () => {
     const steps = [{ name: 'a', isDefault: true, sequence: ['x'] }];
     const plan = planOf(steps);
     steps[0].sequence.push('y');
@@ -402,7 +410,7 @@ describe('plans at start-up', () => {
     { name: 'ask' },
     { name: 'open', conditions: [{ type: 'not', condition: { type: 'predicate', value: 'is-open' } }] },
   ]);
-  const missing = 'The plan of desk: step open: no provider has @StepPredicate("is-open").';
+  const missing = 'The plan of desk: step open: no provider has @StepPredicate("is-open"). Add one.';
 
   it('ORC-27 fails without the provider of a predicate, and starts with it', async () => {
     await expect(startApplication({ orchestrators: [asking] })).rejects.toThrow(missing);
@@ -414,10 +422,10 @@ describe('plans at start-up', () => {
 
   it('ORC-27 fails with two providers of a predicate, and with one that cannot answer', async () => {
     await expect(startApplication({ providers: [IsOpen, IsOpenToo] })).rejects.toThrow(
-      'Two step predicates are named "is-open".',
+      'Two step predicates are named "is-open". Names must be unique.',
     );
     await expect(startApplication({ providers: [WithoutMethod] })).rejects.toThrow(
-      'The step predicate "is-open" has no method holds().',
+      'The step predicate "is-open" must have a method holds().',
     );
   });
 
@@ -427,7 +435,7 @@ describe('plans at start-up', () => {
 
   it('ORC-02 fails when an agent has two plans', async () => {
     const [one, two] = ['a', 'b'].map((name) => planOf([{ name, isDefault: true }]));
-    const twice = 'Two step plans are of the agent "desk"; an agent has one.';
+    const twice = 'The agent "desk" has two step plans. Register one plan per agent.';
     await expect(startApplication({ orchestrators: [one, two] })).rejects.toThrow(twice);
     await expect(startApplication({ orchestrators: [Desk, one] })).rejects.toThrow(twice);
     expect(() => orchestrate(memoryAdapter(), { plans: [one, two] })).toThrow(twice);

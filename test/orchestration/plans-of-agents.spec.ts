@@ -52,7 +52,7 @@ describe('plans of agents', () => {
     expect(await app.get(StepSequencer, { strict: false }).getCurrentSequenceTool(STEPS[0], sessionId)).toBe('book');
   });
 
-  it('ORC-15 come from forFeature for agents that are no orchestrators; of several one must be named', async () => {
+  it('ORC-15 come from forFeature for agents that are not orchestrators; with several, one must be named', async () => {
     const plan = defineStepPlan({ agent: 'assistant', steps: STEPS });
     const { app, session } = await start([Trips, plan]);
     const sessionId = await session();
@@ -60,13 +60,13 @@ describe('plans of agents', () => {
     expect(await service.of(plan).processToolUsage(sessionId, 'search')).toMatchObject({ sequenceIndex: 1 });
     expect(await service.of('assistant').getActiveStep(sessionId)).toMatchObject({ name: 'booking' });
     const problem = await rejection(service.getActiveStep(sessionId), SessionsConfigurationError);
-    expect(problem.message).toContain('assistant, trips have plans. Say which one is meant with .of(agent).');
+    expect(problem.message).toContain('assistant, trips have plans. Select one with .of(agent).');
   });
 
   it.each<[string, object, string]>([
     ['a list', { steps: {} }, 'The plan of trips: steps must be a list of steps.'],
     ['a name', { steps: [{ name: '' }] }, 'The plan of trips: step 1: name must be'],
-    ['names', { steps: [{ name: 'a' }, { name: 'a' }] }, 'two steps are named "a"; names must be unique.'],
+    ['names', { steps: [{ name: 'a' }, { name: 'a' }] }, 'step names must be unique. Duplicate: "a".'],
     [
       'defaults',
       {
@@ -75,14 +75,22 @@ describe('plans of agents', () => {
           { name: 'b', isDefault: true },
         ],
       },
-      'a and b have isDefault',
+      'at most one step may have isDefault. Steps with it: a, b.',
     ],
     ['a field', { steps: [{ name: 'a', tools: [] }] }, 'step a: tools is not a known key.'],
-    ['a condition', { steps: [{ name: 'a', conditions: [{ type: 'used' }] }] }, 'step a: conditions[0].type is "used"'],
+    [
+      'a condition',
+      { steps: [{ name: 'a', conditions: [{ type: 'used' }] }] },
+      'step a: conditions[0].type must be one of tool_used, sequence_match, last_tool, tool_count, tool_failed, message_matches, tokens_over, any_of, not, predicate. Received: "used".',
+    ],
     ['its value', { steps: [{ name: 'a', conditions: [{ type: 'tool_used' }] }] }, 'step a: conditions[0].value must'],
-    ['onComplete', { steps: [{ name: 'a', sequence: ['x'], onComplete: 'b' }] }, 'step a: onComplete is "b"'],
+    [
+      'onComplete',
+      { steps: [{ name: 'a', sequence: ['x'], onComplete: 'b' }] },
+      'step a: onComplete must be the name of a step: a. Received: "b".',
+    ],
     ['onViolation', { steps: STEPS, onViolation: 'ignore' }, 'onViolation must be one of reject, warn, reset.'],
-    ['tokenBudget', { tokenBudget: 0 }, 'tokenBudget must be a number of tokens above 0.'],
+    ['tokenBudget', { tokenBudget: 0 }, 'tokenBudget must be a number of tokens greater than 0.'],
   ])(
     'ORC-25 a wrong plan of a class is an error at the start that names what is wrong: %s',
     async (_, options, problem) => {
@@ -107,7 +115,7 @@ describe('plans of agents', () => {
         start([Trips, defineStepPlan({ agent: 'trips', ...other })]),
         SessionsConfigurationError,
       );
-      expect(error.message).toBe('Two step plans are of the agent "trips"; an agent has one.');
+      expect(error.message).toBe('The agent "trips" has two step plans. Register one plan per agent.');
     }
   });
 
@@ -149,22 +157,22 @@ describe('step predicates', () => {
   it.each<[string, Provider]>([
     ['a class', IsVip],
     ['a class under another token', { provide: 'vip', useClass: IsVip }],
-    ['an instance that stands in for the class', { provide: IsVip, useValue: { holds: () => true } }],
-    ['what a factory makes', { provide: IsVip, useFactory: () => new IsVip() }],
+    ['an instance in place of the class', { provide: IsVip, useValue: { holds: () => true } }],
+    ['an instance from a factory', { provide: IsVip, useFactory: () => new IsVip() }],
   ])('ORC-27 are found among the providers: %s', async (_, provider) => {
     const { app, session } = await start([plan], [provider]);
     const service = app.get(OrchestrationService, { strict: false });
     expect(await service.evaluateActiveStep(await session(), { message: 'vip' })).toMatchObject({ name: 'vip' });
   });
 
-  it('ORC-27 one under two tokens is one', async () => {
+  it('ORC-27 count once under two tokens', async () => {
     const { app } = await start([plan], [IsVip, { provide: 'vip', useExisting: IsVip }]);
     expect(app.get(OrchestrationService, { strict: false })).toBeDefined();
   });
 
-  it('ORC-27 one that nobody provides is an error at the start that names plan, step and predicate', async () => {
+  it('ORC-27 stop the start if one has no provider, with an error that names plan, step and predicate', async () => {
     const error = await rejection(start([plan]), SessionsConfigurationError);
-    expect(error.message).toBe('The plan of desk: step vip: no provider has @StepPredicate("is-vip").');
+    expect(error.message).toBe('The plan of desk: step vip: no provider has @StepPredicate("is-vip"). Add one.');
   });
 
   it('ORC-27 two of one name, one without holds(), and one that is request-scoped are errors at the start', async () => {
@@ -180,8 +188,8 @@ describe('step predicates', () => {
     const problem = async (...providers: Type<object>[]): Promise<string> =>
       (await rejection(start([plan], providers), SessionsConfigurationError)).message;
 
-    expect(await problem(IsVip, Twin)).toBe('Two step predicates are named "is-vip".');
-    expect(await problem(Empty)).toBe('The step predicate "is-vip" has no method holds().');
+    expect(await problem(IsVip, Twin)).toBe('Two step predicates are named "is-vip". Names must be unique.');
+    expect(await problem(Empty)).toBe('The step predicate "is-vip" must have a method holds().');
     expect(await problem(Scoped)).toContain('The step predicate "is-vip" is request-scoped');
   });
 });

@@ -5,18 +5,18 @@ import {
   memoryAdapter,
   type OrchestrationState,
   type SessionsAdapter,
-  type StateDocument,
   type StepPlanConfig,
 } from 'nestjs-agent-sessions';
+import { type StateDocument } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { anyNumber } from '../support/orchestration.js';
 import { StoreProcess } from '../support/store-process.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { BEHAVIOUR_STORES, type TestStore } from '../support/stores.js';
 
 const SEQUENCE = ['search', 'search', 'book', 'pay', 'thank'];
 const PLANNED: StepPlanConfig = { agent: 'desk', steps: [{ name: 'ask', isDefault: true, sequence: SEQUENCE }] };
 
-/** Whoever changes states at the same time: a process of its own, or for memory somebody in this one. */
+/** A concurrent writer of states: a separate process, or for memory a caller in this one. */
 interface Writer {
   call<T>(method: string, ...args: unknown[]): Promise<T>;
   kill(): Promise<void>;
@@ -56,7 +56,7 @@ async function start({ place }: TestStore): Promise<Writer[]> {
   return processes;
 }
 
-describe.each(STORES)('two writers to one state: $name', (store) => {
+describe.each(BEHAVIOUR_STORES)('two writers to one state: $name', (store) => {
   let writers: Writer[];
 
   beforeAll(async () => {
@@ -71,14 +71,14 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
   const orchestrate = (...plans: StepPlanConfig[]): Promise<unknown> =>
     Promise.all(writers.map((writer) => writer.call('orchestrate', ...plans)));
 
-  /** So often at once, by turns. */
+  /** Makes concurrent calls, alternating between the writers. */
   const together = <T>(times: number, method: string, args: (n: number) => unknown[]): Promise<T[]> =>
     Promise.all(Array.from({ length: times }, (_, n) => writers[n % 2].call<T>(method, ...args(n))));
 
   const stateOf = (sessionId: string, writer = 0): Promise<OrchestrationState | null> =>
     writers[writer].call('states.getState', sessionId);
 
-  it('ORC-08 fifty at once advance by fifty where nobody knows the step', async () => {
+  it('ORC-08 advances by fifty for fifty concurrent calls without a known step', async () => {
     await orchestrate();
     const sessionId = mintId();
     const { version } = await writers[0].call<OrchestrationState>('states.getOrCreateState', sessionId);
@@ -89,7 +89,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     expect(await stateOf(sessionId)).toMatchObject({ sequenceIndex: 50, version: version + 50 });
   });
 
-  it('ORC-08 fifty at once advance to the end of the step’s sequence, and not beyond', async () => {
+  it('ORC-08 advances at most to the end of the step’s sequence for fifty concurrent calls', async () => {
     await orchestrate(PLANNED);
     const sessionId = mintId();
     await writers[0].call('states.getOrCreateState', sessionId);
@@ -126,7 +126,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     expect(grown.sort()).toEqual([...ids.map(() => 1), ...ids.map(() => 2)]);
   });
 
-  it('ORC-03 reads undo no write, and always show what was written before them', async () => {
+  it('ORC-03 reads never undo a write, and always see earlier writes', async () => {
     await orchestrate();
     const sessionId = mintId();
     const { version } = await writers[0].call<OrchestrationState>('states.getOrCreateState', sessionId);
@@ -201,7 +201,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     }
   });
 
-  it('ORC-05 hundreds of changes by both are all there, and what is stored stays short', async () => {
+  it('ORC-05 keeps hundreds of changes by both, and bounds the stored size', async () => {
     await orchestrate();
     const sessionId = mintId();
     const address = { namespace: 'orchestration-state', scope: 'default', sessionId, key: 'state' };
@@ -244,10 +244,10 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
 
     const first = await use(0, 'search');
     await alike({ activeStep: 'ask', sequenceIndex: 1 });
-    // By the newer plan another tool comes first; the older one goes on to its own next step.
+    // The newer plan expects another tool first. The older plan continues to its own next step.
     await use(1, 'book');
     await alike({ activeStep: 'newer', sequenceIndex: 0, progress: { ask: 1 } });
-    // The older one does not know that step: its default one is active, where it was left.
+    // The older plan does not know that step. Its default step is active, with its earlier progress.
     await use(0, 'book');
     await alike({ activeStep: 'older', sequenceIndex: 0, progress: { ask: 2 } });
     await together(60, 'service.processToolUsage', () => [sessionId, 'search']);
@@ -255,7 +255,7 @@ describe.each(STORES)('two writers to one state: $name', (store) => {
     expect(version).toBe(first.version + 62);
     await alike({ version });
 
-    // Somebody who never had either plan reads the same.
+    // A reader without either plan reads the same state.
     const before = await stateOf(sessionId, 0);
     await writers[1].call('orchestrate', { agent: 'desk' });
     expect(await stateOf(sessionId, 1)).toEqual({ ...before, lastAccessed: anyNumber() });

@@ -8,7 +8,7 @@ import {
   type StepPlan,
 } from '../../lib/index.js';
 import { mintId } from '../../lib/common/ids.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES } from '../support/stores.js';
 import { randomPlan, randomUse } from './random-plans.js';
 import { ReferencePlan, type ReferenceUse } from './reference.js';
 
@@ -18,10 +18,10 @@ const CLIENTS = 3;
 beforeAll(() => void Logger.overrideLogger(false));
 afterAll(() => void Logger.overrideLogger(true));
 
-/** What several clients do at the same time, each its own in order. */
+/** The uses of several concurrent clients, each in order. */
 const randomClients = fc.array(fc.array(randomUse, { maxLength: 12 }), { minLength: CLIENTS, maxLength: CLIENTS });
 
-describe.each(STORES)('random plans on $name', ({ open }) => {
+describe.each(BEHAVIOUR_STORES)('random plans on $name', ({ open }) => {
   let target: ReturnType<typeof open>;
   let clients: readonly SessionsAdapter[];
 

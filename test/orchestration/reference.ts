@@ -15,8 +15,8 @@ export interface ReferenceState {
 }
 
 /**
- * The rules of the specification, written down as plainly as possible and independently of the package: one use after another,
- * everything looked up in the full history. For up to 100 uses.
+ * A simple implementation of the specification's rules, independent of the package. It applies one use after another and
+ * searches the full history. It supports up to 100 uses.
  */
 export class ReferencePlan {
   private active: string | undefined;

@@ -14,7 +14,7 @@ const STEP = { name: 'ask', isDefault: true, sequence: ['search', 'book'] };
 const NEXT = { name: 'next', conditions: [{ type: 'last_tool', value: 'other' }] } as const;
 const ASKED = { name: 'asked', conditions: [{ type: 'predicate', value: 'is-late' }] } as const;
 
-/** What each asks of the store once the plan is there. */
+/** The store operation of each method once the plan is stored. */
 const CALLS: Record<string, [(of: Orchestration, id: string) => Promise<unknown>, string]> = {
   getState: [({ states }, id) => states.getState(id), 'get'],
   toAIOrchestrationState: [({ states }, id) => states.toAIOrchestrationState(id), 'get'],
@@ -46,7 +46,7 @@ describeStores('what orchestration asks of the store', (store) => {
   let calls: string[];
   const recorded = (): SessionsAdapter => recordingAdapter(store(), (calls = []));
 
-  it('PRF-10 every operation is one, once the plan is there; the plan is one more, once', async () => {
+  it('PRF-10 makes one call per operation once the plan is stored, which takes one call itself', async () => {
     const plan = planOf([STEP, { ...NEXT, description: mintId() }]);
     const desk = orchestrate(recorded(), { plans: [plan] });
     await desk.service.processToolUsage(mintId(), 'search');
@@ -57,7 +57,7 @@ describeStores('what orchestration asks of the store', (store) => {
       calls.length = 0;
       await call(desk, sessionId);
       expect([name, ...calls]).toEqual([name, `state.${operation}`]);
-      // It is no other when there is a state.
+      // The operation is the same if a state exists.
       await desk.states.getOrCreateState(sessionId);
       calls.length = 0;
       await call(desk, sessionId);
@@ -65,7 +65,7 @@ describeStores('what orchestration asks of the store', (store) => {
     }
   });
 
-  it('PRF-10 ORC-30 a use is two where the plan has predicates of providers, and looking anew three', async () => {
+  it('PRF-10 ORC-30 makes two calls per use if the plan has predicates of providers, and at most three to evaluate the active step', async () => {
     const steps = [STEP, { ...ASKED, description: mintId() }];
     const desk = orchestrate(recorded(), { plans: [planOf(steps)] }, { 'is-late': () => true });
     const sessionId = mintId();
@@ -82,7 +82,7 @@ describeStores('what orchestration asks of the store', (store) => {
     expect(calls).toEqual(['state.append']);
   });
 
-  it('PRF-10 a hundred uses fold what is stored now and then, and ask for nothing else', async () => {
+  it('PRF-10 folds the stored document occasionally during a hundred uses, and makes no other calls', async () => {
     const desk = orchestrate(recorded(), { plans: [planOf([STEP, NEXT])] });
     const sessionId = mintId();
     await desk.service.processToolUsage(sessionId, 'search');
@@ -94,7 +94,7 @@ describeStores('what orchestration asks of the store', (store) => {
     expect(calls.length).toBeLessThanOrEqual(105);
   });
 
-  it('ORC-31 an agent without steps asks for nothing', async () => {
+  it('ORC-31 makes no calls for an agent without steps', async () => {
     const { service } = orchestrate(recorded());
     await service.processToolUsage(mintId(), 'search');
     await service.getAvailableTools(mintId(), ['search']);
@@ -104,7 +104,7 @@ describeStores('what orchestration asks of the store', (store) => {
   });
 });
 
-/** What MariaDB needs for it, `mysql-trips.spec.ts` says. */
+/** For MariaDB see `mysql-trips.spec.ts`. */
 describe('what a use of a tool costs on the wire', () => {
   const plans = [planOf([STEP, NEXT])];
 
@@ -116,7 +116,7 @@ describe('what a use of a tool costs on the wire', () => {
   }
 
   describeRedis('redis', () => {
-    it('PRF-10 one call of a script', async () => {
+    it('PRF-10 is one call of a script', async () => {
       const redis = await PrivateRedis.start();
       const store = redis.store();
       await store.init?.();
@@ -131,11 +131,11 @@ describe('what a use of a tool costs on the wire', () => {
     });
   });
 
-  // So that no sign of life is asked for while trips are counted.
+  // Prevents keep-alive queries while round trips are counted.
   const patient = { migrationsRun: true, operationTimeoutMs: 600_000 };
 
   describePostgres('postgres', () => {
-    it('PRF-10 one statement', async () => {
+    it('PRF-10 is one statement', async () => {
       const tablePrefix = `r${randomUUID().slice(0, 8)}_`;
       const dataSource = { type: 'postgres', url: POSTGRES.url, poolSize: 3 } as const;
       const store = typeormAdapter({ dataSource, tablePrefix, ...patient });

@@ -27,7 +27,7 @@ describe('a session manager of the application', () => {
     await module.close();
   });
 
-  it('ORC-16 no two have a namespace, and none that of the orchestration states', async () => {
+  it('ORC-16 has a unique namespace, which is not reserved', async () => {
     const start = (...managers: ReturnType<typeof defineSessionManager>[]): Promise<unknown> =>
       Test.createTestingModule({
         imports: [SessionsModule.forRoot(), ShopModule, SessionsModule.forFeature(managers)],
@@ -39,20 +39,20 @@ describe('a session manager of the application', () => {
       'The namespace "orchestration-state"',
     );
     for (const namespace of ['agent-sessions:tools', 'agent-sessions:state-requests', 'agent-sessions:']) {
-      await expect(start(defineSessionManager({ namespace }))).rejects.toThrow('is one of this package');
+      await expect(start(defineSessionManager({ namespace }))).rejects.toThrow('is reserved for this package');
       const options = { orchestration: { namespace } };
       const module = await Test.createTestingModule({ imports: [SessionsModule.forRoot(options)] }).compile();
-      await expect(module.init()).rejects.toThrow('is one of this package');
+      await expect(module.init()).rejects.toThrow('is reserved for this package');
     }
   });
 
-  it('ORC-16 says what is missing without forRoot, and what is wrong with its options', async () => {
+  it('ORC-16 reports a missing forRoot and invalid options', async () => {
     const module = await Test.createTestingModule({ imports: [ShopModule] }).compile();
     await expect(module.get(Shop, { strict: false }).carts.get('s1')).rejects.toThrow(
-      'The session manager carts has no SessionsModule.forRoot()',
+      'The session manager carts needs SessionsModule.forRoot()',
     );
-    expect(() => defineSessionManager({ namespace: '' })).toThrow('namespace must be a text of 1 to 256 characters');
-    expect(() => defineSessionManager({ namespace: 'x', ttlMs: 0 })).toThrow('ttlMs must be never, or an integer');
-    expect(() => SessionsModule.forFeature([{} as never])).toThrow('item 0 is no orchestrator');
+    expect(() => defineSessionManager({ namespace: '' })).toThrow('namespace must be a string of 1 to 256 characters');
+    expect(() => defineSessionManager({ namespace: 'x', ttlMs: 0 })).toThrow('ttlMs must be "never" or an integer');
+    expect(() => SessionsModule.forFeature([{} as never])).toThrow('item 0 is not an orchestrator');
   });
 });

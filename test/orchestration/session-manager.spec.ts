@@ -52,7 +52,7 @@ describeStores('a session manager', (store) => {
     expect(await carts().get(sessionId)).toMatchObject({ state: made[0].value.state });
   });
 
-  it('ORC-16 gives null where there is none, and makes none', async () => {
+  it('ORC-16 returns null without a state, and creates none', async () => {
     const sessionId = mintId();
     const asked: unknown[] = [];
     expect(await carts().get(sessionId)).toBeNull();
@@ -73,7 +73,7 @@ describeStores('a session manager', (store) => {
     expect(version).toBe(first + 10);
   });
 
-  it('ORC-16 repeats an update with what somebody else wrote meanwhile', async () => {
+  it('ORC-16 repeats an update with the state that another writer committed meanwhile', async () => {
     const { sessionId, version } = await carts().create();
     const seen: number[] = [];
     const updated = await carts().update(sessionId, async (state) => {
@@ -97,7 +97,7 @@ describeStores('a session manager', (store) => {
     expect(await carts().get(sessionId)).toBeNull();
   });
 
-  it('ORC-16 a function that throws leaves the state as it was, and one that gives no JSON too', async () => {
+  it('ORC-16 leaves the state unchanged if the function throws or does not return JSON', async () => {
     const { sessionId } = await carts().create();
     const problem = new Error('No.');
     const forge = (state: Cart): void => void state.items.push('forged');
@@ -119,7 +119,7 @@ describeStores('a session manager', (store) => {
     expect(await carts().get(sessionId)).toMatchObject({ state: createDefault() });
   });
 
-  it('ORC-16 notes when it was accessed, and keeps when it was made', async () => {
+  it('ORC-16 updates the time of access, and keeps the time of creation', async () => {
     const { sessionId, metadata } = await carts().create();
     await clockGoesOn();
     const read = (await carts().get(sessionId))!.metadata;
@@ -131,7 +131,7 @@ describeStores('a session manager', (store) => {
     expect(updated.lastAccessedAt > read.lastAccessedAt).toBe(true);
   });
 
-  it('ORC-16 each session lives as long as it was given when it was made', () =>
+  it('ORC-16 gives each session the TTL that was set at its creation', () =>
     whileSteady(100, async () => {
       const sessions = carts({ ttlMs: 300 });
       const [left, used, lasting] = [mintId(), mintId(), mintId()];
@@ -169,7 +169,7 @@ describeStores('a session manager', (store) => {
     await rejection(carts().create(undefined, { ttlMs }), InvalidInputError);
   });
 
-  it('ORC-16 refuses a namespace and ids that are none', async () => {
+  it('ORC-16 rejects invalid namespaces and ids', async () => {
     expect(() => carts({ namespace: '' })).toThrow(InvalidInputError);
     for (const call of [(id: string) => carts().get(id), (id: string) => carts().create(id)]) {
       await expect(async () => call('a b')).rejects.toThrow(InvalidInputError);

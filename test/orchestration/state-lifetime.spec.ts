@@ -20,7 +20,7 @@ const NEW_YEAR = '0 0 1 1 *';
 describeStores('how long states live', (store) => {
   const idle = (ttlSeconds: number | 'never') => orchestrate(store(), { ttlSeconds }).states;
 
-  it('ORC-12 ORC-03 a state is gone when nobody has used it for so long, and not before', () =>
+  it('ORC-12 ORC-03 a state expires after its idle time, and not before', () =>
     whileSteady(300, async () => {
       const [used, read, left, lasting] = [mintId(), mintId(), mintId(), mintId()];
       const states = idle(1);
@@ -64,7 +64,7 @@ async function makeBrief({ state }: SessionsAdapter, namespace: string, scope: s
 
 const START = performance.timeOrigin;
 
-/** The clock of a store that is no part of this process, whatever is done to that of the process. */
+/** The clock of a store outside this process, unaffected by changes to the clock of the process. */
 const ownClock = (): number => Math.floor(START + performance.now());
 
 describe.each(LIVE_STORES)('a process whose clock jumps: $name', ({ name, open }) => {
@@ -146,22 +146,22 @@ describe('how long states are to live', () => {
     async (ttlSeconds) => {
       const options = { ttlSeconds: ttlSeconds as number };
       expect(() => createOrchestrationStateManager(options)).toThrow(SessionsConfigurationError);
-      expect(() => createOrchestrationStateManager(options)).toThrow(/ttlSeconds must be never, or an integer/);
+      expect(() => createOrchestrationStateManager(options)).toThrow(/ttlSeconds must be "never" or an integer/);
       await expect(startApplication({ orchestration: options })).rejects.toThrow(
-        /orchestration\.ttlSeconds must be never/,
+        /orchestration\.ttlSeconds must be "never"/,
       );
     },
   );
 });
 
-describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
+describe.each(LIVE_STORES)('removal of states: $name', ({ open }) => {
   const store = open();
   const namespaces = { a: mintId(), b: mintId() };
 
   beforeAll(() => store.init?.());
   afterAll(() => store.close?.());
 
-  it('ORC-13 cleanupExpired removes what has expired, of all agents, and says how much', async () => {
+  it('ORC-13 cleanupExpired removes the expired states of all agents, and returns their number', async () => {
     const lasting = orchestrate(store, { ttlSeconds: 'never' }).states;
     const kept = (await lasting.getOrCreateState())!;
     for (const agent of ['desk', 'desk', 'mail']) await makeBrief(store, 'orchestration-state', agent, mintId());
@@ -173,7 +173,7 @@ describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
     expect(await lasting.getState(kept.sessionId)).toMatchObject({ sequenceIndex: 0 });
   });
 
-  it('ORC-13 maxSessions evicts those of the namespace that were idle for the longest', async () => {
+  it('ORC-13 maxSessions evicts the states of the namespace that were idle the longest', async () => {
     const { states } = orchestrate(store, { storageNamespace: namespaces.a, maxSessions: 3 });
     const other = orchestrate(store, { storageNamespace: namespaces.b }).states;
     const foreign = await other.getOrCreateState();
@@ -195,7 +195,7 @@ describe.each(LIVE_STORES)('what is removed: $name', ({ open }) => {
 
   it.each([
     ['removes them', undefined, [false, false, true, true]],
-    ['removes only what has expired when cleanup is off', false, [false, true, true, true]],
+    ['removes only expired states when cleanup is off', false, [false, true, true, true]],
   ] as const)('ORC-13 the sweep %s', async (_, cleanup, left) => {
     const namespace = mintId();
     const orchestration = { namespace, maxSessions: 2, ...(cleanup === undefined ? {} : { cleanup }) };

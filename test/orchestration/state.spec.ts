@@ -31,7 +31,7 @@ describeStores('the state of an agent in a session', (store) => {
   const free = () => orchestrate(store()).states;
   const planned = () => orchestrate(store(), { plans: [PLAN] }).states;
 
-  describe('ORC-01 what it says', () => {
+  describe('ORC-01 contents', () => {
     it('ORC-01 begins empty, with a version, the time of the access and how long it lives', async () => {
       const sessionId = mintId();
       const before = await free().getOrCreateState(sessionId);
@@ -52,7 +52,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(recentlyUsedTools).toEqual([10, 9, 8, 7, 6, 5, 4, 3, 2, 1].map((n) => `t${n}`));
     });
 
-    it('ORC-01 keeps as many recent tools as it is told', async () => {
+    it('ORC-01 keeps at most `recentTools` recent tools', async () => {
       const sessionId = mintId();
       const { states } = orchestrate(store(), { recentTools: 2 });
       for (const tool of ['a', 'b', 'c']) await states.addUsedTool(sessionId, tool);
@@ -151,12 +151,12 @@ describeStores('the state of an agent in a session', (store) => {
     expect(await free().of(PLAN).getState(sessionId)).toMatchObject({ recentlyUsedTools: ['search'] });
 
     const several = orchestrate(store(), { plans: [PLAN, planOf([], { agent: 'mail' })] }).states;
-    await expect(async () => several.getState(sessionId)).rejects.toThrow(/agent must be given: desk, mail/);
+    await expect(async () => several.getState(sessionId)).rejects.toThrow(/agent is missing: desk, mail/);
     expect(await several.of('desk').getState(sessionId)).toMatchObject({ recentlyUsedTools: ['search'] });
   });
 
   describe('ORC-03 getState', () => {
-    it('ORC-03 gives null where there is none, and makes none', async () => {
+    it('ORC-03 returns null without a state, and creates none', async () => {
       const sessionId = mintId();
       expect(await free().getState(sessionId)).toBeNull();
       expect(await free().toAIOrchestrationState(sessionId)).toBeNull();
@@ -176,7 +176,7 @@ describeStores('the state of an agent in a session', (store) => {
   });
 
   describe('ORC-04 getOrCreateState', () => {
-    it('ORC-04 makes one for many who ask at once', async () => {
+    it('ORC-04 creates one state for many concurrent calls', async () => {
       const sessionId = mintId();
       const managers = Array.from({ length: 20 }, free);
       const made = await Promise.all(managers.map((states) => states.getOrCreateState(sessionId)));
@@ -186,7 +186,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await free().addUsedTool(sessionId, 'search')).toMatchObject({ version: version + 1 });
     });
 
-    it('ORC-04 leaves what is there', async () => {
+    it('ORC-04 leaves an existing state unchanged', async () => {
       const sessionId = mintId();
       const used = await free().addUsedTool(sessionId, 'search');
 
@@ -210,7 +210,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await free().getOrCreateState(sessionId, { steps: PLAN.steps })).toMatchObject({ sequenceIndex: 0 });
     });
 
-    it('ORC-04 mints an id when it is given none', async () => {
+    it('ORC-04 creates an id if none is given', async () => {
       const [one, two] = await Promise.all([free().getOrCreateState(), free().getOrCreateState()]);
 
       expect(one?.sessionId).toMatch(/^[0-9a-f]{32}$/);
@@ -233,7 +233,7 @@ describeStores('the state of an agent in a session', (store) => {
       });
     });
 
-    it('ORC-05 merges what is given, counts a version, and leaves the rest', async () => {
+    it('ORC-05 merges the given fields, increments the version, and keeps the rest', async () => {
       const sessionId = mintId();
       const states = free();
       await states.addUsedTool(sessionId, 'search');
@@ -266,7 +266,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await states.getState(sessionId)).toEqual({ ...last, lastAccessed: anyNumber() });
     });
 
-    it('ORC-05 gives null where there is none, and makes none', async () => {
+    it('ORC-05 returns null without a state, and creates none', async () => {
       const sessionId = mintId();
       expect(await free().updateState(sessionId, { sequenceIndex: 1 })).toBeNull();
       const asked: unknown[] = [];
@@ -275,7 +275,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await free().getState(sessionId)).toBeNull();
     });
 
-    it('ORC-05 neither changes nor keeps what it is given', async () => {
+    it('ORC-05 neither changes nor retains its arguments', async () => {
       const sessionId = mintId();
       const states = free();
       await states.getOrCreateState(sessionId);
@@ -310,7 +310,7 @@ describeStores('the state of an agent in a session', (store) => {
       });
     });
 
-    it('ORC-05 repeats a function until nobody was faster', async () => {
+    it('ORC-05 retries the function until no other writer conflicts', async () => {
       const sessionId = mintId();
       await free().getOrCreateState(sessionId);
       const increase = ({ sequenceIndex }: OrchestrationState) => ({ sequenceIndex: sequenceIndex + 1 });
@@ -323,7 +323,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await free().getState(sessionId)).toMatchObject({ sequenceIndex: 12 });
     });
 
-    it('ORC-05 a function sees what was written while it thought', async () => {
+    it('ORC-05 a retried function sees writes that happened during its previous run', async () => {
       const sessionId = mintId();
       const states = free();
       await states.getOrCreateState(sessionId);
@@ -338,7 +338,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(after).toMatchObject({ sequenceIndex: 11 });
     });
 
-    it('ORC-05 a function may change nothing, and what it does to its argument stays with it', async () => {
+    it('ORC-05 a function may return nothing, and changes to its argument have no effect', async () => {
       const sessionId = mintId();
       const states = free();
       const before = await states.addUsedTool(sessionId, 'search');
@@ -352,7 +352,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await states.getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
     });
 
-    it('ORC-05 a function that throws, or is refused, leaves the state as it was', async () => {
+    it('ORC-05 leaves the state unchanged if the function throws or its result is rejected', async () => {
       const sessionId = mintId();
       const states = planned();
       const before = await states.addUsedTool(sessionId, 'search');
@@ -372,7 +372,7 @@ describeStores('the state of an agent in a session', (store) => {
   });
 
   describe('ORC-06 setActiveStep', () => {
-    it('ORC-06 enters a step at 0, or where it was left', async () => {
+    it('ORC-06 enters a step at 0, or at its stored index', async () => {
       const sessionId = mintId();
       const states = planned();
       await states.getOrCreateState(sessionId);
@@ -397,7 +397,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(none).toMatchObject({ sequenceIndex: 0, progress: { ask: 2, help: 1 } });
     });
 
-    it('ORC-06 keeps how far the default step was that nobody has entered by name', async () => {
+    it('ORC-06 keeps the progress of a default step that was not entered by name', async () => {
       const sessionId = mintId();
       const { states, sequencer } = orchestrate(store(), { plans: [PLAN] });
       await sequencer.processTool(PLAN.steps[0], sessionId, 'search');
@@ -430,13 +430,13 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await free().setActiveStep(other, 'nowhere')).toMatchObject({ activeStep: 'nowhere' });
     });
 
-    it('ORC-06 gives null where there is no state', async () => {
+    it('ORC-06 returns null without a state', async () => {
       const sessionId = mintId();
       expect(await planned().setActiveStep(sessionId, 'ask')).toBeNull();
       expect(await planned().getState(sessionId)).toBeNull();
     });
 
-    it('ORC-06 takes names of steps that objects have by themselves', async () => {
+    it('ORC-06 accepts step names that are names of Object.prototype', async () => {
       const sessionId = mintId();
       const states = free();
       await states.getOrCreateState(sessionId);
@@ -491,7 +491,7 @@ describeStores('the state of an agent in a session', (store) => {
   });
 
   describe('ORC-08 advanceSequence', () => {
-    it('ORC-08 adds one, from 0, without end where nobody knows the step', async () => {
+    it('ORC-08 adds one, from 0, without a limit if the step is unknown', async () => {
       const sessionId = mintId();
       await free().getOrCreateState(sessionId);
       await Promise.all(Array.from({ length: 50 }, () => free().advanceSequence(sessionId)));
@@ -509,7 +509,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await planned().advanceSequence(sessionId)).toMatchObject({ sequenceIndex: 0 });
     });
 
-    it('ORC-08 gives null where there is no state', async () => {
+    it('ORC-08 returns null without a state', async () => {
       const sessionId = mintId();
       expect(await free().advanceSequence(sessionId)).toBeNull();
       expect(await planned().advanceSequence(sessionId)).toBeNull();
@@ -518,7 +518,7 @@ describeStores('the state of an agent in a session', (store) => {
   });
 
   describe('ORC-09 reset and removal', () => {
-    it('ORC-09 goes back to the defaults and gives them, as often as it is asked', async () => {
+    it('ORC-09 restores the defaults and returns them, on every call', async () => {
       const sessionId = mintId();
       const states = planned();
       await states.addUsedTool(sessionId, 'search', { callId: 'one' });
@@ -529,7 +529,7 @@ describeStores('the state of an agent in a session', (store) => {
       expect(reset).toEqual({ sessionId, ...FRESH, version: anyNumber(), lastAccessed: anyNumber(), ttl: DAY });
       expect(await states.getState(sessionId)).toEqual({ ...reset, lastAccessed: anyNumber() });
       expect(await states.resetState(sessionId)).toMatchObject({ ...FRESH, version: reset.version + 1 });
-      // What was before the reset is forgotten, the ids of calls too.
+      // A reset removes everything, including the call ids.
       expect((await states.addUsedTool(sessionId, 'search', { callId: 'one' })).toolHistory).toHaveLength(1);
       expect(await states.resetState(mintId())).toMatchObject(FRESH);
     });
@@ -584,7 +584,7 @@ describeStores('the state of an agent in a session', (store) => {
   });
 
   describe('ORC-11 token usage', () => {
-    it('ORC-11 adds up, whoever adds at the same time', async () => {
+    it('ORC-11 adds up concurrent additions', async () => {
       const sessionId = mintId();
       const usage = { promptTokens: 2, completionTokens: 1, totalTokens: 4 };
       await Promise.all(Array.from({ length: 30 }, () => free().addTokenUsage(sessionId, usage)));
@@ -620,7 +620,7 @@ describeStores('the state of an agent in a session', (store) => {
     });
   });
 
-  it('NST-17 refuses ids that are none', async () => {
+  it('NST-17 rejects invalid ids', async () => {
     for (const sessionId of ['', ' ', 'a b', `a${'b'.repeat(200)}`, '../x', null as unknown as string]) {
       await expect(async () => free().getState(sessionId)).rejects.toThrow(InvalidInputError);
       await expect(async () => free().addUsedTool(sessionId, 'search')).rejects.toThrow(InvalidInputError);

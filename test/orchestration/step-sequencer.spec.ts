@@ -26,7 +26,7 @@ describeStores('a step sequencer', (store) => {
     expect(await states.getState(sessionId)).toBeNull();
   });
 
-  it('ORC-20 without a sequence there is none', async () => {
+  it('ORC-20 has no active sequence for a step without one', async () => {
     const sessionId = mintId();
     const { sequencer, states } = of();
     await states.getOrCreateState(sessionId);
@@ -53,7 +53,7 @@ describeStores('a step sequencer', (store) => {
     expect(warnings).toEqual([]);
   });
 
-  it('ORC-21 ORC-23 goes on with each match, by position, and records everything', async () => {
+  it('ORC-21 ORC-23 advances on each match, by position, and records every use', async () => {
     const sessionId = mintId();
     const { sequencer, states } = of();
     const moves: [string, boolean, number][] = [
@@ -73,7 +73,7 @@ describeStores('a step sequencer', (store) => {
     const { toolHistory } = (await states.getState(sessionId))!;
     expect(toolHistory.map(({ tool }) => tool)).toEqual(moves.map(([tool]) => tool));
     expect(warnings).toHaveLength(3);
-    expect(warnings[0]).toMatch(/used book in step ask, where search is allowed/);
+    expect(warnings[0]).toMatch(/used book in step ask\. Allowed: search\./);
     expect(warnings[0]).not.toContain(sessionId);
   });
 
@@ -86,7 +86,7 @@ describeStores('a step sequencer', (store) => {
     expect(await sequencer.processTool(STEP, sessionId, 'search', { callId: 'two' })).toBe(true);
   });
 
-  it('ORC-21 of many who use the next tool at once one moves at a time, and nobody twice', async () => {
+  it('ORC-21 advances once per matching position for concurrent uses of the next tool', async () => {
     const sessionId = mintId();
     const matched = await Promise.all(
       Array.from({ length: 10 }, () => of().sequencer.processTool(STEP, sessionId, 'search')),
@@ -98,7 +98,7 @@ describeStores('a step sequencer', (store) => {
     expect(state.toolHistory).toHaveLength(10);
   });
 
-  it('ORC-21 a use that failed is recorded and moves nothing', async () => {
+  it('ORC-21 records a failed use without an advance', async () => {
     const sessionId = mintId();
     const { sequencer, states } = of();
     expect(await sequencer.processTool(STEP, sessionId, 'search', { outcome: 'failed' })).toBe(true);
@@ -119,10 +119,10 @@ describeStores('a step sequencer', (store) => {
     ]);
     expect(warnings).toEqual([]);
     expect(await sequencer.filterToolsBySequence(STEP, sessionId, ['book'])).toEqual([]);
-    expect(warnings).toEqual([expect.stringMatching(/Step ask needs search next, which is not available/)]);
+    expect(warnings).toEqual([expect.stringMatching(/Step ask requires search next, which is not available/)]);
   });
 
-  it('ORC-29 takes any of a group, and passes over what is optional', async () => {
+  it('ORC-29 accepts any tool of a group, and skips optional ones', async () => {
     const { sequencer } = of();
     const [first, second] = [mintId(), mintId()];
     expect(await sequencer.getCurrentSequenceTools(GROUPS, first)).toEqual(['greet', 'search', 'browse']);
@@ -159,7 +159,7 @@ describeStores('a step sequencer', (store) => {
     expect(warnings).toEqual([]);
   });
 
-  it('ORC-20 keeps the index of another step apart from that of the active one', async () => {
+  it('ORC-20 keeps separate indexes for another step and the active one', async () => {
     const sessionId = mintId();
     const { sequencer, states } = of();
     await states.getOrCreateState(sessionId);
@@ -173,7 +173,7 @@ describeStores('a step sequencer', (store) => {
     expect(await states.setActiveStep(sessionId, 'ask')).toMatchObject({ sequenceIndex: 2 });
   });
 
-  it('FIX-27 leaves the active step as it is when a tool is processed', async () => {
+  it('FIX-27 does not change the active step when it processes a tool', async () => {
     const sessionId = mintId();
     const { sequencer, states } = of();
     await sequencer.processTool(STEP, sessionId, 'search');
@@ -207,7 +207,7 @@ describeStores('a step sequencer', (store) => {
     expect(() => service.of('unknown')).toThrow(SessionsConfigurationError);
   });
 
-  it('ORC-02 is of the agent that it is told', async () => {
+  it('ORC-02 works on the agent given to of()', async () => {
     const sessionId = mintId();
     const { sequencer } = of();
     await sequencer.of('desk').processTool(STEP, sessionId, 'search');
@@ -217,7 +217,7 @@ describeStores('a step sequencer', (store) => {
     expect(await sequencer.of('mail').getCurrentSequenceTool(STEP, sessionId)).toBe('search');
   });
 
-  it('ORC-20 refuses a step that is none', async () => {
+  it('ORC-20 rejects an invalid step', async () => {
     const { sequencer, states } = of();
     const sessionId = mintId();
     for (const step of [{ name: '' }, { name: 'a', sequence: [] }, { name: 'a', sequence: ['b', { optional: 'c' }] }]) {

@@ -20,7 +20,7 @@ describeStores('steps and tools', (store) => {
   const of = (steps: readonly OrchestrationStep[], more: object = {}, predicates = {}): Orchestration =>
     orchestrate(store(), { plans: [planOf(steps, more)] }, predicates);
 
-  /** Step `next` with conditions, after what is done. @returns the active step */
+  /** Runs `work` on a plan whose step `next` has the conditions. @returns the active step */
   async function stepAfter(
     conditions: readonly OrchestrationCondition[],
     work: (of: Orchestration, sessionId: string) => Promise<unknown>,
@@ -54,8 +54,8 @@ describeStores('steps and tools', (store) => {
       ['x*', { allowed: ['search*'] }, ['search', 'searcher']],
       ['*x', { allowed: ['*search'] }, ['web_search', 'db_search', 'search']],
       ['*', { allowed: ['*'], denied: ['*_*'] }, ['search', 'searcher', 'book']],
-      ['a name that is none of them', { allowed: ['sear'] }, []],
-      ['a dot, which is no wildcard', { allowed: ['.*', 'b..k'] }, []],
+      ['a name that matches no tool', { allowed: ['sear'] }, []],
+      ['a dot, which is not a wildcard', { allowed: ['.*', 'b..k'] }, []],
       ['everything denied', { denied: ['*'] }, []],
     ])('ORC-24 %s', async (_, availableTools, expected) => {
       const { service } = of([{ name: 'ask', isDefault: true, ...(availableTools && { availableTools }) }]);
@@ -129,7 +129,7 @@ describeStores('steps and tools', (store) => {
       expect((await other.service.getActiveStep(otherId))?.name).toBe('second');
     });
 
-    it('ORC-25 is the default one when the plan does not know the stored one, which begins anew', async () => {
+    it('ORC-25 is the default one, from its start, if the plan does not know the stored one', async () => {
       const sessionId = mintId();
       const old = of([{ name: 'gone', isDefault: true, sequence: ['a', 'b', 'c'] }]);
       await using('a', 'b')(old, sessionId);
@@ -144,7 +144,7 @@ describeStores('steps and tools', (store) => {
       });
     });
 
-    it('ORC-25 ORC-30 is none without a default one, and uses are recorded all the same', async () => {
+    it('ORC-25 ORC-30 does not exist without a default one, and uses are still recorded', async () => {
       const sessionId = mintId();
       const { service, states } = of([second]);
       expect(await service.getActiveStep(sessionId)).toBeUndefined();
@@ -157,7 +157,7 @@ describeStores('steps and tools', (store) => {
       expect(await states.getState(sessionId)).toMatchObject({ activeStep: 'second' });
     });
 
-    it('ORC-25 ORC-06 a step that is entered again goes on where it was left', async () => {
+    it('ORC-25 ORC-06 resumes its sequence when it is entered again', async () => {
       const sessionId = mintId();
       const desk = of([
         { name: 'start', isDefault: true, sequence: ['x', 'y', 'z'] },
@@ -173,7 +173,7 @@ describeStores('steps and tools', (store) => {
       expect(await desk.service.getAvailableTools(sessionId, ['x', 'y', 'z'])).toEqual(['z']);
     });
 
-    it('ORC-25 a step without conditions is entered by name only', async () => {
+    it('ORC-25 is entered only by name if it has no conditions', async () => {
       const sessionId = mintId();
       const desk = of([{ name: 'manual' }, start]);
       await using('a')(desk, sessionId);
@@ -250,7 +250,7 @@ describeStores('steps and tools', (store) => {
       expect(await stepAfter([{ type: 'sequence_match' }], using(...tools), sequence)).toBe(holds ? 'next' : 'ask');
     });
 
-    it('ORC-27 tokens_over is told of the next use, and when it is asked to look', async () => {
+    it('ORC-27 evaluates tokens_over when the active step is evaluated', async () => {
       const over: OrchestrationCondition[] = [{ type: 'tokens_over', value: 10 }];
       const spending =
         (totalTokens: number) =>
@@ -293,7 +293,7 @@ describeStores('steps and tools', (store) => {
       { name: 'late', conditions: [{ type: 'predicate', value: 'is-late' }] },
     ] as const;
 
-    it('ORC-27 are asked about the state after the use', async () => {
+    it('ORC-27 are evaluated with the state after the use', async () => {
       const sessionId = mintId();
       const asked: unknown[] = [];
       const isLate = (context: { state: { recentlyUsedTools: readonly string[] } }): boolean => {
@@ -314,7 +314,7 @@ describeStores('steps and tools', (store) => {
       expect(asked[1]).not.toHaveProperty('message');
     });
 
-    it('ORC-27 are asked again when the state changed while they thought', async () => {
+    it('ORC-27 are evaluated again if the state changed during the evaluation', async () => {
       const sessionId = mintId();
       const seen: string[][] = [];
       const isLate = async ({ state }: { state: { recentlyUsedTools: readonly string[] } }): Promise<boolean> => {
@@ -328,7 +328,7 @@ describeStores('steps and tools', (store) => {
       expect(seen).toEqual([['a'], ['other', 'a']]);
     });
 
-    it('ORC-27 what one throws is the caller’s, and the use stays recorded', async () => {
+    it('ORC-27 passes their errors to the caller, and keeps the use recorded', async () => {
       const sessionId = mintId();
       const problem = new Error('No.');
       const { service, states } = of(PLAN, {}, { 'is-late': () => Promise.reject(problem) });
@@ -357,7 +357,7 @@ describeStores('steps and tools', (store) => {
       },
     ];
 
-    it('ORC-28 refuses by default, saying what is allowed, and records nothing', async () => {
+    it('ORC-28 rejects by default with the allowed tools, and records nothing', async () => {
       const sessionId = mintId();
       const { service, states } = of(steps);
       await service.assertToolAllowed(sessionId, 'search');
@@ -376,7 +376,7 @@ describeStores('steps and tools', (store) => {
       }
     });
 
-    it('ORC-28 warns when the plan says so', async () => {
+    it('ORC-28 warns with `onViolation: warn`', async () => {
       const sessionId = mintId();
       const { service } = of(steps, { onViolation: 'warn' });
       await service.assertToolAllowed(sessionId, 'book');
@@ -384,21 +384,21 @@ describeStores('steps and tools', (store) => {
       expect(warnings[0]).not.toContain(sessionId);
     });
 
-    it('ORC-28 starts the sequence over when the plan says so, and refuses what even then is not allowed', async () => {
+    it('ORC-28 restarts the sequence with `onViolation: reset`, and rejects tools that are not allowed even then', async () => {
       const sessionId = mintId();
       const { service, states } = of(steps, { onViolation: 'reset' });
       await service.processToolUsage(sessionId, 'search');
       await service.assertToolAllowed(sessionId, 'search');
       expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: ['search'] });
       await service.processToolUsage(sessionId, 'search');
-      // What no beginning allows costs nobody where they were.
+      // A tool that is not allowed at the start either does not reset the progress.
       await rejection(service.assertToolAllowed(sessionId, 'drop'), ToolNotAllowedError);
       expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
     });
   });
 
   describe('ORC-29 ORC-30 processToolUsage', () => {
-    it('ORC-29 goes on to the next step when the sequence is finished, and begins anew when it comes back', async () => {
+    it('ORC-29 continues with the next step after the sequence, and starts it again on return', async () => {
       const sessionId = mintId();
       const desk = of([
         { name: 'ask', isDefault: true, sequence: ['search', 'book'], onComplete: 'pay' },
@@ -432,17 +432,17 @@ describeStores('steps and tools', (store) => {
       });
     });
 
-    it('ORC-30 records what comes out of order, with a warning, and stays where it was', async () => {
+    it('ORC-30 records a tool out of order with a warning, and keeps the position', async () => {
       const sessionId = mintId();
       const { service } = of([{ name: 'ask', isDefault: true, sequence: ['search', 'book'] }]);
       expect(await service.processToolUsage(sessionId, 'book')).toMatchObject({
         sequenceIndex: 0,
         recentlyUsedTools: ['book'],
       });
-      expect(warnings).toEqual([expect.stringMatching(/used book in step ask, where search is allowed/)]);
+      expect(warnings).toEqual([expect.stringMatching(/used book in step ask\. Allowed: search\./)]);
     });
 
-    it('ORC-31 an agent without steps may use all tools, and nothing is stored', async () => {
+    it('ORC-31 allows all tools to an agent without steps, and stores nothing', async () => {
       for (const desk of [orchestrate(store()), of([])]) {
         const sessionId = mintId();
         expect(await desk.service.processToolUsage(sessionId, 'x')).toBeNull();

@@ -86,7 +86,7 @@ describeServers('a store that does not answer', (server) => {
     await proxy.stop();
   });
 
-  it('ORC-14 is never taken for "not found", and what was stored is there afterwards', async () => {
+  it('ORC-14 is never reported as "not found", and the stored state is still there afterwards', async () => {
     const sessionId = mintId();
     const { states } = orchestrate(store, { plans: [PLAN] });
     const before = await succeeds(() => states.addUsedTool(sessionId, 'search'));
@@ -98,7 +98,7 @@ describeServers('a store that does not answer', (server) => {
     expect(after).toEqual({ ...before, lastAccessed: anyNumber() });
   });
 
-  it('ORC-14 a plan that could not be stored is stored with the next use', async () => {
+  it('ORC-14 stores a plan with the next use if it could not be stored before', async () => {
     const sessionId = mintId();
     const plan = planOf([{ ...STEP, description: mintId() }]);
     const { service } = orchestrate(store, { plans: [plan] });
@@ -112,7 +112,7 @@ describeServers('a store that does not answer', (server) => {
     expect(seen).toMatchObject({ activeStep: 'ask', sequenceIndex: 1 });
   });
 
-  it('ORC-14 a plan that could not be read is not taken for unknown', async () => {
+  it('ORC-14 does not report an unreadable plan as unknown', async () => {
     const sessionId = mintId();
     const plan = planOf([{ ...STEP, description: mintId() }]);
     const { service } = orchestrate(store, { plans: [plan] });
@@ -123,7 +123,7 @@ describeServers('a store that does not answer', (server) => {
 });
 
 describe('a store that was closed: sqlite', () => {
-  it('ORC-14 is never taken for "not found"', async () => {
+  it('ORC-14 is never reported as "not found"', async () => {
     const store = sqliteAdapter();
     await store.init?.();
     const sessionId = mintId();
@@ -133,7 +133,7 @@ describe('a store that was closed: sqlite', () => {
   });
 });
 
-/** The same store, which has lost sight of the plans. */
+/** The same store, whose plans cannot be read. */
 function failingPlans({ state }: SessionsAdapter): Pick<SessionsAdapter, 'state'> {
   const get: typeof state.get = (address, access) =>
     address.namespace.endsWith(':plans')

@@ -1,5 +1,6 @@
 import {
   InvalidInputError,
+  memoryAdapter,
   ToolCallConflictError,
   type OrchestrationStep,
   reply,
@@ -16,7 +17,7 @@ const STEPS: readonly OrchestrationStep[] = [
 ];
 
 describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => {
-  it('ORC-07 ORC-28 a call runs once, whoever makes it again, and gives its result each time', async () => {
+  it('ORC-07 ORC-28 runs a call once, and returns its result for every repetition', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     let runs = 0;
@@ -40,7 +41,7 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote']);
   });
 
-  it('ORC-07 an attempt that calls another tool by a stored id is told so; nothing runs', async () => {
+  it('ORC-07 rejects an attempt that calls another tool with a stored id, and runs nothing', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     const ran: string[] = [];
@@ -164,7 +165,7 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect(after?.cumulativeTokenUsage.totalTokens).toBe(7);
   });
 
-  it('ORC-28 a call that nobody awaits any more does not end the process', async () => {
+  it('ORC-28 does not crash the process if a call is no longer awaited', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     const unhandled: unknown[] = [];
@@ -250,8 +251,7 @@ it.each([
   ['search', undefined, 'callId'],
   ['search', 'c'.repeat(257), 'callId'],
 ])('ORC-28 refuses the tool %p with the call id %p', async (tool, callId, path) => {
-  const [memory] = LIVE_STORES;
-  const { say, session, document } = await startDesk(memory.open(), { steps: STEPS });
+  const { say, session, document } = await startDesk(memoryAdapter(), { steps: STEPS });
   const sessionId = await session();
   const problems: unknown[] = [];
   await say(sessionId, async ({ tools }) => {

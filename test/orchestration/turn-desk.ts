@@ -8,36 +8,36 @@ import {
   OrchestrationStateManager,
   type OrchestratorConfig,
   type SessionsAdapter,
-  type StateDocument,
   type TurnContext,
   type TurnResult,
 } from 'nestjs-agent-sessions';
+import { type StateDocument } from 'nestjs-agent-sessions/adapter';
 import { type Application, type ApplicationOptions, startApplication } from '../support/running-application.js';
 
-/** What a turn does: given with its message. */
+/** The work of a turn, passed with its message. */
 export type Work = (
   turn: TurnContext,
 ) => Promise<IntentResult<Record<string, unknown>>> | IntentResult<Record<string, unknown>>;
 
 export type Plan = Pick<OrchestratorConfig, 'steps' | 'onViolation' | 'tokenBudget'>;
 
-/** Retries follow at once, and nobody waits long for a lane. */
+/** Retries follow immediately. */
 const IMPATIENT = { retry: { attempts: 3, backoff: { delayMs: 0 } } };
 
 /** An application with an agent `desk` that has a plan. */
 export interface Desk {
   readonly app: Application;
   readonly manager: OrchestrationStateManager;
-  /** All that were told so far. */
+  /** All events emitted so far. */
   readonly events: readonly OrchestrationEvent[];
   readonly session: () => Promise<string>;
   readonly say: (sessionId: string, work: Work, text?: string) => Promise<TurnResult>;
   readonly state: (sessionId: string) => Promise<OrchestrationState | null>;
-  /** As it is stored; reading it is no access. */
+  /** The stored document. Reading it does not count as access. */
   readonly document: (sessionId: string, agent?: string) => Promise<StateDocument | null>;
 }
 
-/** Does what the message brings along. */
+/** Runs the work that the message carries. */
 export function deskOf(plan: Plan, name = 'desk'): ReturnType<typeof defineOrchestrator> {
   return defineOrchestrator({ ...plan, name, intents: { answer: (turn) => (turn.context.work as Work)(turn) } });
 }

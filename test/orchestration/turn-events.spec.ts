@@ -9,7 +9,7 @@ const STEPS: readonly OrchestrationStep[] = [
 ];
 
 describe.each(LIVE_STORES)('events of what turns do, over $name', ({ open }) => {
-  it('ORC-32 are told in order once the turn is stored, and not before', async () => {
+  it('ORC-32 are emitted in order once the turn is stored, and not before', async () => {
     const { app, say, session, state, events } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     const stored: unknown[] = [];
@@ -45,7 +45,7 @@ describe.each(LIVE_STORES)('events of what turns do, over $name', ({ open }) => 
     expect(stored).toEqual(['paying']);
   });
 
-  it('ORC-32 of attempts that failed nothing is told but what was refused', async () => {
+  it('ORC-32 include only the violations of failed attempts', async () => {
     const { say, session, events } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     await rejection(

@@ -1,4 +1,5 @@
-import { type OrchestrationStep, OrchestrationService, TurnFencedError } from 'nestjs-agent-sessions';
+import { type OrchestrationStep, OrchestrationService } from 'nestjs-agent-sessions';
+import { TurnFencedError } from 'nestjs-agent-sessions/adapter';
 import { clockGoesOn, eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
@@ -27,7 +28,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(toolsOf(await state(sessionId))).toEqual(['hook', 'search', 'search', 'quote']);
   });
 
-  it('ORC-30 ORC-06 ORC-09 a step that others set, a reset and a removal stand, and the turn goes on from there', async () => {
+  it('ORC-30 ORC-06 ORC-09 keeps a step, a reset or a removal by others, and continues the turn from there', async () => {
     const desk = await startDesk(open(), { steps: STEPS });
     const { session, state, say, manager } = desk;
     const states = manager.of('desk');
@@ -49,7 +50,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(await state(removed)).toBeNull();
   });
 
-  it('ORC-30 changes of every kind, of many writers at once, are all in', async () => {
+  it('ORC-30 keeps all changes of many concurrent writers', async () => {
     const desk = await startDesk(open(), { steps: STEPS });
     const { session, state, manager, app } = desk;
     const sessionId = await session();
@@ -72,7 +73,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(after?.cumulativeTokenUsage).toMatchObject({ promptTokens: 12, totalTokens: 12 + 3 });
   });
 
-  it('ORC-12 a turn keeps the state in use, without tools too; one that expired while a turn ran begins anew', () =>
+  it('ORC-12 renews the TTL of a state in every turn, and creates a new state if it expired during a turn', () =>
     whileSteady(300, async () => {
       const desk = await startDesk(open(), { steps: STEPS }, { orchestration: { ttlSeconds: 1 } });
       const { session, say, state, document } = desk;
@@ -90,7 +91,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
       expect(await state(idle)).toMatchObject({ sequenceIndex: 0 });
       expect(toolsOf(await state(idle))).toEqual(['quote']);
 
-      // What has expired is not made again by a turn that does nothing with it.
+      // A turn without uses does not create an expired state again.
       await eventually(async () => (await document(used)) === null);
       await say(used, () => 'no tools');
       expect(await document(used)).toBeNull();
@@ -121,7 +122,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(await document(sessionId)).toBeNull();
   });
 
-  it('ORC-02 two agents with plans in one session do not see each other', async () => {
+  it('ORC-02 separates two agents with plans in one session', async () => {
     const other = deskOf({ steps: [{ name: 'greeting', isDefault: true, sequence: ['hello', 'bye'] }] }, 'other');
     const { app, session, say, state, manager, document } = await startDesk(
       open(),
@@ -142,7 +143,7 @@ describe.each(LIVE_STORES)('a state that is changed while a turn runs, over $nam
     expect(await document(sessionId, 'other')).toBeNull();
   });
 
-  it('ORC-31 of an agent without steps nothing is stored, and all tools are allowed', async () => {
+  it('ORC-31 stores nothing for an agent without steps, and allows all tools', async () => {
     const { app, session, document, events, manager } = await startDesk(open(), {});
     const sessionId = await session();
     const seen: unknown[] = [];

@@ -31,7 +31,7 @@ describe.each(LIVE_STORES)('conditions on the message of a turn over $name', ({ 
     expect(await state(sessionId)).toMatchObject({ activeStep: 'browse' });
   });
 
-  it('FIX-22 leave an unfinished sequence when a turn begins, which continues where it was left', async () => {
+  it('FIX-22 leave an unfinished sequence when a turn begins, and keep its progress', async () => {
     const { say, session, state } = await startDesk(open(), { steps: SHOP });
     const sessionId = await session();
     await say(sessionId, (turn) => useAll(turn, 'check_stock'), 'check out');

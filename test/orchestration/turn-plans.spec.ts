@@ -86,7 +86,7 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
     });
   });
 
-  it('ORC-28 reject: a tool that is not allowed does not run, says what is, and the turn fails at once', async () => {
+  it('ORC-28 reject: does not run a tool that is not allowed, reports the allowed ones, and fails the turn at once', async () => {
     const { app, say, session, state, events } = await startDesk(open(), { steps: SEARCHING });
     const sessionId = await session();
     await say(sessionId, (turn) => useAll(turn, 'search'));
@@ -123,7 +123,7 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
     ]);
   });
 
-  it('ORC-28 reject: a turn that makes do without the tool settles with what it did before and after', async () => {
+  it('ORC-28 reject: settles a turn that continues without the tool, with its other uses', async () => {
     const { say, session, state } = await startDesk(open(), { steps: SEARCHING });
     const sessionId = await session();
     await say(sessionId, async (turn) => {
@@ -135,7 +135,7 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
     expect(await state(sessionId)).toMatchObject({ sequenceIndex: 2 });
   });
 
-  it('ORC-28 warn: the tool runs and is recorded, the sequence stays, and it is said once', async () => {
+  it('ORC-28 warn: runs and records the tool, keeps the sequence, and warns once', async () => {
     const logger = keepWarnings();
     const desk = await startDesk(open(), { steps: SEARCHING, onViolation: 'warn' }, { logger });
     const sessionId = await desk.session();
@@ -165,7 +165,7 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
     ]);
   });
 
-  it('ORC-28 reset: the sequence starts over, also when the turn is tried again; what is not allowed even then is refused', async () => {
+  it('ORC-28 reset: restarts the sequence, also when the turn is retried, and rejects tools that are not allowed even then', async () => {
     const { say, session, state, events } = await startDesk(open(), { steps: SEARCHING, onViolation: 'reset' });
     const sessionId = await session();
     await say(sessionId, (turn) => useAll(turn, 'search', 'quote'));
@@ -192,7 +192,7 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
         ToolNotAllowedError,
       );
     });
-    // What no beginning allows costs nobody where they were.
+    // A tool that is not allowed at the start either does not reset the progress.
     expect(await state(sessionId)).toMatchObject({ sequenceIndex: 3, activeStep: 'booking' });
   });
 
@@ -310,7 +310,7 @@ describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
       }),
       TurnFailedError,
     );
-    // The tool did what it did; the turn is what failed.
+    // The tool succeeded; the turn failed.
     expect(used).toEqual(['seen', 'seen', 'seen']);
     expect(late.failure).toMatchObject({ message: 'The CRM went down.' });
 

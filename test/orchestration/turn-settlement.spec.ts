@@ -19,7 +19,7 @@ const STEPS: readonly OrchestrationStep[] = [
 ];
 
 describe.each(LIVE_STORES)('what turns do with their plan is stored by their settlement, over $name', ({ open }) => {
-  it('ORC-30 in the same commit: nobody sees any of it before, and everybody all of it after', async () => {
+  it('ORC-30 in the same commit: readers see none of it before, and all of it after', async () => {
     const { say, session, state, document, manager } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     await say(sessionId, (turn) => useAll(turn, 'search'));
@@ -50,7 +50,7 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
     expect(await manager.of('desk').toAIOrchestrationState(sessionId)).toMatchObject({ allowedTools: ['mail'] });
   });
 
-  it('ORC-30 without a trip to the store of its own, in the first turn and in later ones', async () => {
+  it('ORC-30 without a separate store call, in the first turn and in later ones', async () => {
     const calls: string[] = [];
     const { app, session, say } = await startDesk(
       recordingAdapter(open(), calls),
@@ -99,7 +99,7 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
       const [id] = await eventually(() => (reached.length > 0 ? reached : null));
       const told = rejection(cancelled, TurnCancelledError);
       if (sessionId === fresh) await app.turns.cancel(id);
-      // A later message takes its place: what the running turn said stays, and nothing of what it did with its plan.
+      // A later message interrupts it: the messages of the running turn stay, its changes to the plan do not.
       else await app.turns.execute('desk', 'next', { sessionId, whenBusy: 'interrupt', context: { work: () => 'ok' } });
       await told;
     }
@@ -120,7 +120,7 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
     }
   });
 
-  it('ORC-30 a turn that is tried again neither runs a tool again nor advances twice', async () => {
+  it('ORC-30 without a repeated tool or a second advance when the turn is retried', async () => {
     const { say, session, state, events } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
     const ran: string[] = [];
@@ -176,10 +176,10 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
 });
 
 /** SQLite has one worker process at a time. */
-const SHARED_STORES = LASTING_STORES.filter(({ name }) => name !== 'sqlite');
+const SEVERAL_PROCESSES = LASTING_STORES.filter(({ name }) => name !== 'sqlite');
 
-describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ create }) => {
-  it('ORC-30 TRN-15 leaves nothing of what it did with the plan, and runs no further tool', () =>
+describe.each(SEVERAL_PROCESSES)('a worker that lost its turn, over $name', ({ create }) => {
+  it('ORC-30 TRN-15 stores none of its changes to the plan, and runs no further tool', () =>
     whileSteady(400, async () => {
       const open = create();
       const ran: string[] = [];
@@ -212,7 +212,7 @@ describe.each(SHARED_STORES)('a worker that lost its turn, over $name', ({ creat
     }));
 });
 
-/** A process that stands still once it has begun with a turn: the lease lapses. */
+/** The store of a process that stalls once it has begun a turn: the lease lapses. */
 function standingStill(adapter: SessionsAdapter, hasBegun: () => boolean): SessionsAdapter {
   const claim: SessionsAdapter['turns']['claim'] = (...args) =>
     hasBegun() ? Promise.resolve(null) : adapter.turns.claim(...args);

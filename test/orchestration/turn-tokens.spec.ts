@@ -1,5 +1,6 @@
 import {
   InvalidInputError,
+  memoryAdapter,
   OrchestrationService,
   type OrchestrationStep,
   type TokenUsageInput,
@@ -104,8 +105,7 @@ it.each([
   [7, 'usage'],
   [{ promptTokens: -1 }, 'usage.promptTokens'],
 ])('ORC-11 refuses the usage %p', async (usage, path) => {
-  const [memory] = LIVE_STORES;
-  const { say, session, document } = await startDesk(memory.open(), { steps: STEPS });
+  const { say, session, document } = await startDesk(memoryAdapter(), { steps: STEPS });
   const sessionId = await session();
   const problems: unknown[] = [];
   await say(sessionId, (turn) => {

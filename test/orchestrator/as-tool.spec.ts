@@ -4,7 +4,6 @@ import {
   defineOrchestrator,
   InvalidInputError,
   type OrchestratorTool,
-  type OrchestratorToolInput,
   type OrchestratorToolOptions,
   PermanentTurnError,
   reply,
@@ -13,6 +12,7 @@ import {
   TurnFailedError,
   TurnReentryError,
 } from 'nestjs-agent-sessions';
+import { type OrchestratorToolInput } from 'nestjs-agent-sessions/types';
 import { childId } from '../../lib/orchestrator/child-session.js';
 import { eventually } from '../support/eventually.js';
 import {
@@ -27,7 +27,7 @@ import {
 const call = (toolCallId: string) => ({ toolCallId });
 
 describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) => {
-  it("BOT-50 each call is a turn in the caller's child session, which has the caller's owner", async () => {
+  it("BOT-50 runs each call as a turn in a child session with the caller's owner", async () => {
     const { app, say } = await startDesk(open, async (ask) => {
       const { reply: first, status } = await ask().execute({ input: 'one' }, call('c1'));
       const { reply: second } = await ask().execute({ input: 'two' }, call('c2'));
@@ -50,7 +50,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     expect(await app.adapter.conversations.page(sessionId)).toHaveLength(2);
   });
 
-  it('BOT-50 a session that the model chooses is ignored', async () => {
+  it('BOT-50 ignores a session that the model chooses', async () => {
     const { app, say, otherId } = await startDesk(open, async (ask, other) => {
       const args = { input: 'hi', sessionId: other, session: { id: other } };
       return (await ask().execute(args, call('c1'))).reply;
@@ -61,7 +61,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     expect(await app.turns.list({ sessionId: `${sessionId}/expert` })).toHaveLength(1);
   });
 
-  it('BOT-50 a fresh session for each call, which knows nothing of the others', async () => {
+  it('BOT-50 creates a new session for each call, isolated from the others', async () => {
     const { app, say } = await startDesk(
       open,
       async (ask) => {
@@ -84,7 +84,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     }
   });
 
-  it('BOT-50 a fresh session whose turn was cancelled or has failed expires, too', async () => {
+  it('BOT-50 expires a fresh session whose turn was cancelled or failed', async () => {
     const { app, say, asked } = await startDesk(
       open,
       async (ask) => {
@@ -129,7 +129,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     },
   );
 
-  it('BOT-50 cancelling the caller cancels the turn of its call', async () => {
+  it('BOT-50 cancels the turn of a call when the caller is cancelled', async () => {
     const { app, say, asked } = await startDesk(open, async (ask) => {
       await ask().execute({ input: 'wait' }, call('c1'));
     });
@@ -145,7 +145,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     });
   });
 
-  it("BOT-50 aborting the model's call cancels its turn, and the caller goes on", async () => {
+  it("BOT-50 cancels the turn when the model's call is aborted, and the caller continues", async () => {
     const { app, say, asked } = await startDesk(open, async (ask) => {
       const controller = new AbortController();
       const calling = ask().execute({ input: 'wait' }, { toolCallId: 'c1', abortSignal: controller.signal });
@@ -180,7 +180,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     expect(seen).toHaveLength(1);
   });
 
-  it("BOT-50 a child's id that is somebody else's session is refused; one that is over is followed by another", async () => {
+  it("BOT-50 rejects a child id that another user's session has, and replaces an ended child session", async () => {
     const { app, say } = await startDesk(open, async (ask, _, { session }) => {
       const asking = ask().execute({ input: 'hi' }, call('c1'));
       return session.metadata.taken ? (await rejection(asking, SessionConflictError)).sessionId : (await asking).reply;
@@ -199,7 +199,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     expect(await app.sessions.get(`${sessionId}/expert`)).toMatchObject({ state: 'expired' });
   });
 
-  it('BOT-50 wrong options and arguments are refused, and nothing is made', async () => {
+  it('BOT-50 rejects invalid options and arguments, and creates no session', async () => {
     const seen: string[] = [];
     const { app, say, bind } = await startDesk(open, async (ask, _, turn) => {
       for (const options of [{ name: 'a/b' }, { name: '' }, { session: 'own' }, { sessionId: 's' }]) {
@@ -217,7 +217,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     expect(await app.sessions.get(`${sessionId}/expert`)).toBeNull();
   });
 
-  it("BOT-50 the AI SDK takes it as it is, and a model's own session is not heard", async () => {
+  it("BOT-50 works as a tool of the AI SDK, and ignores a session in the model's input", async () => {
     const prompts: unknown[] = [];
     const { app, say, bind } = await startDesk(open, async (_, other, turn) => {
       const expert = bind(turn, { description: 'Knows it all.' });
@@ -263,7 +263,7 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
 });
 
 describe.each(LASTING_STORES)('an orchestrator as a tool over $name', ({ create }) => {
-  it('BOT-50 BOT-30 a caller that is stopped and attempted elsewhere finds the turn of its call, which goes on', async () => {
+  it('BOT-50 BOT-30 continues the turn of a call when the caller is retried in another process', async () => {
     const open = create();
     const first = await startDesk(open, async (ask) => (await ask().execute({ input: 'wait' }, call('c1'))).reply);
     const sessionId = await first.app.session();
@@ -280,7 +280,7 @@ describe.each(LASTING_STORES)('an orchestrator as a tool over $name', ({ create 
     ]);
   });
 
-  it('BOT-50 several callers, of several processes where the store allows it, meet in one child session', async () => {
+  it('BOT-50 shares one child session between callers, also of several processes if the store allows it', async () => {
     const open = create();
     const start = () =>
       startDesk(open, async (ask, _, { session, input }) => {
@@ -299,7 +299,7 @@ describe.each(LASTING_STORES)('an orchestrator as a tool over $name', ({ create 
   });
 });
 
-it('BOT-50 an id of a child session that would be too long ends in its hash', () => {
+it('BOT-50 shortens an id of a child session that is too long with a hash', () => {
   const parent = 'p'.repeat(195);
   const ids = ['expert', 'expert~2', 'oracle'].map((name) => childId(parent, name));
   expect(new Set(ids).size).toBe(3);
@@ -309,7 +309,7 @@ it('BOT-50 an id of a child session that would be too long ends in its hash', ()
 
 type Ask = (parent?: TurnContext['session']) => OrchestratorTool;
 
-/** A desk whose one intent does `work`, and an expert that it may ask: it waits when it is told so, and counts its history. */
+/** A desk whose single intent runs `work`, and an expert that it may call. The expert waits on the input `wait`, and replies with the length of its history. */
 async function startDesk(
   open: (typeof LIVE_STORES)[number]['open'],
   work: (ask: Ask, otherId: string, turn: TurnContext) => Promise<unknown>,

@@ -10,10 +10,10 @@ import { checkpointAt, turnsAfter } from '../../lib/ledger/checkpoint-at.js';
 import { rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';
 
-describe('a checkpoint that comes between two reads', () => {
+describe('a checkpoint that is appended between two reads', () => {
   const common = { orchestrator: 'desk', state: {}, lastRoute: [], signature: 's', version: '1', summarizedThrough: 0 };
 
-  /** A session whose checkpoint at the index comes right after somebody has looked for it. */
+  /** A session whose checkpoint at the index is appended right after the first read of that index. */
   async function racing(
     index: number,
   ): Promise<{ store: CheckpointStore; sessionId: string; append: (n: number) => Promise<Checkpoint> }> {
@@ -36,7 +36,7 @@ describe('a checkpoint that comes between two reads', () => {
     return { store: { load } as CheckpointStore, sessionId, append };
   }
 
-  it('BOT-25 is taken for what it is, and not for one that was pruned', async () => {
+  it('BOT-25 is returned, and not reported as pruned', async () => {
     const { store, sessionId } = await racing(1);
     const first = await checkpointAt(store, 'desk', sessionId, 0);
     expect(await collect(turnsAfter(store, first))).toEqual(['turn 1']);
@@ -44,7 +44,7 @@ describe('a checkpoint that comes between two reads', () => {
     expect(await checkpointAt(other.store, 'desk', other.sessionId, 3)).toMatchObject({ turnId: 'turn 3' });
   });
 
-  it('BOT-25 one that never was is not found, one that is not kept any more is pruned', async () => {
+  it('BOT-25 distinguishes a checkpoint that never existed from a pruned one', async () => {
     const { checkpoints, sessions } = memoryAdapter();
     const { id: sessionId } = await new SessionStore(sessions).create({ userId: 'ann' });
     await rejection(checkpointAt(checkpoints, 'desk', sessionId), CheckpointNotFoundError);

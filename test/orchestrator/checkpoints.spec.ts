@@ -1,6 +1,5 @@
 import {
   type Checkpoint,
-  CheckpointConflictError,
   defineOrchestrator,
   type OrchestratorConfig,
   OrchestratorDriftError,
@@ -8,6 +7,7 @@ import {
   reply,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { CheckpointConflictError } from 'nestjs-agent-sessions/adapter';
 import {
   type Application,
   LASTING_STORES,
@@ -46,7 +46,7 @@ describe.each(LIVE_STORES)('checkpoints over $name', ({ open }) => {
     expect(await checkpoints.history('desk', sessionId)).toEqual([first]);
   });
 
-  it('BOT-20 a turn that somebody else wrote a checkpoint under is tried again on top of it', async () => {
+  it('BOT-20 retries a turn on top of a checkpoint that another writer added', async () => {
     const seen: unknown[] = [];
     const desk = defineOrchestrator<{ count?: number }>({
       name: 'desk',
@@ -182,7 +182,7 @@ describe.each(LASTING_STORES)('an orchestrator of another structure, over $name'
     await rejection(plain, OrchestratorDriftError);
   });
 
-  it('BOT-22 code, version, window sizes and the order of intents are no drift', async () => {
+  it('BOT-22 does not treat code, version, window sizes or the order of intents as drift', async () => {
     const open = create();
     const intents = { a: () => 'a', b: () => 'b' };
     const sessionId = await settleOne(open, defineOrchestrator({ name: 'desk', route: () => 'a', intents }));

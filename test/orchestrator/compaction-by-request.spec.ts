@@ -1,16 +1,15 @@
 import {
-  type CompactStateRequest,
   type CompactionOptions,
   defineOrchestrator,
-  type Message,
+  type ConversationMessage,
   type MessageDraft,
   OrchestratorEvents,
   reply,
   SessionStateService,
-  type StateStoreReport,
   type Summarizer,
   type TurnReport,
 } from 'nestjs-agent-sessions';
+import { type CompactStateRequest, type StateStoreReport } from 'nestjs-agent-sessions/http';
 import { afterTurns } from '../conversation/after-turn.js';
 import { listing } from '../conversation/compactors.js';
 import {
@@ -26,7 +25,7 @@ interface Desk extends Application {
   readonly counted: () => Promise<Pick<StateStoreReport, 'messageCount' | 'windowCount'>>;
   readonly restore: () => Promise<unknown>;
   readonly undo: () => Promise<unknown>;
-  /** What the last turn was given. */
+  /** The input of the last turn. */
   readonly seen: () => unknown[];
   readonly sessionId: string;
   readonly events: string[];
@@ -80,7 +79,7 @@ async function startDesk(
 }
 
 describe.each(LIVE_STORES)('compaction by request in an application over $name', ({ open }) => {
-  it('STA-24 orchestrators that have no policy read through what became of their conversation, and report it', async () => {
+  it('STA-24 lets orchestrators without a policy read the compacted conversation, and report the compaction', async () => {
     const { say, compact, restore, seen, events, adapter, sessionId } = await startDesk(open());
     for (const text of ['1', '2', '3']) await say(text);
     const report = await compact({ maxMessages: 2 });
@@ -97,7 +96,7 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
     expect(events.filter((type) => type.startsWith('compaction'))).toEqual([]);
   });
 
-  it('STA-24 a turn that is taken back from what was left out brings back what was before it', async () => {
+  it('STA-24 restores the messages before an undone turn that was left out', async () => {
     const { say, compact, seen, undo } = await startDesk(open());
     for (const text of ['1', '2', '3']) await say(text);
     await compact({ maxMessages: 1 });
@@ -109,7 +108,7 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
     expect(seen()).toEqual(['1', 're 1', '2', 're 2']);
   });
 
-  it('FIX-46 counts in windowCount the summary, and no message that was taken back', async () => {
+  it('FIX-46 includes the summary in windowCount, and excludes undone messages', async () => {
     const { say, compact, counted, seen, undo } = await startDesk(open(), { summarize: listing });
     for (const text of ['1', '2', '3']) await say(text);
     await compact({ strategy: 'summary', preserveRecent: 2 });
@@ -123,9 +122,9 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
     expect(seen()).toEqual(['1 re 1 2 re 2', '3', 're 3']);
   });
 
-  it('STA-24 a summary by state.summarize, whatever policies there are', async () => {
+  it('STA-24 summarizes with state.summarize, whatever the policies', async () => {
     const asked: unknown[] = [];
-    const summarize: Summarizer = (messages: readonly Message[], { orchestrator, summaryMaxTokens }) => {
+    const summarize: Summarizer = (messages: readonly ConversationMessage[], { orchestrator, summaryMaxTokens }) => {
       asked.push([orchestrator, summaryMaxTokens]);
       return listing(messages);
     };
@@ -133,7 +132,7 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
     const { say, compact, seen } = await startDesk(open(), { summarize }, [own, own]);
     for (const text of ['1', '2', '3']) await say(text);
     const request = { strategy: 'summary', preserveRecent: 2, summaryMaxTokens: 50 } as const;
-    // What was said is not for reports.
+    // Reports must not contain messages.
     const { compacted, metadata } = await compact(request);
     expect({ compacted, metadata }).toEqual({
       compacted: true,
@@ -144,9 +143,9 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
     expect(seen()).toEqual(['1 re 1 2 re 2', '3', 're 3']);
   });
 
-  it('STA-24 a summary by the only orchestrator that has a policy, whose next turn reports what it took', async () => {
+  it('STA-24 summarizes with the only policy, and reports its usage in the next turn', async () => {
     const usage = { promptTokens: 100, completionTokens: 7, totalTokens: 107 };
-    const summarize = (messages: readonly Message[]) => ({ text: listing(messages), usage });
+    const summarize = (messages: readonly ConversationMessage[]) => ({ text: listing(messages), usage });
     const { say, compact, seen } = await startDesk(open(), {}, [{ summarize }, undefined]);
     for (const text of ['1', '2', '3']) await say(text);
     expect(await compact({ strategy: 'summary', preserveRecent: 2 })).toMatchObject({ compacted: true });
@@ -155,7 +154,7 @@ describe.each(LIVE_STORES)('compaction by request in an application over $name',
   });
 
   it.each([{ policies: 0 }, { policies: 2 }])(
-    'STA-24 no summary where nobody is known to write one: of $policies policies',
+    'STA-24 rejects a summary without a definite summarizer: $policies policies',
     async ({ policies }) => {
       const own = policies > 0 ? { summarize: () => 'mine' } : undefined;
       const { say, compact, seen } = await startDesk(open(), {}, [own, own]);

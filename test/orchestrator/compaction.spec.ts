@@ -1,17 +1,16 @@
 import {
-  type AtomicSessionStoreAdapter,
   type CompactionOptions,
   defineOrchestrator,
   InjectOrchestrator,
   InvalidInputError,
   Intent,
-  type Message,
+  type ConversationMessage,
   type MessageDraft,
   Orchestrator,
   type OrchestratorEvent,
   OrchestrationStateManager,
   OrchestratorEvents,
-  outcome,
+  turnOutcome,
   reply,
   SessionNotFoundError,
   SessionsConfigurationError,
@@ -19,6 +18,7 @@ import {
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { HEAD } from '../../lib/conversation/conversation-head.js';
 import { afterTurns } from '../conversation/after-turn.js';
 import { eventually } from '../support/eventually.js';
@@ -33,11 +33,11 @@ import {
   startApplication,
 } from '../support/running-application.js';
 
-const INSIDE = (messages: readonly Message[]): string =>
+const INSIDE = (messages: readonly ConversationMessage[]): string =>
   messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
 
 interface Desk extends Application {
-  /** A turn, and what it led to. */
+  /** Runs a turn, waits for its effects and returns its report. */
   readonly say: (text: string) => Promise<TurnReport>;
   readonly sessionId: string;
   readonly seen: (readonly MessageDraft[])[];
@@ -83,7 +83,7 @@ function textsOf(messages: readonly MessageDraft[] = []): unknown[] {
 }
 
 describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
-  it('BOT-41 known failure, compacted on every turn: once it passes afterTurns, and not again before it does', async () => {
+  it('BOT-41 compacts once per crossing of afterTurns (known failure: it compacted on every turn)', async () => {
     const { say, types, seen, sessionId, adapter } = await startDesk(open(), { afterTurns: 3 });
     const after: string[] = [];
     for (let turn = 1; turn <= 11; turn += 1) {
@@ -102,7 +102,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(await adapter.conversations.page(sessionId)).toHaveLength(22);
   });
 
-  it('BOT-41 its checkpoint says how far the conversation is summarized', async () => {
+  it('BOT-41 records in the checkpoint how far the conversation is summarized', async () => {
     const { say, sessionId, checkpoints } = await startDesk(open(), { afterTurns: 2 });
     for (const text of ['1', '2', '3', '4', '5', '6']) await say(text);
     const history = await checkpoints.history('desk', sessionId);
@@ -126,7 +126,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
   });
 
   it.each([{ afterTurns: 3 }, { afterTokens: 60 }])(
-    'BOT-41 %p also where no window is asked for',
+    'BOT-41 suggests a compaction after %p without a window',
     async (thresholds) => {
       const options = { tokenCounter: (text: string) => text.length };
       const { say, types } = await startDesk(open(), thresholds, { historyWindow: 0, options });
@@ -135,9 +135,9 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     },
   );
 
-  it("BOT-43 BOT-09 what came of it is an event and part of the next turn's report, with its usage", async () => {
+  it("BOT-43 BOT-09 reports the result and its usage in an event and in the next turn's report", async () => {
     const usage = { promptTokens: 100, completionTokens: 7, totalTokens: 107 };
-    const summarize = (messages: readonly Message[]) => ({ text: INSIDE(messages), usage });
+    const summarize = (messages: readonly ConversationMessage[]) => ({ text: INSIDE(messages), usage });
     const { say, events, app, sessionId } = await startDesk(
       open(),
       { afterTurns: 1, summarize },
@@ -173,9 +173,9 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(state?.cumulativeTokenUsage.totalTokens).toBe(214);
   });
 
-  it('BOT-42 BOT-44 known failure, a placeholder replaced the conversation: without a summary nothing is replaced', async () => {
+  it('BOT-42 BOT-44 keeps the conversation without a summary (known failure: a placeholder replaced it)', async () => {
     let broken: (() => string) | null = () => '';
-    const summarize = (messages: readonly Message[]): string => broken?.() ?? INSIDE(messages);
+    const summarize = (messages: readonly ConversationMessage[]): string => broken?.() ?? INSIDE(messages);
     const desk = await startDesk(open(), { afterTurns: 1, summarize });
     await desk.say('1');
     const settled = await desk.say('2');
@@ -185,7 +185,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(desk.types()).toEqual(['compaction-suggested', 'compaction-failed']);
     expect(textsOf(desk.seen.at(-1))).toEqual(['1', 're 1', '2', 're 2']);
     expect(next.compaction).toMatchObject({ status: 'failed', phase: 'summarize', failures: 1 });
-    // By command it is tried again at once.
+    // The command retries at once.
     broken = null;
     await desk.handle({ name: 'desk' }).command('compact', { sessionId: desk.sessionId });
     const healed = await desk.say('4');
@@ -193,10 +193,10 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(healed.compaction).toMatchObject({ status: 'applied', number: 1, through: 4 });
   });
 
-  it('BOT-41 is off the caller’s path: turns settle and go on while the summary is written', async () => {
+  it('BOT-41 does not block the caller: turns settle and continue while the summary is written', async () => {
     const free = gate();
     const begun = gate();
-    const summarize = async (messages: readonly Message[]): Promise<string> => {
+    const summarize = async (messages: readonly ConversationMessage[]): Promise<string> => {
       begun.open();
       await free.pass();
       return INSIDE(messages);
@@ -214,7 +214,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(textsOf(seen.at(-1)).slice(0, 1)).toEqual(['1 re 1']);
   });
 
-  it('BOT-45 without a threshold it never fires by itself, and by command it does', async () => {
+  it('BOT-45 without a threshold, compacts only by command', async () => {
     const { say, types, handle, sessionId, seen } = await startDesk(open(), {});
     for (let turn = 1; turn <= 5; turn += 1) await say(`${turn}`);
     expect(types()).toEqual([]);
@@ -226,7 +226,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(textsOf(seen.at(-1))).toEqual(['1 re 1 2 re 2 3 re 3 4 re 4', '5', 're 5']);
   });
 
-  it('BOT-43 restore takes the compaction back, says so, and the next turn does not do it again', async () => {
+  it('BOT-43 restores the conversation, reports it, and does not compact again in the next turn', async () => {
     const { say, handle, sessionId, seen, types } = await startDesk(open(), { afterTurns: 4 });
     for (const text of ['1', '2', '3', '4', '5', '6']) await say(text);
     expect(await handle({ name: 'desk' }).command('restore', { sessionId })).toEqual({ through: 0 });
@@ -251,7 +251,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect((await say('8')).compaction).toBeUndefined();
   });
 
-  it('BOT-43 onCompact: told once a crossing, and the log is read as before', async () => {
+  it('BOT-43 calls onCompact once per crossing, and reads the log as before', async () => {
     const told: unknown[] = [];
     const { say, seen } = await startDesk(open(), { afterTurns: 3, onCompact: ({ number }) => void told.push(number) });
     for (let turn = 1; turn <= 7; turn += 1) await say(`${turn}`);
@@ -259,7 +259,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(seen.at(-1)).toHaveLength(12);
   });
 
-  it('BOT-25 BOT-41 a turn that is undone though it is behind a summary: nobody is told of it any more', async () => {
+  it('BOT-25 BOT-41 ignores a summary that contains an undone turn', async () => {
     const { say, seen, handle, sessionId } = await startDesk(open(), { afterTurns: 3 });
     const desk = handle({ name: 'desk' });
     for (const text of ['1', '2', '3', '4']) await say(text);
@@ -273,10 +273,10 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(textsOf(seen.at(-1))).toEqual(['1 re 1 2 re 2', '6', 're 6']);
   });
 
-  it('BOT-45 commands check what they are given', async () => {
+  it('BOT-45 validates the arguments of commands', async () => {
     const { handle, sessionId } = await startDesk(open(), {});
     const { command } = {
-      // As a caller without types.
+      // A caller without types.
       command: (name: string, args: object) =>
         handle({ name: 'desk' }).command(name as 'restore', args as { sessionId: string }),
     };
@@ -287,7 +287,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     expect(await command('restore', { sessionId })).toBeNull();
   });
 
-  it('BOT-41 an erased session has no head any more', async () => {
+  it('BOT-41 removes the head of an erased session', async () => {
     const { say, sessionId, adapter } = await startDesk(open(), { afterTurns: 1 });
     for (const text of ['1', '2']) await say(text);
     expect(await adapter.state.get({ ...HEAD, sessionId })).not.toBeNull();
@@ -295,7 +295,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
     for (const key of ['head', 'head:0']) expect(await adapter.state.get({ ...HEAD, key, sessionId })).toBeNull();
   });
 
-  it('BOT-40 BOT-41 a leading system message and tool calls survive compaction', async () => {
+  it('BOT-40 BOT-41 keeps a leading system message and tool calls during compaction', async () => {
     const seen: (readonly MessageDraft[])[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -305,7 +305,7 @@ describe.each(LIVE_STORES)('compaction over $name', ({ open }) => {
           seen.push(history);
           const lead: MessageDraft[] = turnIndex === 0 ? [{ role: 'system', content: 'be kind' }] : [];
           const id = `call-${turnIndex}`;
-          return outcome({
+          return turnOutcome({
             messages: [
               ...lead,
               { role: 'assistant', content: null, toolCalls: [{ id, name: 'find', arguments: {} }] },
@@ -359,7 +359,7 @@ describe.each(LASTING_STORES)('compaction over $name, started again', ({ create 
 describe('a compaction policy', () => {
   const intents = { answer: () => 'ok' };
 
-  it('BOT-42 without a summarizer is a configuration error', () => {
+  it('BOT-42 requires a summarizer', () => {
     const error = /Orchestrator desk: compaction.summarize must be a function/;
     expect(() => defineOrchestrator({ name: 'desk', intents, compaction: { afterTurns: 20 } })).toThrow(error);
     expect(() => defineOrchestrator({ name: 'desk', intents, compaction: { afterTurns: 20 } })).toThrow(
@@ -380,11 +380,14 @@ describe('a compaction policy', () => {
   });
 
   it.each([
-    { historyWindow: { maxTokens: 0 }, message: /historyWindow.agents.maxTokens is 0; it must be an integer/ },
-    { historyWindow: { router: { maxTokens: 'x' } }, message: /historyWindow.router.maxTokens is "x"/ },
-    { historyWindow: { agents: 5, loadLimit: 0 }, message: /historyWindow.loadLimit is 0/ },
-    { historyWindow: { agent: 5 }, message: /historyWindow is \{"agent":5\}; it must be a window, or/ },
-    { historyWindow: NaN, message: /historyWindow.agents is NaN/ },
+    { historyWindow: { maxTokens: 0 }, message: /historyWindow.agents.maxTokens must be an integer .* Received: 0/ },
+    {
+      historyWindow: { router: { maxTokens: 'x' } },
+      message: /historyWindow.router.maxTokens must be .* Received: "x"/,
+    },
+    { historyWindow: { agents: 5, loadLimit: 0 }, message: /historyWindow.loadLimit must be .* Received: 0/ },
+    { historyWindow: { agent: 5 }, message: /historyWindow must be a window, or .* Received: \{"agent":5\}/ },
+    { historyWindow: NaN, message: /historyWindow.agents must be .* Received: NaN/ },
   ])('BOT-40 historyWindow $historyWindow is a configuration error', ({ historyWindow, message }) => {
     expect(() => defineOrchestrator({ name: 'desk', intents, historyWindow: historyWindow as never })).toThrow(message);
   });
@@ -412,7 +415,7 @@ describe('a compaction policy', () => {
       }
 
       @Summarize()
-      summarize(messages: Message[]) {
+      summarize(messages: ConversationMessage[]) {
         return `${this.prefix} ${INSIDE(messages)}`;
       }
     }

@@ -23,25 +23,25 @@ class AnyRouter extends IntentRouter {
 const a = (): string => 'a';
 
 const WRONG: readonly { readonly what: string; readonly config: object; readonly message: RegExp }[] = [
-  { what: 'no name', config: { intents: { a } }, message: /name is undefined; it must be a text/ },
-  { what: 'an empty name', config: { name: '', intents: { a } }, message: /name is ""/ },
-  { what: 'a name with a line break', config: { name: 'a\nb', intents: { a } }, message: /name is "a\\nb"/ },
+  { what: 'no name', config: { intents: { a } }, message: /name must be a string .* Received: undefined/ },
+  { what: 'an empty name', config: { name: '', intents: { a } }, message: /name must be a string .* Received: ""/ },
+  { what: 'a name with a line break', config: { name: 'a\nb', intents: { a } }, message: /name must be a string .* Received: "a\\nb"/ },
   { what: 'an empty version', config: { name: 'x', version: '', intents: { a } }, message: /x: version must be/ },
   { what: 'no intents', config: { name: 'x' }, message: /x: intents must be an object of functions/ },
   { what: 'empty intents', config: { name: 'x', intents: {} }, message: /x: intents must not be empty/ },
-  { what: 'an intent that is no function', config: { name: 'x', intents: { a: 'a' } }, message: /x: intent a must be a function/ },
+  { what: 'an intent that is not a function', config: { name: 'x', intents: { a: 'a' } }, message: /x: intent a must be a function/ },
   { what: 'an intent without a name', config: { name: 'x', intents: { '': a } }, message: /intent "" must have a name/ },
-  { what: 'both route and router', config: { name: 'x', intents: { a }, route: a, router: new AnyRouter() }, message: /x: has both route and router; it must have one/ },
-  { what: 'several intents and neither', config: { name: 'x', intents: { a, b: a } }, message: /x: has several intents and neither route nor router/ },
-  { what: 'a route that is no function', config: { name: 'x', intents: { a }, route: 'a' }, message: /x: route must be a function/ },
+  { what: 'both route and router', config: { name: 'x', intents: { a }, route: a, router: new AnyRouter() }, message: /x: set either route or router, not both/ },
+  { what: 'several intents and neither', config: { name: 'x', intents: { a, b: a } }, message: /x: several intents require a route or a router/ },
+  { what: 'a route that is not a function', config: { name: 'x', intents: { a }, route: 'a' }, message: /x: route must be a function/ },
   { what: 'a router class', config: { name: 'x', intents: { a }, router: AnyRouter }, message: /x: router must be an IntentRouter.*only by the @Orchestrator/ },
   { what: 'a router without route()', config: { name: 'x', intents: { a }, router: {} }, message: /x: router must be an IntentRouter/ },
   { what: 'a router that is null', config: { name: 'x', intents: { a }, router: null }, message: /x: router must be an IntentRouter/ },
-  { what: 'a first state that is no function', config: { name: 'x', intents: { a }, initialState: {} }, message: /x: initialState must be a function/ },
+  { what: 'an initial state that is not a function', config: { name: 'x', intents: { a }, initialState: {} }, message: /x: initialState must be a function/ },
   { what: 'no checkpoints', config: { name: 'x', intents: { a }, keepCheckpoints: 0 }, message: /x: keepCheckpoints must be an integer of 1 or more, or 'all'/ },
   { what: 'half a checkpoint', config: { name: 'x', intents: { a }, keepCheckpoints: 1.5 }, message: /x: keepCheckpoints/ },
-  { what: 'a negative window', config: { name: 'x', intents: { a }, historyWindow: -1 }, message: /x: historyWindow.agents is -1; it must be an integer from 0/ },
-  { what: 'a window in words', config: { name: 'x', intents: { a }, historyWindow: { router: 'all' } }, message: /x: historyWindow.router is "all"/ },
+  { what: 'a negative window', config: { name: 'x', intents: { a }, historyWindow: -1 }, message: /x: historyWindow.agents must be an integer from 0 .* Received: -1/ },
+  { what: 'a window in words', config: { name: 'x', intents: { a }, historyWindow: { router: 'all' } }, message: /x: historyWindow.router must be an integer .* Received: "all"/ },
   { what: 'a state limit of nothing', config: { name: 'x', intents: { a }, maxStateBytes: 0 }, message: /x: maxStateBytes must be an integer/ },
 ]; // prettier-ignore
 
@@ -49,14 +49,14 @@ const NO_ORCHESTRATORS: readonly { readonly what: string; readonly value: unknow
   {
     what: 'a plain object',
     value: { name: 'forged', intents: { a } },
-    message: /item 1 is no orchestrator.*defineOrchestrator\(\), .* returned/,
+    message: /item 1 is not an orchestrator.*created with defineOrchestrator\(\), /,
   },
   {
     what: 'a class that is not imported yet',
     value: undefined,
-    message: /item 1 is undefined \(perhaps two files import each other\)/,
+    message: /item 1 is undefined \(check for a circular import\)/,
   },
-  { what: 'null', value: null, message: /item 1 is no orchestrator/ },
+  { what: 'null', value: null, message: /item 1 is not an orchestrator/ },
 ];
 
 describe('defineOrchestrator', () => {
@@ -67,11 +67,11 @@ describe('defineOrchestrator', () => {
     expect((error as Error).message).toMatch(message);
   });
 
-  it('BOT-01 one intent needs no route', () => {
+  it('BOT-01 needs no route for a single intent', () => {
     expect(defineOrchestrator({ name: 'x', intents: { a } }).intents.size).toBe(1);
   });
 
-  it('BOT-01 what is defined cannot be changed', () => {
+  it('BOT-01 freezes the definition', () => {
     const intents: Record<string, () => string> = { a };
     const definition = defineOrchestrator({ name: 'x', intents });
     intents.b = a;
@@ -149,7 +149,7 @@ describe('decorators', () => {
     expect(await handle(Desk).execute('hi', { sessionId: await session() })).toMatchObject({ reply: 'hello' });
   });
 
-  it('BOT-01 methods that a class inherits count', async () => {
+  it('BOT-01 includes inherited methods of a class', async () => {
     class Base {
       @Intent()
       inherited(): string {
@@ -171,7 +171,7 @@ describe('decorators', () => {
       @Intent('same')
       two(): void {}
     }
-    expect(await refusal([Desk])).toMatch(/desk: two methods are the intent "same"/);
+    expect(await refusal([Desk])).toMatch(/desk: two methods have the intent "same"/);
   });
 
   it('BOT-01 two routes', async () => {
@@ -190,7 +190,7 @@ describe('decorators', () => {
       @Intent()
       act(): void {}
     }
-    expect(await refusal([Desk])).toMatch(/desk: has several methods with @Route\(\); it must have one/);
+    expect(await refusal([Desk])).toMatch(/desk must have at most one method with @Route\(\)\. Found: 2\./);
   });
 
   it('BOT-01 a route and a router', async () => {
@@ -204,7 +204,7 @@ describe('decorators', () => {
       @Intent()
       a(): void {}
     }
-    expect(await refusal([Desk])).toMatch(/desk: has both route and router/);
+    expect(await refusal([Desk])).toMatch(/desk: set either route or router, not both/);
   });
 
   it('BOT-01 no intents, and several without a route', async () => {
@@ -219,19 +219,19 @@ describe('decorators', () => {
       two(): void {}
     }
     expect(await refusal([Empty])).toMatch(/empty: intents must not be empty/);
-    expect(await refusal([Undecided])).toMatch(/undecided: has several intents and neither route nor router/);
+    expect(await refusal([Undecided])).toMatch(/undecided: several intents require a route or a router/);
   });
 
-  it('BOT-01 a class that is none is refused where it is listed or asked for', () => {
+  it('BOT-01 rejects a class that is not an orchestrator where it is listed or requested', () => {
     class Plain {}
     const problems = [() => SessionsModule.forFeature([Plain]), () => getOrchestratorToken(Plain)].map(thrown);
     for (const problem of problems) {
       expect(problem).toBeInstanceOf(SessionsConfigurationError);
-      expect((problem as Error).message).toMatch(/Plain is no orchestrator. Decorate the class with @Orchestrator/);
+      expect((problem as Error).message).toMatch(/Plain is not an orchestrator. Decorate the class with @Orchestrator/);
     }
   });
 
-  it.each(NO_ORCHESTRATORS)('BOT-01 $what is refused where it is listed', ({ value, message }) => {
+  it.each(NO_ORCHESTRATORS)('BOT-01 refuses $what in forFeature', ({ value, message }) => {
     const desk = defineOrchestrator({ name: 'desk', intents: { a } });
     const problem = thrown(() => SessionsModule.forFeature([desk, value as OrchestratorRef]));
     expect(problem).toBeInstanceOf(SessionsConfigurationError);

@@ -38,7 +38,7 @@ class SpecialOrders extends Orders {
   }
 }
 
-/** As tests and applications replace a class. */
+/** The ways in which tests and applications replace a class. */
 const OTHER_WAYS: readonly { readonly way: string; readonly provider: Provider }[] = [
   { way: 'a factory', provider: { provide: Desk, useFactory: () => new Desk(new SpecialOrders()) } },
   { way: 'a value', provider: { provide: Desk, useValue: new Desk(new SpecialOrders()) } },
@@ -82,12 +82,12 @@ const REQUEST_SCOPED: readonly {
 }[] = [
   { how: 'itself, as a provider', orchestrator: Scoped, providers: [Scoped], listed: false },
   {
-    how: 'by what it injects, as a provider',
+    how: 'by its dependency, as a provider',
     orchestrator: Depends,
     providers: [Depends, CurrentRequest],
     listed: false,
   },
-  { how: 'by what it injects, listed by forFeature', orchestrator: Depends, providers: [CurrentRequest], listed: true },
+  { how: 'by its dependency, listed by forFeature', orchestrator: Depends, providers: [CurrentRequest], listed: true },
 ];
 
 beforeEach(() => {
@@ -95,12 +95,12 @@ beforeEach(() => {
 });
 
 describe('how orchestrators are found', () => {
-  it('BOT-01 a class that is a provider', async () => {
+  it('BOT-01 finds a class that is a provider', async () => {
     const { turns, session } = await startApplication({ providers: [Desk, Orders] });
     expect(await turns.execute('desk', '7', { sessionId: await session() })).toMatchObject({ reply: 'order 7' });
   });
 
-  it('BOT-01 a definition that is a provider', async () => {
+  it('BOT-01 finds a definition that is a provider', async () => {
     const desk = defineOrchestrator({ name: 'desk', intents: { status: ({ input }) => `order ${input.text}` } });
     const { turns, session } = await startApplication({ providers: [{ provide: 'DESK', useValue: desk }] });
     expect(await turns.execute('desk', '7', { sessionId: await session() })).toMatchObject({ reply: 'order 7' });
@@ -120,19 +120,19 @@ describe('how orchestrators are found', () => {
     expect(Desk.made).toBe(1);
   });
 
-  it('BOT-01 a class that is both is made once, by Nest', async () => {
+  it('BOT-01 creates a class once if it is both an orchestrator and a provider', async () => {
     const { app, handle, session } = await startApplication({ orchestrators: [Desk], providers: [Desk, Orders] });
     expect(app.get(Desk)).toBeInstanceOf(Desk);
     expect(await handle(Desk).execute('7', { sessionId: await session() })).toMatchObject({ reply: 'order 7' });
     expect(Desk.made).toBe(1);
   });
 
-  it.each(OTHER_WAYS)('BOT-01 a class that is provided by $way', async ({ provider }) => {
+  it.each(OTHER_WAYS)('BOT-01 finds a class that is provided by $way', async ({ provider }) => {
     const { handle, session } = await startApplication({ orchestrators: [Desk], providers: [Orders, provider] });
     expect(await handle(Desk).execute('7', { sessionId: await session() })).toMatchObject({ reply: 'special order 7' });
   });
 
-  it('BOT-01 one that two features list is one', async () => {
+  it('BOT-01 creates an orchestrator once if two features list it', async () => {
     const desk = defineOrchestrator({ name: 'shared', intents: { status: () => 'hi' } });
     @Module({ imports: [SessionsModule.forFeature([desk, Desk])], providers: [Orders], exports: [Orders] })
     class First {}
@@ -143,13 +143,13 @@ describe('how orchestrators are found', () => {
     expect(Desk.made).toBe(1);
   });
 
-  it('BOT-01 two of one name stop the start', async () => {
+  it('BOT-01 stops the start if two have the same name', async () => {
     const [one, two] = [1, 2].map((n) => defineOrchestrator({ name: 'twice', intents: { a: () => `${n}` } }));
     const error = await rejection(startApplication({ orchestrators: [one, two] }), SessionsConfigurationError);
-    expect(error.message).toMatch(/Two orchestrators are named "twice"; names must be unique/);
+    expect(error.message).toMatch(/Two orchestrators are named "twice"\. Names must be unique/);
   });
 
-  it('BOT-01 a class that lacks a dependency stops the start', async () => {
+  it('BOT-01 stops the start if a class lacks a dependency', async () => {
     await expect(startApplication({ orchestrators: [Desk] })).rejects.toThrow(/dependencies of the Desk/);
   });
 
@@ -158,11 +158,11 @@ describe('how orchestrators are found', () => {
     async ({ orchestrator, providers, listed }) => {
       const start = startApplication({ providers, ...(listed ? { orchestrators: [orchestrator] } : {}) });
       const error = await rejection(start, SessionsConfigurationError);
-      expect(error.message).toMatch(/is request-scoped, or injects something that is.*must be a singleton/);
+      expect(error.message).toMatch(/is request-scoped or injects a request-scoped provider\..*must be a singleton/);
     },
   );
 
-  it('BOT-01 a handle that is used before the start says so', async () => {
+  it('BOT-01 rejects the use of a handle before the start', async () => {
     const desk = defineOrchestrator({ name: 'early', intents: { a: () => 'hi' } });
     const seen: unknown[] = [];
     @Injectable()
@@ -191,7 +191,7 @@ describe('how orchestrators are found', () => {
 
 // BOT-52 also asks for drift, fork and undo per orchestrator: its id is not at the front of this title.
 describe.each(LIVE_STORES)('several orchestrators in one session (BOT-52) over $name', ({ open }) => {
-  it('share the lane and the conversation, and have a state and a turn index of their own', async () => {
+  it('share the lane and the conversation, and have separate states and turn indexes', async () => {
     const order: string[] = [];
     const [desk, sales] = ['desk', 'sales'].map((name) =>
       defineOrchestrator<{ count?: number }>({

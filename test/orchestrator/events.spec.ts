@@ -2,12 +2,12 @@ import {
   defineOrchestrator,
   type OrchestratorEvent,
   OrchestratorEvents,
-  type OrchestratorEventType,
   PermanentTurnError,
   reply,
   TurnCancelledError,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { type OrchestratorEventType } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -139,7 +139,7 @@ it('BOT-10 a listener that throws or rejects harms nothing', async () => {
   );
 });
 
-it('BOT-10 what a failed attempt leaves running is stopped, and tells nobody', async () => {
+it('BOT-10 aborts work that a failed attempt left running, and drops its events', async () => {
   const { pass, open } = gate();
   const reasons: unknown[] = [];
   const desk = defineOrchestrator({
@@ -170,7 +170,7 @@ it('BOT-10 what a failed attempt leaves running is stopped, and tells nobody', a
   expect(types).not.toContain('delta');
 });
 
-it('BOT-10 what a handler leaves running tells nobody after the end', async () => {
+it('BOT-10 drops events of work that a handler left running after the end', async () => {
   const { pass, open } = gate();
   const late = gate();
   const desk = defineOrchestrator({

@@ -8,7 +8,7 @@ import {
   type OrchestratorConfig,
   type OrchestratorDefinition,
   OrchestratorDriftError,
-  outcome,
+  turnOutcome,
   SessionConflictError,
   SessionNotEmptyError,
   SessionNotFoundError,
@@ -33,7 +33,7 @@ interface Desk {
 const FAST = { retry: { backoff: { type: 'fixed', delayMs: 1 } } } as const;
 
 describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
-  it('BOT-25 makes a session that goes on from the latest turn, and leaves the old one as it is', async () => {
+  it('BOT-25 creates a session that continues from the latest turn, and leaves the old one unchanged', async () => {
     const { app, sessionId, say, seen, handle } = await startDesk(open());
     for (const text of ['a', 'b']) await say(text);
     const log = await app.adapter.conversations.page(sessionId);
@@ -57,7 +57,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect((await app.adapter.conversations.page(sessionId)).slice(0, log.length)).toEqual(log);
   });
 
-  it('BOT-25 goes on from an earlier turn, also one that was taken back later', async () => {
+  it('BOT-25 continues from an earlier turn, even one that was undone later', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     for (const text of ['a', 'b', 'c']) await say(text);
     await handle.undo(sessionId);
@@ -75,7 +75,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect(await fork(4)).toEqual(['a', 'b', 'd']);
   });
 
-  it('BOT-25 copies what was said as it was, by whom, and nothing that was taken back', async () => {
+  it('BOT-25 copies messages and their authors unchanged, without undone messages', async () => {
     const { app, sessionId, handle, say } = await startDesk(open());
     const { conversations } = app.adapter;
     await conversations.append(sessionId, [
@@ -97,7 +97,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect((await said(id))[0]).not.toHaveProperty('orchestrator');
   });
 
-  it('BOT-25 a fork can be forked, and taken back to where it began, not further', async () => {
+  it('BOT-25 can fork a fork, and undo it back to its start, not further', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     for (const text of ['a', 'b']) await say(text);
     const { id: first } = await handle.fork(sessionId);
@@ -113,7 +113,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     await rejection(handle.undo(third), NothingToUndoError);
   });
 
-  it('BOT-25 the same fork sent again, and at once, is one session', async () => {
+  it('BOT-25 creates one session for repeated and concurrent calls of the same fork', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     await say('a');
     const fork = () => handle.fork(sessionId, { newSessionId: `${sessionId}/fork` });
@@ -127,7 +127,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect(await state(app, `${sessionId}/fork`)).toEqual({ said: ['a', 'c'] });
   });
 
-  it('BOT-25 goes into no session of somebody else, and into none that is in use', async () => {
+  it('BOT-25 rejects a target session of another owner, or one that is not empty', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     await say('a');
     await say('b');
@@ -157,7 +157,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect(await state(app, 'mine')).toEqual({ said: ['a', 'b'] });
   });
 
-  it('BOT-25 says what is not there, and makes no session then', async () => {
+  it('BOT-25 rejects missing checkpoints, missing sessions and invalid options, and creates no session', async () => {
     const { app, sessionId, say, handle } = await startDesk(open(), { keepCheckpoints: 2 });
     const none = rejection(handle.fork(sessionId), CheckpointNotFoundError);
     expect(await none).toMatchObject({ orchestrator: 'desk', sessionId, code: 'CHECKPOINT_NOT_FOUND' });
@@ -177,7 +177,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect(await app.sessions.count()).toBe(count);
   });
 
-  it('BOT-25 a log of many pages is copied whole', async () => {
+  it('BOT-25 copies a log of many pages completely', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     const message = (n: number) => ({ id: `m${n}`, role: 'user' as const, content: String(n) });
     await app.adapter.conversations.append(
@@ -210,7 +210,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     }
   });
 
-  it('BOT-25 a turn that runs is not waited for, and can fork its own session', async () => {
+  it('BOT-25 does not wait for a running turn, which can fork its own session', async () => {
     const done = gate();
     let forked = '';
     const desk: OpenDesk = await startDesk(open(), {}, async ({ input, sessionId, signal }) => {
@@ -230,7 +230,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect(await contents(app, id)).toEqual(['a', 'to a']);
   });
 
-  it('BOT-25 BOT-52 forks the state of one orchestrator, and what all of them said', async () => {
+  it('BOT-25 BOT-52 forks the state of one orchestrator, and the messages of all of them', async () => {
     const { definition } = deskOf('sales');
     const { app, sessionId, say, handle } = await startDesk(open(), {}, undefined, [definition]);
     const sales = app.handle<Desk>(definition);
@@ -273,7 +273,7 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
 });
 
 describe.each(LASTING_STORES)('a fork that outlives its process over $name', ({ create }) => {
-  it('BOT-25 one that was interrupted is completed by the same call', async () => {
+  it('BOT-25 is completed by the same call after an interruption', async () => {
     const connect = create();
     const { app, sessionId, say, handle } = await startDesk(connect());
     await say('a');
@@ -288,13 +288,13 @@ describe.each(LASTING_STORES)('a fork that outlives its process over $name', ({ 
     await next.handle(definition).fork(sessionId, { newSessionId });
     expect(await contents(next, newSessionId)).toEqual(['a', 'to a']);
     expect(await next.turns.list({ sessionId: newSessionId })).toHaveLength(1);
-    // So is one whose process was lost when the session was made, and no more.
+    // The same applies if the process died after it created the session.
     await next.sessions.create({ id: `${newSessionId}-2`, userId: 'ann' });
     await next.handle(definition).fork(sessionId, { newSessionId: `${newSessionId}-2` });
     expect(await contents(next, `${newSessionId}-2`)).toEqual(['a', 'to a']);
   });
 
-  it('BOT-25 BOT-23 BOT-24 what is copied is migrated, or refused, as what any turn begins with', async () => {
+  it('BOT-25 BOT-23 BOT-24 migrates or rejects the copied state, as at the start of any turn', async () => {
     const connect = create();
     const { app, sessionId, say } = await startDesk(connect());
     await say('a');
@@ -328,7 +328,7 @@ describe.each(LASTING_STORES)('a fork that outlives its process over $name', ({ 
 interface OpenDesk {
   readonly app: Application;
   readonly sessionId: string;
-  /** What each turn was given, in order. */
+  /** The input of each turn, in order. */
   readonly seen: unknown[][];
   readonly handle: ReturnType<typeof handleOf>;
   readonly say: (text: string) => ReturnType<OpenDesk['handle']['execute']>;
@@ -354,7 +354,7 @@ function deskOf(name: string, config: Partial<OrchestratorConfig<Desk>> = {}, wo
           { role: 'tool', content: '{}', toolCallId: 'c1', name: 'find' },
         ] as const;
         const messages = text === 'tools' ? calls : [{ role: 'assistant', content: `to ${text}` } as const];
-        return outcome({ messages, state: { said: [...(turn.state.said ?? []), text] } });
+        return turnOutcome({ messages, state: { said: [...(turn.state.said ?? []), text] } });
       },
     },
     ...config,

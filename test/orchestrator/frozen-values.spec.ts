@@ -3,7 +3,7 @@ import {
   IntentRouter,
   OrchestratorEvents,
   type MemoryQuery,
-  outcome,
+  turnOutcome,
   reply,
   type TurnContext,
   TurnContextFactory,
@@ -162,7 +162,7 @@ it('FIX-10 freezes what routers, listeners, window functions, memories and conte
       answer: (turn) => {
         own.push(turn.context.own);
         void turn.emit({ type: 'delta', data: { text: ['a'] } });
-        return outcome({ messages: [{ role: 'assistant', content: 'x', metadata: { a: [1] } }] });
+        return turnOutcome({ messages: [{ role: 'assistant', content: 'x', metadata: { a: [1] } }] });
       },
       other: () => undefined,
     },

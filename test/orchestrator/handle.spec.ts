@@ -7,7 +7,7 @@ import {
   InjectOrchestrator,
   InvalidInputError,
   memoryAdapter,
-  type Message,
+  type ConversationMessage,
   type MessageDraft,
   type MessagePart,
   OrchestratorHandle,
@@ -50,7 +50,7 @@ const WRONG_INPUTS: readonly { readonly input: unknown; readonly path: string }[
 ];
 
 describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }) => {
-  it('BOT-01 execute waits for the result of one turn', async () => {
+  it('BOT-01 waits for the result of one turn in execute', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       intents: { answer: ({ input }) => reply(`You said ${input.text}.`, { data: { words: 1 } }) },
@@ -93,7 +93,7 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     expect(await checkpoints.load('desk', sessionId)).toMatchObject({ version, signature });
   });
 
-  it('BOT-01 takes a text, or a text with parts and metadata, which reach handler and log unchanged', async () => {
+  it('BOT-01 accepts a string, or a string with parts and metadata, and passes them unchanged to handler and log', async () => {
     const seen: unknown[] = [];
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: ({ input }) => void seen.push(input) } });
     const { handle, session, adapter } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -112,8 +112,8 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     ]);
   });
 
-  it('BOT-02 history is given instead of the conversation log, in every attempt, and is not added to it', async () => {
-    const seen: (readonly (Message | MessageDraft)[])[] = [];
+  it('BOT-02 uses `history` instead of the conversation log in every attempt, and does not store it', async () => {
+    const seen: (readonly (ConversationMessage | MessageDraft)[])[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       intents: {
@@ -142,7 +142,7 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     expect(await adapter.conversations.page(sessionId)).toHaveLength(6);
   });
 
-  it('BOT-02 an own history must be messages', async () => {
+  it('BOT-02 rejects a history whose items are not messages', async () => {
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'hi' } });
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
@@ -157,8 +157,8 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     expect(await turns.list({ sessionId })).toEqual([]);
   });
 
-  it('BOT-02 messages of a log are a history as they are', async () => {
-    const seen: (readonly (Message | MessageDraft)[])[] = [];
+  it('BOT-02 accepts messages of a log as history', async () => {
+    const seen: (readonly (ConversationMessage | MessageDraft)[])[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       intents: { answer: ({ history }) => (seen.push(history), reply('noted')) },
@@ -279,7 +279,7 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     expect(await turns.list({ sessionId })).toEqual([]);
   });
 
-  it('BOT-02 an unknown session, and an orchestrator that nobody registered', async () => {
+  it('BOT-02 rejects an unknown session and an unregistered orchestrator', async () => {
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'hi' } });
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     await rejection(handle(desk).execute('hi', { sessionId: 'no-such-session' }), SessionNotFoundError);
@@ -308,7 +308,7 @@ describe('the context of an attempt elsewhere', () => {
     ]);
   });
 
-  it("BOT-02 after a restart there is the factory's context, and nothing of the caller's, not even in the file", async () => {
+  it("BOT-02 uses the factory's context after a restart, and never writes the caller's context to the file", async () => {
     const file = join(temporaryFolder(), 'sessions.db');
     const { pass } = gate();
     const blocked = defineOrchestrator({ name: 'desk', intents: { answer: ({ signal }) => pass(signal) } });
@@ -339,7 +339,7 @@ describe('the context of an attempt elsewhere', () => {
   });
 });
 
-it('BOT-01 the handle is injected where forFeature lists the orchestrator', async () => {
+it('BOT-01 injects the handle where forFeature lists the orchestrator', async () => {
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'hi' } });
   @Injectable()
   class Chat {
@@ -383,7 +383,7 @@ it.each(['first', 'last'] as const)(
   },
 );
 
-it("BOT-01 a handler can tell by its signal's reason why it was stopped", async () => {
+it("BOT-01 tells a handler by its signal's reason why it was stopped", async () => {
   const reasons: unknown[] = [];
   const begun = gate();
   const desk = defineOrchestrator({

@@ -7,7 +7,7 @@ import {
   type MemoryQuery,
   Orchestrator,
   type OrchestratorConfig,
-  outcome,
+  turnOutcome,
   reply,
   Route,
   SessionsConfigurationError,
@@ -22,7 +22,7 @@ interface Research {
   drafts?: number;
 }
 
-/** Looks things up, writes, and is told to write again until the second draft. */
+/** An orchestrator that looks things up and writes. Its evaluate requests a second draft. */
 function researcher(extra: Partial<OrchestratorConfig<Research>> = {}) {
   const seen: Record<string, unknown>[] = [];
   const note = ({ iteration, state, messages, replies, feedback }: TurnContext<Research>): void =>
@@ -34,7 +34,7 @@ function researcher(extra: Partial<OrchestratorConfig<Research>> = {}) {
     intents: {
       'look-up': (turn) => (
         note(turn),
-        outcome({ state: { found: ['a'] }, messages: [{ role: 'tool', content: 'a' }] })
+        turnOutcome({ state: { found: ['a'] }, messages: [{ role: 'tool', content: 'a' }] })
       ),
       'ask-ann': () => undefined,
       write: (turn) => {
@@ -91,7 +91,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
       state: { found: ['a'], drafts: 2 },
       lastRoute: ['write'],
     });
-    // The answer that was replaced is no part of the conversation.
+    // The conversation does not contain the replaced answer.
     const messages = await adapter.conversations.page(sessionId);
     expect(messages.map(({ role, content }) => [role, content])).toEqual([
       ['user', 'write'],
@@ -131,7 +131,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     }
   });
 
-  it('BOT-05 what an iteration answered stays, text and data, until another one answers', async () => {
+  it('BOT-05 keeps the text and data of an iteration until another one answers', async () => {
     const { desk } = researcher({
       route: ({ iteration }) => (iteration === 2 ? END : 'write'),
       evaluate: undefined,
@@ -143,7 +143,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     expect((await adapter.conversations.page(sessionId)).map(({ content }) => content)).toEqual(['go', 'first']);
   });
 
-  it('BOT-05 BOT-06 an intent that completes the conversation ends the turn', async () => {
+  it('BOT-05 BOT-06 ends the turn if an intent completes the conversation', async () => {
     const { desk } = researcher({
       evaluate: () => false,
       route: () => 'write',
@@ -176,7 +176,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     expect(routed).toBe(1);
   });
 
-  it('BOT-30 an attempt after a failure goes on with the iteration that failed, and keeps what was merged', async () => {
+  it('BOT-30 resumes a retry at the failed iteration, and keeps the merged results', async () => {
     const ran: string[] = [];
     const { desk } = researcher({
       route: ({ iteration }) => (iteration === 3 ? END : 'write'),
@@ -209,7 +209,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     expect((await turns.get(id))?.report?.iterations).toHaveLength(4);
   });
 
-  it('BOT-05 TRN-13 a wait in an iteration goes on there, and what was done before is not done again', async () => {
+  it('BOT-05 TRN-13 resumes a wait in its iteration, and does not repeat earlier work', async () => {
     const ran: number[] = [];
     const { desk } = researcher({
       route: ({ iteration }) => (iteration === 2 ? END : 'write'),
@@ -266,7 +266,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     let cached: string | undefined;
     const asked: string[] = [];
     const { desk } = researcher({
-      // Remembers what it was told, so that the step is left out in the second attempt.
+      // Caches the result, so that the second attempt does not call the step.
       route: async (turn) => (cached ??= await turn.step('ask', () => (asked.push('route'), 'write'))),
       intents: {
         write: ({ attempt }) => {
@@ -285,7 +285,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     expect(asked).toEqual(['route', 'evaluate']);
   });
 
-  it('TRN-06 BOT-30 an interrupted turn keeps what iterations of an earlier attempt said, though the later one had not begun', async () => {
+  it('TRN-06 BOT-30 keeps the messages of iterations of an earlier attempt if the turn is interrupted before the next attempt begins', async () => {
     const recalling = gate();
     const memory = {
       recall: async ({ input }: MemoryQuery): Promise<JsonValue[]> => {
@@ -324,7 +324,7 @@ describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
     expect(said).toEqual(['go', 'first part', 'next', 'next']);
   });
 
-  it('TRN-06 an interrupted turn keeps what its complete iterations said', async () => {
+  it('TRN-06 keeps the messages of complete iterations of an interrupted turn', async () => {
     const { pass, open: release } = gate();
     const reached = gate();
     const { desk } = researcher({
@@ -360,16 +360,16 @@ describe('evaluate', () => {
   it.each([
     ['a number', 7],
     ['null', null],
-    ['a satisfied that is no boolean', { satisfied: 'yes' }],
-    ['a feedback that is no text', { feedback: 7 }],
-  ])('BOT-05 that returns %s fails the turn', async (_, given) => {
+    ['satisfied that is not a boolean', { satisfied: 'yes' }],
+    ['feedback that is not a string', { feedback: 7 }],
+  ])('BOT-05 fails the turn if it returns %s', async (_, given) => {
     const { desk } = researcher({ evaluate: () => given as never });
     const { handle, session } = await startApplication({ orchestrators: [desk] });
     const error = await rejection(handle(desk).execute('go', { sessionId: await session() }), TurnFailedError);
     expect(error.failure?.code).toBe('ORCHESTRATOR_RESULT');
   });
 
-  it('BOT-05 that reassigns to an unknown intent fails the turn, and names the known ones', async () => {
+  it('BOT-05 fails the turn if it reassigns to an unknown intent, and names the known ones', async () => {
     const { desk } = researcher({ evaluate: () => ({ reassignTo: 'wirte' }) });
     const { handle, session } = await startApplication({ orchestrators: [desk] });
     const error = await rejection(handle(desk).execute('go', { sessionId: await session() }), TurnFailedError);
@@ -379,7 +379,7 @@ describe('evaluate', () => {
     });
   });
 
-  it('BOT-01 BOT-05 a method with @Evaluate() is the same', async () => {
+  it('BOT-01 BOT-05 can be a method with @Evaluate()', async () => {
     @Orchestrator({ name: 'desk', iterate: true })
     class Desk {
       private readonly enough = 2;
@@ -407,7 +407,7 @@ describe('evaluate', () => {
   ])('BOT-05 %s without iterate is a mistake that is found at once', (field, extra) => {
     const define = () => researcher({ ...NO_LOOP, ...extra });
     expect(define).toThrow(SessionsConfigurationError);
-    expect(define).toThrow(`Orchestrator desk: ${field} has a meaning only with iterate: true.`);
+    expect(define).toThrow(`Orchestrator desk: ${field} requires iterate: true.`);
   });
 
   it.each([

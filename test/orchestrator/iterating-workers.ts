@@ -1,18 +1,18 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
+import { forkProgram } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
 import { type Application, startApplication } from '../support/running-application.js';
 import { adapterOf, type StoreOptions } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/iterating-worker.mjs');
 
-/** Of each turn. */
+/** The iterations of each turn. */
 export const STEPS = [0, 1, 2, 3, 4];
 export const LONG = { limitMs: 60_000 };
 
-/** What a worker says. */
+/** A report of a worker. */
 export interface Said {
   readonly what: 'ready' | 'routed' | 'did' | 'stopped';
   readonly turnId: string;
@@ -22,16 +22,9 @@ export interface Said {
   readonly key?: string;
 }
 
-const children: ChildProcess[] = [];
-
-afterAll(async () => {
-  await Promise.all(children.map(kill));
-});
-
-/** @param said collects what it says */
+/** @param said collects the worker's reports */
 export async function startWorker(store: StoreOptions, said: Said[], setup: object = {}): Promise<ChildProcess> {
-  const child = fork(PROGRAM, [JSON.stringify({ store, version: '1', maxLost: 5, ...setup })], { execArgv: [] });
-  children.push(child);
+  const child = forkProgram(PROGRAM, { store, version: '1', maxLost: 5, ...setup });
   let ready = false;
   child.on('message', (message: Said) => {
     if (message.what === 'ready') ready = true;
@@ -39,13 +32,6 @@ export async function startWorker(store: StoreOptions, said: Said[], setup: obje
   });
   await eventually(() => ready || child.signalCode !== null, LONG);
   return child;
-}
-
-export async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill('SIGKILL');
-  await gone;
 }
 
 /** An API that runs nothing itself. */

@@ -1,6 +1,7 @@
+import { kill } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
-import { type StoreOptions, STORES } from '../support/stores.js';
-import { kill, LONG, type Said, startApi, startWorker, statusOf, STEPS } from './iterating-workers.js';
+import { type StoreOptions, SHARED_STORES } from '../support/stores.js';
+import { LONG, type Said, startApi, startWorker, statusOf, STEPS } from './iterating-workers.js';
 
 /** Every place between two steps of a turn, every place inside one, and nowhere. */
 const PLACES = [
@@ -38,7 +39,7 @@ async function killEverywhere(store: StoreOptions): Promise<void> {
     const at = Number(number);
     const of = (what: Said['what'], attempt?: number): Said[] =>
       said.filter((one) => one.turnId === id && one.what === what && attempt === (attempt && one.attempt));
-    // As if nobody had been killed.
+    // The result is the same as without a kill.
     const path = [...STEPS.map((step) => `turn ${step}`), ...STEPS.map((step) => `behind ${step}`)];
     expect([dieAt, (await api.checkpoints.load('desk', sessionId))?.state]).toEqual([dieAt, { trail: path }]);
     expect(await api.checkpoints.history('desk', sessionId)).toHaveLength(2);
@@ -76,14 +77,15 @@ async function poison(store: StoreOptions): Promise<void> {
   expect(trail).toEqual(STEPS.map((step) => `behind ${step}`));
 }
 
-/** Side by side: most of it is waiting for processes to start, and for leases. */
-const PROCESSES = STORES.filter(({ name, place }) => place && name !== 'mariadb');
-const places = (): StoreOptions[] => PROCESSES.flatMap(({ place }) => (place ? [place()] : []));
+/** The stores run in parallel, because most of the time is spent waiting for process starts and leases. */
+const PROCESSES = SHARED_STORES.filter(({ name }) => name !== 'mariadb');
+const NAMES = PROCESSES.map(({ name }) => name).join(', ');
+const places = (): StoreOptions[] => PROCESSES.map(({ place }) => place());
 
-it('BOT-05 BOT-30 BOT-32 BOT-33 known failures, turns ran twice and a new text was replaced by the old one: killed between any two of five steps, the end is as without it', async () => {
+it(`BOT-05 BOT-30 BOT-32 BOT-33 ends a turn that was killed between any two of five steps as if it had not been (known failures: turns ran twice, an old text replaced the new one) (${NAMES})`, async () => {
   await Promise.all(places().map(killEverywhere));
 }, 120_000);
 
-it('BOT-34 a turn that kills its workers fails after the last attempt, and what is behind it runs', async () => {
+it(`BOT-34 fails a turn that kills its workers after the last attempt, and runs the next turn (${NAMES})`, async () => {
   await Promise.all(places().map(poison));
 }, 120_000);

@@ -16,7 +16,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
-/** Remembers what was said, by scope. */
+/** Remembers messages by scope. */
 @Injectable()
 class Notes extends MemoryPort {
   readonly byScope = new Map<string, string[]>();
@@ -91,7 +91,7 @@ describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
     const sessionId = await app.session();
     await desk.execute('one', { sessionId });
     const before = (await app.checkpoints.load('desk', sessionId)) as Checkpoint;
-    // Somebody writes the next checkpoint while the turn runs.
+    // Another writer adds the next checkpoint while the turn runs.
     const onEvent = async ({ type }: OrchestratorEvent): Promise<void> => {
       if (type === 'session-loaded') await app.checkpoints.append({ ...before, turnIndex: 1 }, 'all');
     };
@@ -103,7 +103,7 @@ describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
     expect(notes.remembered.map(({ input }) => input.text)).toEqual(['one', 'three']);
   });
 
-  it('BOT-51 is shared by the sessions of a user only when that is asked for', async () => {
+  it('BOT-51 shares memory between the sessions of a user only if configured', async () => {
     const notes = new Notes();
     const desk = deskOf(notes, 'user');
     const { handle, sessions } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -125,7 +125,7 @@ describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
   });
 });
 
-it('BOT-51 a process that stops waits until what has settled is remembered', async () => {
+it('BOT-51 waits at shutdown until settled turns are remembered', async () => {
   const notes = new Notes();
   const { pass, open: finish } = gate();
   const remembering = gate();
@@ -148,7 +148,7 @@ it('BOT-51 a process that stops waits until what has settled is remembered', asy
   expect(remembered).toBe(true);
 });
 
-it('BOT-51 a process that stops does not wait longer than for turns', async () => {
+it('BOT-51 waits at shutdown at most as long as for turns', async () => {
   const notes = new Notes();
   notes.remember = () => gate().pass();
   const desk = deskOf(notes);
@@ -157,7 +157,7 @@ it('BOT-51 a process that stops does not wait longer than for turns', async () =
   await app.close();
 });
 
-it('BOT-51 a recall that fails is an attempt that failed; what cannot be remembered is logged, and the turn stands', async () => {
+it('BOT-51 fails the attempt if recall fails, and only logs an error if remember fails', async () => {
   const notes = new Notes();
   const desk = deskOf(notes);
   const errors: string[] = [];
@@ -171,10 +171,10 @@ it('BOT-51 a recall that fails is an attempt that failed; what cannot be remembe
   const error = await rejection(handle(desk).execute('no recall', { sessionId }), TurnFailedError);
   expect(error.failure?.message).toBe('the memory is away');
   expect(await handle(desk).execute('forget', { sessionId })).toMatchObject({ turnIndex: 0 });
-  await eventually(() => errors.some((text) => /has settled, and the memory did not take it/.test(text)));
+  await eventually(() => errors.some((text) => /The memory failed to store turn/.test(text)));
 });
 
-it('BOT-51 a class is a provider of the application; its own scopes are the application’s to name', async () => {
+it('BOT-51 resolves a memory class from the providers of the application, and uses its custom scopes', async () => {
   @Orchestrator({ name: 'desk', memory: Notes, memoryScope: ({ userId }) => `team of ${userId}` })
   class Desk {
     @Intent()
@@ -190,13 +190,13 @@ it('BOT-51 a class is a provider of the application; its own scopes are the appl
   expect([...notes.byScope.keys()]).toEqual(['team of ann']);
 
   const missing = await rejection(startApplication({ orchestrators: [Desk] }), SessionsConfigurationError);
-  expect(missing.message).toContain('Desk: its memory Notes is no provider.');
+  expect(missing.message).toContain('Desk: its memory Notes is not a provider.');
 });
 
 it.each([
   ['memory must be a MemoryPort, an object with recall() and remember().', { memory: {} as never }],
   ["memoryScope must be 'session', 'user' or a function of the session.", { memoryScope: 'team' as never }],
-  ['on must be an object of listeners by type of event.', { on: { routed: 7 } as never }],
+  ['on must be an object of listeners by event type.', { on: { routed: 7 } as never }],
 ])('BOT-51 BOT-10 %s', (problem, extra) => {
   const define = () => defineOrchestrator({ name: 'desk', intents: { a: () => 'a' }, ...extra });
   expect(define).toThrow(`Orchestrator desk: ${problem}`);

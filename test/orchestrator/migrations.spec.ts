@@ -72,7 +72,7 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
     ]);
   });
 
-  it('BOT-24 a missing path is a drift error that says so, for the same structure too; force adopts', async () => {
+  it('BOT-24 rejects a missing migration path as drift, even for the same structure; force adopts the state', async () => {
     const open = create();
     const sessionId = await begun(open);
     const desk = deskOf('3', { migrations: [migration('2', '3')] });
@@ -86,7 +86,7 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
     expect(await handle(desk).execute('hi', { sessionId })).toMatchObject({ reply: '{"trail":["1"]}' });
   });
 
-  it('BOT-24 another version of the same structure needs no migration', async () => {
+  it('BOT-24 needs no migration for another version of the same structure', async () => {
     const open = create();
     const sessionId = await begun(open);
     const desk = deskOf('2');
@@ -95,7 +95,7 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
     expect(await checkpoints.load('desk', sessionId)).toMatchObject({ version: '2' });
   });
 
-  it('BOT-24 BOT-08 a migration that throws fails the turn, and the session stays as it was', async () => {
+  it('BOT-24 BOT-08 fails the turn if a migration throws, and leaves the session unchanged', async () => {
     const open = create();
     const sessionId = await begun(open);
     const broken = { from: '1', to: '2', migrate: () => Promise.reject(new Error('no such column')) };
@@ -117,7 +117,7 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
     });
   });
 
-  it('BOT-24 BOT-07 what a migration gives must be JSON', async () => {
+  it('BOT-24 BOT-07 requires JSON from a migration', async () => {
     const open = create();
     const sessionId = await begun(open);
     const desk = deskOf('2', { migrations: [{ from: '1', to: '2', migrate: () => ({ at: new Date() }) }] });
@@ -129,7 +129,7 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
     });
   });
 
-  it('BOT-35 an older version does not go on with the state of a newer one, and says why', async () => {
+  it('BOT-35 rejects state of a newer version in an older one, with the reason', async () => {
     const open = create();
     const sessionId = await begun(open);
     const newer = deskOf('2', { migrations: [migration('1', '2')] });
@@ -141,11 +141,11 @@ describe.each(LASTING_STORES)('versions of an orchestrator over $name', ({ creat
     const { handle, turns, checkpoints } = await startApplication({
       adapter: open(),
       orchestrators: [older],
-      // It is left to newer workers for as long as the longest pause.
+      // It stays available to newer workers for the longest pause.
       turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
     });
     const error = await rejection(handle(older).execute('hi', { sessionId }), OrchestratorDriftError);
-    expect(error.message).toContain('was written by version 2, which is newer than 1 here');
+    expect(error.message).toContain('was written by version 2, which is newer than 1 in this process');
     // A worker of the newer version might have taken it.
     expect((await turns.list({ sessionId, status: 'failed' }))[0]).toMatchObject({ failures: 3 });
     expect(await checkpoints.load('desk', sessionId)).toMatchObject({ turnIndex: 1, version: '2' });
@@ -160,9 +160,12 @@ describe('migrations', () => {
       'item 1 must be { from, to, migrate }: two versions and a function.',
       [migration('1', '3'), { from: '2', to: '3' }],
     ],
-    ['has two that begin at version 1.', [migration('1', '2'), migration('1', '3'), migration('2', '3')]],
-    ['lead from version 1 to no version 3.', [migration('1', '2')]],
-    ['lead from version 1 to no version 3.', [migration('1', '2'), migration('2', '1')]],
+    [
+      'must have one per source version. Duplicate: 1.',
+      [migration('1', '2'), migration('1', '3'), migration('2', '3')],
+    ],
+    ['must lead from version 1 to version 3.', [migration('1', '2')]],
+    ['must lead from version 1 to version 3.', [migration('1', '2'), migration('2', '1')]],
   ])('BOT-24 %s', (problem, migrations) => {
     const define = () => deskOf('3', { migrations: migrations as StateMigration[] });
     expect(define).toThrow(SessionsConfigurationError);

@@ -1,4 +1,4 @@
-import { defineOrchestrator, type IntentReply, outcome, reply } from 'nestjs-agent-sessions';
+import { defineOrchestrator, type IntentReply, turnOutcome, reply } from 'nestjs-agent-sessions';
 import { LASTING_STORES, LIVE_STORES, startApplication } from '../support/running-application.js';
 
 /** Answers with data first, then with null. */
@@ -35,7 +35,7 @@ describe.each(LIVE_STORES)('data: null of a reply over $name', ({ open }) => {
     expect(result).toMatchObject({ reply: 'no score', data: null });
   });
 
-  it('FIX-09 lets data: null of a later intent replace that of an earlier one, and shows it to evaluate', async () => {
+  it('FIX-09 lets data: null of a later intent replace earlier data, and passes it to evaluate', async () => {
     let seen: readonly IntentReply[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -43,7 +43,7 @@ describe.each(LIVE_STORES)('data: null of a reply over $name', ({ open }) => {
       route: () => ['first', 'second', 'third'],
       intents: {
         first: () => reply('first', { data: 1 }),
-        second: () => outcome({ data: null }),
+        second: () => turnOutcome({ data: null }),
         third: () => reply('third'),
       },
       evaluate: (_, replies) => ((seen = replies), true),

@@ -108,7 +108,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
     });
   });
 
-  it('BOT-08 BOT-09 FIX-15 of a failed turn has what its last attempt did, and the tokens of all attempts', async () => {
+  it('BOT-08 BOT-09 FIX-15 has the last attempt of a failed turn, and the tokens of all attempts', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       intents: {
@@ -135,7 +135,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
     });
   });
 
-  it('BOT-09 of a cancelled turn says so', async () => {
+  it('BOT-09 has the status cancelled for a cancelled turn', async () => {
     const began = gate();
     const desk = defineOrchestrator({
       name: 'desk',
@@ -155,7 +155,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
     });
   });
 
-  it('BOT-09 BOT-30 FIX-15 counts the tokens of an iteration that an earlier attempt completed once, and those of the attempt', async () => {
+  it('BOT-09 BOT-30 FIX-15 counts the tokens of an attempt, and once those of iterations that an earlier attempt completed', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       iterate: true,
@@ -177,7 +177,7 @@ describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
   });
 });
 
-it('BOT-09 a reported text ends with a whole character', async () => {
+it('BOT-09 does not split a character when it truncates a reported text', async () => {
   const desk = defineOrchestrator({
     name: 'desk',
     route: () => ['a', 'b'],
@@ -191,8 +191,8 @@ it('BOT-09 a reported text ends with a whole character', async () => {
 });
 
 it.each([
-  ['no text', { intents: 'a', reasoning: 7 }, 'ORCHESTRATOR_RESULT'],
-  ['a raw answer that is no JSON', { intents: 'a', raw: 1n }, 'STATE_NOT_SERIALIZABLE'],
+  ['a reasoning that is not a string', { intents: 'a', reasoning: 7 }, 'ORCHESTRATOR_RESULT'],
+  ['a raw answer that is not JSON', { intents: 'a', raw: 1n }, 'STATE_NOT_SERIALIZABLE'],
   ['an unknown intent', { intents: 'c', reasoning: 'why' }, 'UNKNOWN_INTENT'],
   ['no intent at all', { reasoning: 'why' }, 'UNKNOWN_INTENT'],
 ])('BOT-03 a decision with %s fails the turn', async (_, decision, code) => {

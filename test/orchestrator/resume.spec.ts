@@ -1,5 +1,4 @@
 import {
-  type ClaimedTurn,
   defineOrchestrator,
   InvalidInputError,
   OrchestratorDriftError,
@@ -8,9 +7,10 @@ import {
   type TurnContext,
   TurnFailedError,
   TurnReentryError,
-  type TurnRequest,
   TurnWaitTimeoutError,
 } from 'nestjs-agent-sessions';
+import { type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
+import { type TurnRequest } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from '../support/eventually.js';
 import {
@@ -22,11 +22,11 @@ import {
   startApplication,
 } from '../support/running-application.js';
 
-/** Nobody but `resume` rings. */
+/** Disables reconciliation in practice: only `resume` notifies. */
 const ALONE = { reconcileMs: 600_000 };
 
 describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
-  it('BOT-31 known failure, a crash in the first step of the first turn: it is continued', async () => {
+  it('BOT-31 continues a turn that crashed in the first step of the first turn (known failure)', async () => {
     const { app, handle } = await startDesk(open);
     const sessionId = await app.session();
     const { turn } = await dieWith(app, sessionId, { input: { text: 'first words' } });
@@ -95,7 +95,7 @@ describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
     expect(seen).toEqual(['interrupted', history, { vip: true }, { channel: 'web' }]);
   });
 
-  it('BOT-31 a turn that a live worker runs is waited for, and not touched', async () => {
+  it('BOT-31 waits for a turn that a live worker runs, without a change to it', async () => {
     const { pass, open: release } = gate();
     const attempts: number[] = [];
     const { app, handle } = await startDesk(open, async ({ attempt, signal }) => {
@@ -130,7 +130,7 @@ describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
     expect(await app.turns.result(id)).toMatchObject({ reply: 'wait: charged' });
   });
 
-  it("BOT-31 another orchestrator's interrupted turn is not this one's", async () => {
+  it('BOT-31 ignores an interrupted turn of another orchestrator', async () => {
     const { app, handle } = await startDesk(open);
     const sessionId = await app.session();
     const { turn } = await dieWith(app, sessionId, { input: { text: 'mine' } }, 'shop');
@@ -139,7 +139,7 @@ describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
     expect(await app.handle({ name: 'shop' }).resume(sessionId)).toMatchObject({ id: turn.id, reply: 'sold' });
   });
 
-  it('BOT-31 TRN-12 a handler that resumes its own session gets an error; wrong arguments are refused', async () => {
+  it('BOT-31 TRN-12 rejects a handler that resumes its own session, and invalid arguments', async () => {
     const seen: unknown[] = [];
     const { app, handle } = await startDesk(open, async ({ sessionId }) => {
       seen.push(await rejection(app.handle({ name: 'desk' }).resume(sessionId), TurnReentryError));
@@ -151,7 +151,7 @@ describe.each(LIVE_STORES)('resume over $name', ({ open }) => {
   });
 });
 
-it.each(LASTING_STORES)('BOT-23 BOT-31 drift on resume, over $name: nothing is dispatched', async ({ create }) => {
+it.each(LASTING_STORES)('BOT-23 BOT-31 rejects drift on resume without a dispatch, over $name', async ({ create }) => {
   const open = create();
   const former = await startDesk(open);
   const sessionId = await former.app.session();
@@ -176,10 +176,10 @@ it.each(LASTING_STORES)('BOT-23 BOT-31 drift on resume, over $name: nothing is d
 });
 
 describe('commands', () => {
-  it('BOT-01 an unknown command is refused with the names of those that are known', async () => {
+  it('BOT-01 rejects an unknown command, and names the known ones', async () => {
     const { handle } = await startDesk(LIVE_STORES[0].open);
     const error = await rejection(handle.command('compakt' as 'compact', { sessionId: 's' }), InvalidInputError);
-    expect(error.message).toMatch(/^command "compakt" is unknown; known are: /);
+    expect(error.message).toMatch(/^command must be compact or restore\. Received: "compakt"\./);
   });
 });
 
@@ -219,7 +219,7 @@ async function dieWith(
     maxQueued: 100,
   });
   const claimed = await adapter.turns.claim(sessionId, { holder: mintId(), leaseMs: 300, maxLost: 3, windows: {} });
-  if (!claimed) throw new Error('Somebody else was faster.');
+  if (!claimed) throw new Error('Another worker claimed the turn first.');
   return claimed;
 }
 

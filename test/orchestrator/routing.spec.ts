@@ -3,7 +3,6 @@ import {
   defineOrchestrator,
   END,
   Intent,
-  type IntentFunction,
   IntentRouter,
   Orchestrator,
   reply,
@@ -14,6 +13,7 @@ import {
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { type IntentFunction } from 'nestjs-agent-sessions/types';
 import { type Application, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 
@@ -28,7 +28,7 @@ const UNKNOWN: readonly { readonly decision: unknown; readonly shown: string }[]
 ];
 
 describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
-  it('BOT-03 a route decides by what it is given: the input, the state, the turn', async () => {
+  it('BOT-03 passes the input, the state and the turn to the route', async () => {
     const desk = deskOf(({ input, state, turnIndex }: TurnContext<{ refunding?: boolean }>) => {
       if (turnIndex === 0) return 'greet';
       return state.refunding || input.text.includes('refund') ? 'refund' : 'status';
@@ -46,14 +46,14 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     expect(routes).toEqual([['refund'], ['refund'], ['status'], ['greet']]);
   });
 
-  it('BOT-03 several intents run side by side, each once; what they return is merged in the order of the route', async () => {
+  it('BOT-03 runs several intents in parallel, each once, and merges their results in the order of the route', async () => {
     const { pass, open: release } = gate();
     const running: string[] = [];
     const intent =
       (name: string, state: object): IntentFunction<Record<string, unknown>> =>
       async () => {
         running.push(name);
-        // Nobody goes on before all have begun.
+        // No intent continues before all have begun.
         if (running.length === 3) release();
         await pass();
         return reply(name, { state, data: { from: name } });
@@ -77,7 +77,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     expect(said).toEqual(['hi', 'b', 'a', 'c']);
   });
 
-  it('BOT-03 one `completed` completes the conversation', async () => {
+  it('BOT-03 completes the conversation if one intent returns `completed`', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       route: () => ['a', 'b'],
@@ -87,7 +87,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     expect(await handle(desk).execute('hi', { sessionId: await session() })).toMatchObject({ status: 'completed' });
   });
 
-  it('BOT-03 a failing intent fails the turn, after the others have ended', async () => {
+  it('BOT-03 fails the turn if an intent fails, after the others have ended', async () => {
     const { pass, open: release } = gate();
     let ended = false;
     const desk = defineOrchestrator({
@@ -117,7 +117,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     expect(ended).toBe(true);
   });
 
-  it('BOT-03 more intents than a plan has are refused before anything is dispatched', async () => {
+  it('BOT-03 rejects a decision with more than 16 intents before anything is dispatched', async () => {
     const ran: string[] = [];
     const names = Array.from({ length: 17 }, (_, i) => `intent ${i}`);
     const intents = Object.fromEntries(names.map((name) => [name, () => void ran.push(name)]));
@@ -136,7 +136,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     expect(ran).toHaveLength(16);
   });
 
-  it('BOT-03 END needs no intent: the message is kept, the state stays', async () => {
+  it('BOT-03 accepts END without an intent, stores the message and keeps the state', async () => {
     const desk = deskOf(({ input }) => (input.text === 'thanks' ? END : 'status'));
     const { handle, session, checkpoints, adapter } = await startApplication({
       adapter: open(),
@@ -152,7 +152,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
   });
 
   it.each(UNKNOWN)(
-    'BOT-03 an unknown intent is an error that names the known ones: $shown',
+    'BOT-03 rejects an unknown intent, and names the known ones: $shown',
     async ({ decision, shown }) => {
       const ran: string[] = [];
       const desk = defineOrchestrator({
@@ -172,13 +172,13 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
         details: { orchestrator: 'desk', intent: shown, known: ['status', 'refund'] },
       });
       expect(error.failure?.message).toContain('status, refund');
-      // A model may choose another one when it is asked again (FIX-08).
+      // A model may choose another intent when it is called again (FIX-08).
       expect(await turns.get(error.turnId)).toMatchObject({ failures: 3 });
       expect(ran).toEqual([]);
     },
   );
 
-  it('BOT-03 a router is an object, or a class that Nest provides', async () => {
+  it('BOT-03 accepts as router an object, or a class that Nest provides', async () => {
     const asObject = defineOrchestrator({ name: 'as-object', router: new KeywordRouter(new Keywords()), intents });
     const app = await startApplication({
       adapter: open(),
@@ -190,7 +190,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     }
   });
 
-  it('BOT-04 one decision and one dispatch a turn; a route written for iteration 0 works as it is', async () => {
+  it('BOT-04 makes one decision and one dispatch per turn, always in iteration 0', async () => {
     let decisions = 0;
     let dispatches = 0;
     @Orchestrator({ name: 'classifier' })
@@ -216,7 +216,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
     expect({ decisions, dispatches }).toEqual({ decisions: 3, dispatches: 3 });
   });
 
-  it('BOT-04 known failure, every such turn ended with max-iterations: a route that always names one intent ends after its dispatch', async () => {
+  it('BOT-04 ends after the dispatch if the route always names one intent (known failure: it ended with max-iterations)', async () => {
     const desk = deskOf(() => 'status');
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const { id } = await handle(desk).execute('hi', { sessionId: await session() });
@@ -228,7 +228,7 @@ describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
 });
 
 it.each(['route', 'evaluate'] as const)(
-  'BOT-03 BOT-08 what is called after the %s has nothing to do any more when the turn was cancelled meanwhile',
+  'BOT-03 BOT-08 calls nothing after the %s if the turn was cancelled during it',
   async (place) => {
     const { pass, open: answer } = gate();
     const asked = gate();
@@ -262,9 +262,9 @@ it.each(['route', 'evaluate'] as const)(
   },
 );
 
-it('BOT-03 a router class that is no provider stops the start, and says what to do', async () => {
+it('BOT-03 stops the start if a router class is not a provider, and says what to do', async () => {
   const error = await rejection(startApplication({ orchestrators: [WithRouterClass] }), SessionsConfigurationError);
-  expect(error.message).toMatch(/WithRouterClass.*KeywordRouter is no provider.*providers of a module/);
+  expect(error.message).toMatch(/WithRouterClass.*KeywordRouter is not a provider.*providers of a module/);
 });
 
 @Injectable()
@@ -310,7 +310,7 @@ async function replies(app: Application, orchestrator: Parameters<Application['h
   return [await say('a refund, please'), await say('where is it?')];
 }
 
-/** Three intents that say who they are. */
+/** An orchestrator with three intents that reply with their name. */
 function deskOf(route: (turn: TurnContext<{ refunding?: boolean }>) => RouteDecision) {
   const say =
     (name: string, state = {}): IntentFunction<{ refunding?: boolean }> =>

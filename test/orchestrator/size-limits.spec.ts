@@ -1,7 +1,7 @@
 import {
   defineOrchestrator,
   type OrchestratorConfig,
-  outcome,
+  turnOutcome,
   reply,
   type TurnContext,
   TurnFailedError,
@@ -23,7 +23,7 @@ describe.each(LIVE_STORES)('sizes of what a handler gives over $name', ({ open }
     return { app, sessionId, id: turn.id, result };
   }
 
-  it('FIX-13 refuses results of steps and tool calls above maxStepBytes, and stores nothing of them', async () => {
+  it('FIX-13 rejects results of steps and tool calls above maxStepBytes, and does not store them', async () => {
     const calls: Answer[] = [
       async (turn: TurnContext) => void (await turn.step('load', () => text(2000))),
       async (turn: TurnContext) => void (await turn.tools.use('search', 'call-1', () => ({ hits: [text(2000)] }))),
@@ -41,7 +41,7 @@ describe.each(LIVE_STORES)('sizes of what a handler gives over $name', ({ open }
     const answers: Answer[] = [
       () => reply(text(1000)),
       () => reply('ok', { data: { list: [text(1000)] } }),
-      () => outcome({ messages: [{ role: 'assistant', content: text(1000) }] }),
+      () => turnOutcome({ messages: [{ role: 'assistant', content: text(1000) }] }),
     ];
     for (const answer of answers) {
       const { app, sessionId, id, result } = await run(answer);
@@ -55,10 +55,10 @@ describe.each(LIVE_STORES)('sizes of what a handler gives over $name', ({ open }
     expect(await app.turns.get(id)).toMatchObject({ error: { code: 'TOO_LARGE' } });
   });
 
-  it('FIX-13 accepts what reaches the limits, counted in bytes of JSON', async () => {
+  it('FIX-13 accepts values of exactly the limits, counted in bytes of JSON', async () => {
     const answer: Answer = async (turn) => {
       const step = await turn.step('load', () => text(1998));
-      // {"text":"...","data":null} takes 23 bytes more than the text.
+      // {"text":"...","data":null} takes 23 bytes more than the string.
       return reply(`${text(1000 - 23)}`, { state: { length: step.length } });
     };
     expect((await (await run(answer)).result).reply).toHaveLength(977);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import {
   defineOrchestrator,
   type JsonValue,
-  outcome,
+  turnOutcome,
   PermanentTurnError,
   reply,
   StateSerializationError,
@@ -37,18 +37,22 @@ const NOT_JSON: readonly { readonly what: string; readonly value: unknown; reado
 ];
 
 const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; readonly message: RegExp }[] = [
-  { what: 'null', value: null, message: /answer returned null; return reply/ },
+  { what: 'null', value: null, message: /answer returned null\. Return reply/ },
   { what: 'a number', value: 42, message: /answer returned a number/ },
   { what: 'a list', value: ['hi'], message: /answer returned an? / },
   { what: 'a class instance', value: new Money(5), message: /answer returned an? / },
-  { what: 'a reply that is no text', value: reply(42 as never), message: /a reply must be a text/ },
+  { what: 'a reply that is not a string', value: reply(42 as never), message: /a reply must be a string/ },
   {
     what: 'an unknown status',
-    value: outcome({ status: 'done' as never }),
+    value: turnOutcome({ status: 'done' as never }),
     message: /status must be awaiting-input or completed/,
   },
-  { what: 'a state that is no object', value: outcome({ state: [] as never }), message: /state must be an object/ },
-  { what: 'messages that are none', value: outcome({ messages: [{}] as never }), message: /messages\[0\]\.role/ },
+  {
+    what: 'a state that is not an object',
+    value: turnOutcome({ state: [] as never }),
+    message: /state must be an object/,
+  },
+  { what: 'invalid messages', value: turnOutcome({ messages: [{}] as never }), message: /messages\[0\]\.role/ },
 ];
 
 describe.each(LIVE_STORES)('state over $name', ({ open }) => {
@@ -85,7 +89,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     const messages = defineOrchestrator({
       name: 'messages',
       intents: {
-        answer: () => outcome({ messages: [{ role: 'assistant', content: 'hi', metadata: { at } as never }] }),
+        answer: () => turnOutcome({ messages: [{ role: 'assistant', content: 'hi', metadata: { at } as never }] }),
       },
     });
     const app = await startApplication({ adapter: open(), orchestrators: [first, data, messages] });
@@ -136,7 +140,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     expect(await stored(app, sessionId)).toEqual(before);
   });
 
-  it('BOT-07 the limit of state is 256 KiB by default; a patch counts with what is there', async () => {
+  it('BOT-07 limits the state to 256 KiB by default, with the stored state included in the size of a patch', async () => {
     const { app, say } = await startDesk(open, ({ input }) => ({ [input.text]: 'x'.repeat(150_000) }));
     const sessionId = await app.session();
     await say(sessionId, 'a');
@@ -147,7 +151,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     await rejection(say(sessionId, 'hi', patch), TooLargeError);
   });
 
-  it('BOT-07 a handler cannot change the state but by returning a patch', async () => {
+  it('BOT-07 lets a handler change the state only by a returned patch', async () => {
     const problems: unknown[] = [];
     const { app, say } = await startDesk(
       open,
@@ -176,7 +180,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     expect((await app.checkpoints.load('desk', sessionId))?.state).toEqual({ order: { items: ['a'] } });
   });
 
-  it('BOT-07 what goes in and what comes out are copies', async () => {
+  it('BOT-07 copies state on input and output', async () => {
     const first = { order: { items: ['a'] } };
     const returned = { cart: ['b'] };
     const patch = { given: ['c'] };
@@ -307,7 +311,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     ]);
   });
 
-  it('STA-03 a turn may add messages of its own: tools after the user, a leading system message before', async () => {
+  it('STA-03 lets a turn add messages: tools after the user message, a leading system message before it', async () => {
     const messages = [
       { role: 'system', content: 'You are a desk.' },
       { role: 'assistant', content: null, toolCalls: [{ id: 'c1', name: 'find', arguments: { order: 7 } }] },
@@ -346,7 +350,7 @@ async function startDesk(
   return { app, say };
 }
 
-/** What a turn that did not succeed must not change. */
+/** The records that an unsuccessful turn must not change. */
 async function stored({ checkpoints, adapter }: Application, sessionId: string) {
   return {
     checkpoint: await checkpoints.load('desk', sessionId),

@@ -182,7 +182,7 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
         const sessionId = await app.session();
         const { id, reply: said } = await app.handle(desk).execute('hi', { sessionId });
         expect({ said, routed }).toEqual({ said: 'as decided', routed: 1 });
-        // What the route did besides deciding is not lost where it does not run again.
+        // The usage and the tool entries of the route are kept although it does not run again.
         expect((await app.turns.get(id))?.report).toMatchObject({ usage: { totalTokens: 2 } });
         const { tools } = app.app.get(SessionStateService, { strict: false });
         expect(await tools.get(sessionId, 'router', 'asked')).toMatchObject({ value: 1 });
@@ -240,7 +240,7 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
           a: async ({ tools, attempt, iteration }) => {
             const input = { order: 1, lines: ['x'] };
             await tools.use('pay', `call ${iteration}`, () => 'paid', { input });
-            // The order of keys is no difference.
+            // The order of keys does not matter.
             await tools.use('pay', `call ${iteration}`, () => 'twice', { input: { lines: ['x'], order: 1 } });
             if (iteration === 1) await tools.use('pay', 'call 0', () => null, { input: { order: 2 } }).catch(note);
             if (iteration === 1 && attempt === 1) throw new Error('once more');
@@ -279,7 +279,7 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
   });
 });
 
-/** Fails the attempt once the store has what it stored of it. */
+/** Fails the attempt once the store has its route step. */
 async function crashOnceStored(
   app: Awaited<ReturnType<typeof startApplication>>,
   { id }: Pick<TurnContext, 'id'>,

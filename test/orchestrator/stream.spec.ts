@@ -22,7 +22,7 @@ import {
 } from '../support/running-application.js';
 
 describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
-  it('BOT-01 gives what the handler emits and at last how the turn ended; its result is what execute gives', async () => {
+  it('BOT-01 yields the emitted events and then the end of the turn; its result equals that of execute', async () => {
     const { say, session, turns } = await startDesk(open, async (turn) => {
       for (const word of ['a', 'b', 'c']) void turn.emit({ type: 'word', data: word });
       return reply(`You said ${turn.input.text}.`);
@@ -43,7 +43,7 @@ describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
     expect(await turns.get(id)).toMatchObject({ request: { input: { text: 'hello' } } });
   });
 
-  it('BOT-01 leaving the loop leaves the turn running', async () => {
+  it('BOT-01 keeps the turn running when the caller leaves the loop', async () => {
     const { pass, open: release } = gate();
     const { say, session } = await startDesk(open, async (turn) => {
       void turn.emit({ type: 'word', data: 'first' });
@@ -65,7 +65,7 @@ describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
     ]);
   });
 
-  it('BOT-01 BOT-02 aborting the signal cancels the turn, and the stream ends with that', async () => {
+  it('BOT-01 BOT-02 cancels the turn and ends the stream when the signal is aborted', async () => {
     const { say, session } = await startDesk(open, async (turn) => {
       void turn.emit({ type: 'word', data: 'first' });
       return aborted(turn.signal);
@@ -81,7 +81,7 @@ describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
     await rejection(stream.result, TurnCancelledError);
   });
 
-  it('BOT-01 a turn that is not accepted: the loop, the turn and the result say so, and nothing is thrown before', async () => {
+  it('BOT-01 rejects the loop, the turn and the result of a turn that is not accepted, and throws nothing earlier', async () => {
     const { say } = await startDesk(open, () => 'hi');
     const unknown = say('hi', { sessionId: 'no-such-session' });
     await rejection(eventsOf(unknown), SessionNotFoundError);
@@ -93,7 +93,7 @@ describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
     expect((await rejection(say('hi', { sessionId: 's', signal: gone }).turn, Error)).message).toBe('gone');
   });
 
-  it('BOT-01 TRN-12 a handler that streams a turn of its own session gets an error, not a deadlock', async () => {
+  it('BOT-01 TRN-12 rejects a handler that streams a turn of the session it runs in, instead of a deadlock', async () => {
     const seen: unknown[] = [];
     const { say, session } = await startDesk(open, async ({ sessionId, input }) => {
       if (input.text === 'outer') seen.push(await rejection(eventsOf(say('inner', { sessionId })), TurnReentryError));
@@ -104,7 +104,7 @@ describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
 });
 
 it.each(LASTING_STORES)(
-  'BOT-23 drift on a stream, over $name: the result rejects with it, settled has its code',
+  'BOT-23 rejects the result of a stream on drift, whose code is in the event settled, over $name',
   async ({ create }) => {
     const open = create();
     const first = await startDesk(open, () => 'hi');
@@ -122,7 +122,7 @@ it.each(LASTING_STORES)(
   },
 );
 
-it('BOT-23 known failure, the process died of drift on a stream: nobody awaits the result, and it lives', () => {
+it('BOT-23 keeps the process alive on drift if the result of a stream is not awaited (known failure: it died)', () => {
   const program = join(import.meta.dirname, 'fixtures/drift-on-stream.mjs');
   expect(execFileSync(process.execPath, [program], { encoding: 'utf8', stdio: 'pipe' })).toBe(
     'failed ORCHESTRATOR_DRIFT\n',

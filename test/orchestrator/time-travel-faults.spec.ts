@@ -1,12 +1,12 @@
 import {
-  type ConversationLog,
   defineOrchestrator,
-  type Message,
+  type ConversationMessage,
   reply,
   type SessionsAdapter,
   StoreUnavailableError,
   TurnCancelledError,
 } from 'nestjs-agent-sessions';
+import { type ConversationLog } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -14,11 +14,11 @@ interface Desk {
   readonly said?: readonly string[];
 }
 
-const summarize = (messages: readonly Message[]): string =>
+const summarize = (messages: readonly ConversationMessage[]): string =>
   messages.map(({ content, replaces }) => (replaces ? `(${content as string})` : (content as string))).join(' ');
 
 describe.each(LIVE_STORES)('what may come between undo and fork over $name', ({ open }) => {
-  it('BOT-25 TRN-08 an undo whose store fails is tried again, and done once', async () => {
+  it('BOT-25 TRN-08 retries an undo after a store failure, and applies it once', async () => {
     let failures = 0;
     const { sessionId, say, handle, seen } = await startDesk(
       disturbed(open(), async () => {
@@ -58,7 +58,7 @@ describe.each(LIVE_STORES)('what may come between undo and fork over $name', ({ 
     expect(turns.map(({ status }) => status)).toEqual(['awaiting-input', 'awaiting-input', 'cancelled', 'awaiting-input']); // prettier-ignore
   });
 
-  it('BOT-25 BOT-43 a summary that stands for what is taken back is not read any more; one of earlier turns is', async () => {
+  it('BOT-25 BOT-43 ignores a summary of undone turns, and keeps a summary of earlier turns', async () => {
     const { sessionId, say, handle, seen } = await startDesk(open());
     const compact = () => handle.command('compact', { sessionId });
     for (const text of ['a', 'b', 'c']) await say(text);
@@ -76,7 +76,7 @@ describe.each(LIVE_STORES)('what may come between undo and fork over $name', ({ 
     expect(seen.at(-1)).toEqual(['a to a e to e', 'f', 'to f']);
   });
 
-  it('BOT-25 a fork has nothing of a turn that settles while it reads', async () => {
+  it('BOT-25 excludes from a fork a turn that settles during the read', async () => {
     let late: (() => Promise<unknown>) | null = null;
     const { app, sessionId, say, handle } = await startDesk(
       disturbed(
@@ -99,7 +99,7 @@ describe.each(LIVE_STORES)('what may come between undo and fork over $name', ({ 
     expect(await handle.history(sessionId)).toHaveLength(2);
   });
 
-  it('BOT-25 a fork has the originals of what was summarized', async () => {
+  it('BOT-25 copies the original messages behind a summary into a fork', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     for (const text of ['a', 'b', 'c']) await say(text);
     await handle.command('compact', { sessionId });

@@ -31,7 +31,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 );
 
 describe.each(LIVE_STORES)('time travel over $name', ({ name, open }) => {
-  it('BOT-25 BOT-52 turns, undos and forks in any order do what they do to plain lists', async () => {
+  it('BOT-25 BOT-52 matches a model of plain lists for turns, undos and forks in any order', async () => {
     const seen: string[][] = [];
     const speakers = { desk: speaker('desk', seen), sales: speaker('sales', seen) };
     const app = await startApplication({ adapter: open(), orchestrators: Object.values(speakers) });
@@ -78,7 +78,7 @@ interface Spoken {
   readonly text: string;
 }
 
-/** What an orchestrator has after one of its checkpoints. */
+/** The model of an orchestrator after one of its checkpoints. */
 interface Standing {
   /** The states to go back to, the present one last; each with what its turn said. */
   readonly states: readonly { readonly said: readonly string[]; readonly spoken: readonly Spoken[] }[];

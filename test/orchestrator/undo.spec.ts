@@ -1,6 +1,5 @@
 import {
   CheckpointPrunedError,
-  type ConversationLog,
   defineOrchestrator,
   IdempotencyConflictError,
   InvalidInputError,
@@ -17,6 +16,7 @@ import {
   type TurnContext,
   TurnReentryError,
 } from 'nestjs-agent-sessions';
+import { type ConversationLog } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import {
   type Application,
@@ -53,7 +53,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     expect(log.map(({ content }) => content)).toEqual(['a', 'to a', 'b', 'to b', 'c', 'to c', 'd', 'to d']);
   });
 
-  it('BOT-25 goes on from there, and further back than that', async () => {
+  it('BOT-25 continues from the restored turn, and can undo further turns', async () => {
     const { app, sessionId, say, seen, handle } = await startDesk(open());
     for (const text of ['a', 'b']) await say(text);
     await handle.undo(sessionId);
@@ -113,7 +113,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     await rejection(handle.history(sessionId, { limit: 0 }), InvalidInputError);
   });
 
-  it('BOT-25 what a turn sees is as long as it asks for, however much of the log was taken back', async () => {
+  it('BOT-25 fills the window of a turn however many messages were undone', async () => {
     const { sessionId, say, seen, handle } = await startDesk(open(), { historyWindow: 4 });
     for (const text of ['a', 'b', 'c']) await say(text);
     for (let round = 0; round < 4; round += 1) {
@@ -126,7 +126,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     expect(seen.at(-1)).toEqual(['c', 'to c', 'd', 'to d']);
   });
 
-  it('BOT-25 BOT-46 what was taken back costs the turns after it no more than a window', async () => {
+  it('BOT-25 BOT-46 reads at most a window for turns after an undo', async () => {
     const adapter = open();
     let read = 0;
     const page: ConversationLog['page'] = async (...args) => {
@@ -148,7 +148,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     expect(await app.checkpoints.load('desk', sessionId)).toMatchObject({ undone: [{ from: 7, through: 30 }] });
   });
 
-  it('BOT-25 a leading system message stays, unless its turn is taken back', async () => {
+  it('BOT-25 keeps a leading system message after an undo', async () => {
     const { sessionId, say, seen, handle, app } = await startDesk(open(), { historyWindow: 2 });
     await app.adapter.conversations.append(sessionId, [{ id: 'lead', role: 'system', content: 'Be kind.' }]);
     for (const text of ['a', 'b', 'c']) await say(text);
@@ -157,7 +157,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     expect(seen.at(-1)).toEqual(['Be kind.', 'b', 'to b']);
   });
 
-  it('BOT-25 an undo waits behind what runs, and takes that back', async () => {
+  it('BOT-25 waits for the running turn, and undoes that one', async () => {
     const done = gate();
     const { app, sessionId, say, handle } = await startDesk(open(), {}, ({ input, signal }) =>
       input.text === 'slow' ? done.pass(signal) : undefined,
@@ -271,7 +271,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     const { app, sessionId, say, handle } = await startDesk(open());
     const told: string[] = [];
     app.app.get(OrchestratorEvents, { strict: false }).stream.subscribe(({ type }) => told.push(type));
-    // A caller may hear of the end by the store, before this process has told it.
+    // The caller may learn of the end from the store, before this process emits it.
     const over = (turns: number) => eventually(() => told.filter((type) => type === 'turn-settled').length === turns);
     const { id } = await say('a');
     await over(1);
@@ -295,7 +295,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     expect(refused).toMatchObject({ status: 'failed', failures: 1, error: { code: 'NOTHING_TO_UNDO' }, request });
   });
 
-  it('BOT-25 TRN-12 a handler cannot wait for the undo of its own session', async () => {
+  it('BOT-25 TRN-12 rejects a handler that waits for an undo of the session it runs in', async () => {
     const { sessionId, say, handle } = await startDesk(open(), {}, async ({ input }) => {
       if (input.text === 'undo') await rejection(handle.undo(sessionId), TurnReentryError);
     });
@@ -305,7 +305,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
 });
 
 describe.each(LASTING_STORES)('undo that outlives its process over $name', ({ create }) => {
-  it('BOT-25 BOT-23 BOT-24 what is restored is migrated, or refused, as what any turn begins with', async () => {
+  it('BOT-25 BOT-23 BOT-24 migrates or rejects the restored state, as at the start of any turn', async () => {
     const connect = create();
     const first = await startDesk(connect());
     const { sessionId } = first;
@@ -341,7 +341,7 @@ describe.each(LASTING_STORES)('undo that outlives its process over $name', ({ cr
 interface OpenDesk {
   readonly app: Application;
   readonly sessionId: string;
-  /** What each turn was given, in order. */
+  /** The input of each turn, in order. */
   readonly seen: unknown[][];
   readonly handle: ReturnType<typeof handleOf>;
   readonly say: (text: string) => ReturnType<OpenDesk['handle']['execute']>;
@@ -388,7 +388,7 @@ async function state(app: Application, sessionId: string): Promise<unknown> {
   return (await app.checkpoints.load('desk', sessionId))?.state;
 }
 
-/** What a promise rejects with. */
+/** Returns the error of a rejected promise. */
 function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => 'resolved',

@@ -7,8 +7,8 @@ import {
   OrchestratorDriftError,
   reply,
   type SessionsAdapter,
-  type TurnLedger,
 } from 'nestjs-agent-sessions';
+import { type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { eventually } from '../support/eventually.js';
@@ -20,10 +20,10 @@ interface Desk {
   texts?: string[];
 }
 
-/** As it was: keeps what was said under `seen`. */
+/** The former version, which stores the messages in `seen`. */
 const former = deskOf({ version: '1' }, ({ seen = [] }, text) => ({ seen: [...seen, text] }));
 
-/** As it is: `texts`. */
+/** The present version, which stores them in `texts`. */
 const present = deskOf(
   {
     version: '2',
@@ -33,7 +33,7 @@ const present = deskOf(
 );
 
 describe.each(LASTING_STORES)('another version while a turn is in flight, over $name', ({ create }) => {
-  it('BOT-35 BOT-24 the turn of the former version is continued by the present one, on a migrated state', async () => {
+  it('BOT-35 BOT-24 continues a turn of the former version on the migrated state', async () => {
     const open = create();
     const sessionId = await leave(open, former, 'interrupted');
     const app = await startApplication({ adapter: open(), orchestrators: [present] });
@@ -46,7 +46,7 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
     });
   });
 
-  it('BOT-35 BOT-05 iterations of the former version are made again by the present one, with the results of their steps', async () => {
+  it('BOT-35 BOT-05 repeats the iterations of the former version with their stored step results', async () => {
     const open = create();
     const did: string[] = [];
     const { pass } = gate();
@@ -78,7 +78,7 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
     expect(did).toEqual(['1 1:0', '1 1:1', '2 1:0', '2 1:1', '2 2:2']);
   });
 
-  it('BOT-35 without a way from there it fails with a typed error, and the session goes on when it is adopted', async () => {
+  it('BOT-35 fails with a typed error without a migration, and continues once the state is adopted', async () => {
     const open = create();
     const sessionId = await leave(open, former, 'interrupted');
     const other = defineOrchestrator<Desk>({
@@ -97,14 +97,14 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
     expect(await app.handle(other).execute('on', { sessionId })).toMatchObject({ turnIndex: 2 });
   });
 
-  it('BOT-35 rolled back: a session of the newer version is refused at last, and goes on where that version is back', async () => {
+  it('BOT-35 rejects a session of a newer version after a rollback, and continues once that version is back', async () => {
     const open = create();
     const sessionId = await leave(open, present, null);
-    // A pause of a moment: nobody newer comes.
+    // A short pause: no newer worker starts.
     const turns = { retry: { attempts: 2, backoff: { type: 'fixed', delayMs: 1 } } } as const;
     const back = await startApplication({ adapter: open(), orchestrators: [former], turns });
     const error = await rejection(back.handle(former).execute('lost', { sessionId }), OrchestratorDriftError);
-    expect(error.message).toContain('was written by version 2, which is newer than 1 here');
+    expect(error.message).toContain('was written by version 2, which is newer than 1 in this process');
     expect((await back.turns.list({ sessionId }))[1]).toMatchObject({ status: 'failed', failures: 2 });
     await back.close();
     const again = await startApplication({ adapter: open(), orchestrators: [present] });
@@ -115,7 +115,7 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
 
 // A file has one worker at a time.
 for (const { name, create } of LASTING_STORES.filter((store) => store.name !== 'sqlite')) {
-  it(`BOT-35 BOT-24 while both versions are deployed, over ${name}: the former one leaves what it cannot read to the other, uncounted`, async () => {
+  it(`BOT-35 BOT-24 leaves a session of the newer version to its workers while both are deployed, without a failure, over ${name}`, async () => {
     const open = create();
     const sessionId = await leave(open, present, null);
     const told: string[] = [];
@@ -132,7 +132,7 @@ for (const { name, create } of LASTING_STORES.filter((store) => store.name !== '
       logger: { log: warn, warn, error: warn },
     });
     const { id } = await old.handle(former).submit('by the former', { sessionId });
-    // More often than a turn is attempted.
+    // More releases than a turn has attempts.
     await eventually(() => releases > 3);
     expect(told.filter((line) => line.includes('version 2 or newer'))).toHaveLength(1);
     const next = await startApplication({
@@ -146,8 +146,8 @@ for (const { name, create } of LASTING_STORES.filter((store) => store.name !== '
   });
 }
 
-it('BOT-35 a turn that began long ago is left to newer workers all the same', async () => {
-  // What is written at first is an hour old then.
+it('BOT-35 leaves a turn that began long ago to newer workers as well', async () => {
+  // The first records are an hour old.
   let behindMs = 3_600_000;
   const adapter = memoryAdapter({ clock: () => Date.now() - behindMs });
   const sessionId = await leave(() => adapter, present, null);
@@ -187,7 +187,7 @@ function deskOf(
   });
 }
 
-/** A process that settled one turn of a session and was killed in the next one. @param text of that one; `null`: there is none */
+/** Leaves a session as a process does that settled one turn and was killed in the next one. @param text of the next turn; `null` for no next turn */
 async function leave(
   open: () => SessionsAdapter,
   desk: OrchestratorDefinition<Desk>,

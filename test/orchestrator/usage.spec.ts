@@ -112,7 +112,7 @@ describe.each(LIVE_STORES)('tokens of a turn over $name', ({ open }) => {
     expect(error).toMatchObject({ usedTokens: 120, tokenBudget: 100 });
   });
 
-  it('FIX-15 counts what follows a step once, however often the step is replayed', async () => {
+  it('FIX-15 counts usage after a step once, however often the step is replayed', async () => {
     const { say, session, counted } = await startDesk(open());
     const sessionId = await session();
     let asked = 0;
@@ -173,7 +173,7 @@ describe.each(LIVE_STORES)('tokens of a turn over $name', ({ open }) => {
     expect(await counted(sessionId)).toBe(60);
   });
 
-  it('FIX-15 counts a turn that is cancelled while it waits, and what it took before', async () => {
+  it('FIX-15 counts the usage of a turn that is cancelled while it waits', async () => {
     const { turns, say, session, counted } = await startDesk(open());
     const sessionId = await session();
     const cancelled = rejection(
@@ -194,7 +194,7 @@ describe.each(LIVE_STORES)('tokens of a turn over $name', ({ open }) => {
     expect(await counted(sessionId)).toBe(60);
   });
 
-  it('FIX-15 counts what precedes a wait once, when the turn goes on after it', async () => {
+  it('FIX-15 counts usage before a wait once, when the turn resumes', async () => {
     const { turns, say, session, counted } = await startDesk(open());
     const sessionId = await session();
     const resumed = say(sessionId, async (turn) => {
@@ -241,16 +241,16 @@ describe.each(LIVE_STORES)('tokens of a turn over $name', ({ open }) => {
       turn.usage.add(again.usage);
       if (turn.attempt > 1) return;
       during.push((await turns.get(turn.id))?.usage, await counted(sessionId));
-      // Nothing renews its lease: another attempt begins.
+      // The lease is not renewed, so another attempt begins.
       await gate().pass(turn.signal);
     });
     expect(during).toMatchObject([tokens(1060), 1060]);
-    // The model that is asked outside of steps was asked twice.
+    // The model outside of steps was called twice.
     expect(result.usage).toEqual(tokens(2067));
     expect(await counted(sessionId)).toBe(2067);
   });
 
-  it('FIX-15 has no usage where no model was counted', async () => {
+  it('FIX-15 returns no usage if no model was counted', async () => {
     const { turns, say, session, counted } = await startDesk(open());
     const sessionId = await session();
     const result = await say(sessionId, (turn) => turn.step('look', () => 1));

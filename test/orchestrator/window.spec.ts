@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import {
-  type ConversationView,
   defineOrchestrator,
-  type Message,
+  type ConversationMessage,
   type MessageDraft,
-  outcome,
+  turnOutcome,
   reply,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { type ConversationView } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { cutWindow, viewOf } from '../../lib/conversation/window.js';
@@ -91,7 +91,7 @@ describe('a window by number', () => {
 });
 
 describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
-  it("BOT-40 known failure, the router got the agents' slice: the router and the agents get a slice of their own", async () => {
+  it("BOT-40 gives the router and the agents separate slices (known failure: the router got the agents' slice)", async () => {
     const seen: Record<string, unknown>[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -122,7 +122,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     ]);
   });
 
-  it('BOT-40 a router may look further back than the agents', async () => {
+  it('BOT-40 allows a larger window for the router than for the agents', async () => {
     const seen: number[][] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -157,7 +157,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     expect(seen).toEqual(expected);
   });
 
-  it('BOT-40 known failure, the router got what the agents got: each has a window of its own kind', async () => {
+  it('BOT-40 allows different kinds of windows for router and agents (known failure: both got the same)', async () => {
     const seen: Record<string, unknown>[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -184,7 +184,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     expect(seen.slice(-2)).toEqual([{ router: ['2', 're 2'] }, { agent: ['1', '2'] }]);
   });
 
-  it('BOT-40 a function is given the pinned message and the last loadLimit messages', async () => {
+  it('BOT-40 passes the pinned message and the last loadLimit messages to a function', async () => {
     const given: ConversationView[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -213,7 +213,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     expect(stays).toBe(system.content);
   });
 
-  it('BOT-40 a function that returns nonsense fails the turn, and says where', async () => {
+  it('BOT-40 fails the turn if a window function returns an invalid value, and reports where', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       historyWindow: { router: 0, agents: () => ['hi'] as never },
@@ -224,7 +224,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     expect((await told).failure?.message).toMatch(/^historyWindow.agents\[0\]/);
   });
 
-  it("BOT-40 the caller's own history is cut to the windows, too", async () => {
+  it("BOT-40 cuts the caller's history to the windows", async () => {
     const seen: unknown[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -241,8 +241,8 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     ]);
   });
 
-  it('BOT-40 a leading system message stays, and a tool call is never without its results', async () => {
-    const seen: (readonly (Message | MessageDraft)[])[] = [];
+  it('BOT-40 keeps a leading system message, and never separates a tool call from its results', async () => {
+    const seen: (readonly (ConversationMessage | MessageDraft)[])[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       historyWindow: 3,
@@ -250,7 +250,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
         answer: ({ history, turnIndex }) => {
           seen.push(history);
           const leading = turnIndex === 0 ? [system] : [];
-          return outcome({ messages: [...leading, ...toolCalls(2), { role: 'assistant', content: 'done' }] });
+          return turnOutcome({ messages: [...leading, ...toolCalls(2), { role: 'assistant', content: 'done' }] });
         },
       },
     });
@@ -265,7 +265,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
     ]);
   });
 
-  it('BOT-40 what the store reads for a window is what the whole log would give', async () => {
+  it('BOT-40 reads for a window the same messages that the whole log would give', async () => {
     const { adapter, session } = await startApplication({ adapter: open() });
     await fc.assert(
       fc.asyncProperty(log, limit, async (messages, most) => {

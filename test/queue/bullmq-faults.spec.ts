@@ -51,7 +51,7 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
     return queue;
   }
 
-  it('TRN-21 hears again when it is back, and tells of every outage once', async () => {
+  it('TRN-21 receives notifications again when it is back, and logs every outage once', async () => {
     const [api, worker] = [open(), open()];
     const heard: string[] = [];
     await worker.process(async (id) => void heard.push(id));
@@ -59,43 +59,43 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
       await redis.kill();
       await eventually(() => errors.length >= 2 * outage - 1);
       await redis.startAgain();
-      await api.ring(`after ${outage}`);
+      await api.notify(`after ${outage}`);
       await eventually(() => heard.includes(`after ${outage}`));
     }
-    // One of the worker's for each; the other queue has no listener for connections that are quiet.
+    // One error of the worker per outage. Idle connections of the other queue report none.
     expect(errors.length).toBeLessThanOrEqual(4);
     const place = new URL(redis.url).host;
-    expect(new Set(errors)).toEqual(new Set([`The queue agent-sessions at ${place} has a problem; trying on.`]));
+    expect(new Set(errors)).toEqual(new Set([`The queue agent-sessions at ${place} reported an error; retrying.`]));
   });
 
-  it('TRN-14 TRN-21 is closed in a few seconds, with a ring that has no answer', async () => {
+  it('TRN-14 TRN-21 closes in a few seconds, despite a notification without an answer', async () => {
     const queue = open();
     let heard = 0;
     await queue.process(async () => void (heard += 1));
-    await queue.ring('before');
+    await queue.notify('before');
     await eventually(() => heard === 1);
     await redis.kill();
-    const unanswered = queue.ring('after').catch(() => undefined);
+    const unanswered = queue.notify('after').catch(() => undefined);
 
     const startedAt = steadyClock.now();
     await queue.close();
 
     expect(steadyClock.now() - startedAt).toBeLessThan(6000);
     await redis.startAgain();
-    await expect(queue.ring('closed')).rejects.toThrow('is closed');
+    await expect(queue.notify('closed')).rejects.toThrow('is closed');
     void unanswered;
   });
 
-  it('TRN-21 hears and rings again though its connections are half-open and nobody told it so', async () => {
+  it('TRN-21 recovers from half-open connections without an error from the network', async () => {
     const proxy = await TcpProxy.start(redis.url);
     const queue = open({ url: proxy.url });
     const heard: string[] = [];
     await queue.process(async (id) => void heard.push(id));
-    await queue.ring('before');
+    await queue.notify('before');
     await eventually(() => heard.includes('before'));
 
     proxy.freeze();
-    await Promise.all(['one', 'two'].map((id) => queue.ring(id)));
+    await Promise.all(['one', 'two'].map((id) => queue.notify(id)));
 
     await eventually(() => heard.includes('one') && heard.includes('two'), { limitMs: 20_000 });
     await queue.ping();
@@ -110,7 +110,7 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
     await expect(queue.ping()).rejects.toThrow('within 2000 ms');
   });
 
-  it('TRN-21 turns are accepted meanwhile, one ring waits for each lane, and they run when it is back', async () => {
+  it('TRN-21 accepts turns meanwhile, keeps one notification per lane, and runs them when it is back', async () => {
     const adapter = memoryAdapter();
     const work = await startApplication({ adapter, turns: { queue: open() }, orchestrators: [Echo] });
     const api = await startApplication({ adapter, role: 'submit', turns: { queue: open() }, orchestrators: [Echo] });
@@ -127,14 +127,14 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
     await work.close();
   });
 
-  it('TRN-21 a turn that needs no ring runs meanwhile', async () => {
+  it('TRN-21 runs a turn that needs no notification meanwhile', async () => {
     const queue = open();
     const app = await startApplication({ turns: { queue }, orchestrators: [Echo] });
     const sessionId = await app.session();
     await app.handle(Echo).execute('before', { sessionId });
-    // Once the queue has said that nothing waits.
+    // After the queue has reported that nothing is waiting.
     const place = await eventually(() => queue.reserve(sessionId));
-    place.leave();
+    place.release();
     await redis.kill();
 
     expect(await app.handle(Echo).execute('hello', { sessionId })).toMatchObject({ reply: 'You said: hello' });
@@ -144,16 +144,16 @@ describeRedis('bullmqQueue whose Redis goes away', () => {
 });
 
 describeRedis('a process with bullmqQueue', () => {
-  it.each(['nobody listens', 'nobody answers'])('TRN-14 ends by itself after close though %s', async (what) => {
+  it.each(['no server listens', 'no server answers'])('TRN-14 exits after close although %s', async (what) => {
     const server = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const closed = once(server, 'close');
-    if (what === 'nobody listens') server.close();
+    if (what === 'no server listens') server.close();
     const run = promisify(execFile)(process.execPath, [PROGRAM, JSON.stringify({ port })], { timeout: 30_000 });
     await expect(run).resolves.toBeDefined();
     server.close();
-    if (what === 'nobody listens') await closed;
+    if (what === 'no server listens') await closed;
   });
 });
 
@@ -169,38 +169,38 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     for (const { close } of opened.splice(0).reverse()) await close();
   });
 
-  /** Closed after the test. */
+  /** Queues to close after the test. */
   function open(given: BullmqQueueOptions): BullmqQueue {
     const queue = bullmqQueue(given);
     opened.push({ close: () => queue.close() });
     return queue;
   }
 
-  /** Stopped after the test, when the queues are closed. */
+  /** Proxies to stop after the test, once the queues are closed. */
   async function openProxy(): Promise<TcpProxy> {
     const proxy = await TcpProxy.start(POSTGRES.url);
     opened.push({ close: () => proxy.stop() });
     return proxy;
   }
 
-  function isRung(queue: BullmqQueue, sessionId: string): Promise<boolean> {
-    return queue.ring(sessionId).then(
+  function isNotified(queue: BullmqQueue, sessionId: string): Promise<boolean> {
+    return queue.notify(sessionId).then(
       () => true,
       () => false,
     );
   }
 
-  it('TRN-22 looks for stalled rings without an error', async () => {
+  it('TRN-22 checks for stalled notifications without an error', async () => {
     const queue = open(options({ migrate: true }));
     let heard = 0;
     await queue.process(async () => void (heard += 1));
-    await queue.ring('s');
+    await queue.notify('s');
     await eventually(() => heard === 1);
     await queue.close();
     expect(errors).toEqual([]);
   });
 
-  it('TRN-22 outlives a server that goes away while BullMQ looks at its tables', async () => {
+  it('TRN-22 survives an outage while BullMQ reads its tables', async () => {
     const proxy = await openProxy();
     const queue = open(options({ migrate: true, connectionString: proxy.url }));
     const heard: string[] = [];
@@ -210,17 +210,17 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     proxy.cut();
     await eventually(() => errors.length > 0);
     proxy.restore();
-    await queue.ring('s');
+    await queue.notify('s');
     await eventually(() => heard.includes('s'));
   });
 
-  it('TRN-22 outlives a server that is stopped just when BullMQ has connected', async () => {
+  it('TRN-22 survives a server that stops just after BullMQ has connected', async () => {
     const [proxy, closing] = [await openProxy(), await ClosingPostgres.start()];
     opened.push({ close: () => closing.stop() });
     const queue = open(options({ migrate: true, connectionString: proxy.url }));
     const heard: string[] = [];
     await queue.process(async (id) => void heard.push(id));
-    await queue.ring('before');
+    await queue.notify('before');
     await eventually(() => heard.includes('before'));
 
     proxy.leadTo(closing.url);
@@ -229,26 +229,26 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
     await eventually(() => closing.connections >= 3);
     proxy.leadTo(POSTGRES.url);
 
-    await eventually(() => isRung(queue, 'after'));
+    await eventually(() => isNotified(queue, 'after'));
     await eventually(() => heard.includes('after'));
   });
 
-  it('TRN-22 rings again though every connection is half-open and nobody told it so', async () => {
+  it('TRN-22 notifies again after all connections became half-open without an error', async () => {
     const proxy = await openProxy();
     const { connection, backendFactory } = options({ migrate: true, connectionString: proxy.url });
     const ours = await open({ connection, backendFactory }).queue;
     expect(ours.opts.connection).toMatchObject({ query_timeout: 8_000, idle_in_transaction_session_timeout: 5_000 });
-    // The same in less time: one dead connection of the pool after the other is given up.
+    // Shorter time-outs, because the dead connections of the pool are closed one after the other.
     const queue = open({ connection: { ...(connection as object), query_timeout: 1_500 }, backendFactory });
     await queue.process(async () => undefined);
-    await queue.ring('before');
+    await queue.notify('before');
 
     proxy.freeze();
 
-    await eventually(() => isRung(queue, 'after'), { limitMs: 20_000 });
+    await eventually(() => isNotified(queue, 'after'), { limitMs: 20_000 });
   }, 40_000);
 
-  it('TRN-22 begins to work though the connection of another process is half-open since it looked at the tables', async () => {
+  it('TRN-22 starts although another process has a half-open connection since it read the tables', async () => {
     const proxy = await openProxy();
     const { connection, backendFactory } = options({ migrate: true });
     const half = { connection: { ...(connection as object), connectionString: proxy.url }, backendFactory };
@@ -260,26 +260,26 @@ describePostgres('bullmqQueue on PostgreSQL', () => {
 
     const heard: string[] = [];
     await queue.process(async (id) => void heard.push(id));
-    void queue.ring('s');
+    void queue.notify('s');
     await eventually(() => heard.includes('s'), { limitMs: 14_000 });
   }, 40_000);
 
-  it('TRN-22 begins to work when the tables are there at last, and says once that they are not', async () => {
+  it('TRN-22 starts when the tables exist, and logs once that they are missing', async () => {
     const missing = options();
     const queue = open(missing);
     const heard: string[] = [];
     await queue.process(async (id) => void heard.push(id));
-    await expect(queue.ring('too early')).rejects.toThrow('not initialized');
+    await expect(queue.notify('too early')).rejects.toThrow('not initialized');
     await eventually(() => errors.length > 0);
 
     const migrating = open({ ...missing, connection: { ...missing.connection, migrate: true } });
-    await migrating.ring('migrated');
+    await migrating.notify('migrated');
     await eventually(() => heard.includes('migrated'));
-    await queue.ring('later');
+    await queue.notify('later');
     await eventually(() => heard.includes('later'));
 
     expect(errors).toEqual([
-      expect.stringMatching(/^The queue agent-sessions at [^ @]+:\d+\/\w+ has a problem; trying on\.$/),
+      expect.stringMatching(/^The queue agent-sessions at [^ @]+:\d+\/\w+ reported an error; retrying\.$/),
     ]);
   });
 });

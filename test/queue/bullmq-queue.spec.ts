@@ -7,7 +7,7 @@ import { Redis } from 'ioredis';
 import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { Echo } from '../support/application.js';
-import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
+import { describeBullmqServers, queueOptionsOn } from '../support/bullmq.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { portOfNobody } from '../support/port-of-nobody.js';
@@ -21,28 +21,28 @@ describeBullmqServers('BullMQ', (server) => {
     await Promise.all(opened.splice(0).map((queue) => queue.close()));
   });
 
-  /** Queues of as many processes. */
+  /** Opens the queues of several processes. */
   function processes<Count extends 1 | 2 | 3>(count: Count): BullmqQueue[] {
-    const same = ringsOn(server);
+    const same = queueOptionsOn(server);
     const queues = Array.from({ length: count }, () => bullmqQueue(same));
     opened.push(...queues);
     return queues;
   }
 
-  it('TRN-21 a ring of one process is heard by one of the others', async () => {
+  it('TRN-21 delivers a notification of one process to one of the others', async () => {
     const [api, one, other] = processes(3);
     const heard: string[] = [];
     for (const worker of [one, other]) await worker.process(async (id) => void heard.push(id));
 
-    for (let n = 0; n < 20; n += 1) await api.ring(`s-${n}`);
+    for (let n = 0; n < 20; n += 1) await api.notify(`s-${n}`);
 
     await eventually(() => heard.length >= 20);
     expect(new Set(heard).size).toBe(20);
     expect(heard).toHaveLength(20);
   });
 
-  it('TRN-21 visits sessions at the same time, up to its concurrency', async () => {
-    const queue = bullmqQueue({ ...ringsOn(server), concurrency: 3 });
+  it('TRN-21 visits sessions concurrently, up to its concurrency', async () => {
+    const queue = bullmqQueue({ ...queueOptionsOn(server), concurrency: 3 });
     opened.push(queue);
     let running = 0;
     let most = 0;
@@ -50,25 +50,25 @@ describeBullmqServers('BullMQ', (server) => {
     await queue.process(async () => {
       running += 1;
       most = Math.max(most, running);
-      // The first ones wait for company, however slowly rings come; a while longer, for one too many.
+      // The first visits wait until the limit is reached, then a while longer to detect one too many.
       await eventually(() => most >= 3);
       await new Promise((resolve) => setTimeout(resolve, 30));
       running -= 1;
       done += 1;
     });
 
-    await Promise.all(Array.from({ length: 12 }, (_, n) => queue.ring(`s-${n}`)));
+    await Promise.all(Array.from({ length: 12 }, (_, n) => queue.notify(`s-${n}`)));
     await eventually(() => done === 12);
 
     expect(most).toBe(3);
   });
 
-  it('TRN-21 never runs more than its concurrency, of visits that were rung for and those that were not', async () => {
-    const queue = bullmqQueue({ ...ringsOn(server), concurrency: 3 });
+  it('TRN-21 never exceeds its concurrency, with notified and other visits', async () => {
+    const queue = bullmqQueue({ ...queueOptionsOn(server), concurrency: 3 });
     opened.push(queue);
     let running = 0;
     let most = 0;
-    let rung = 0;
+    let notified = 0;
     let kept = 0;
     const visit = async (): Promise<void> => {
       most = Math.max(most, (running += 1));
@@ -77,7 +77,7 @@ describeBullmqServers('BullMQ', (server) => {
     };
     await queue.process(async () => {
       await visit();
-      rung += 1;
+      notified += 1;
     });
     const bothKinds = async (): Promise<boolean> => {
       for (let n = 0; n < 4; n += 1) {
@@ -86,16 +86,16 @@ describeBullmqServers('BullMQ', (server) => {
           kept += 1;
         });
       }
-      if (kept > 0 && rung < 60) await queue.ring(`rung ${rung}`);
-      return kept >= 60 && rung >= 60;
+      if (kept > 0 && notified < 60) await queue.notify(`notified ${notified}`);
+      return kept >= 60 && notified >= 60;
     };
     await eventually(bothKinds, { limitMs: 30_000 });
 
     expect(most).toBe(3);
   });
 
-  it('TRN-04 who never has to ring does not hold back what others rang for', async () => {
-    const same = ringsOn(server);
+  it('TRN-04 visits without notifications do not delay notified ones', async () => {
+    const same = queueOptionsOn(server);
     const [api, busy] = [bullmqQueue(same), bullmqQueue({ ...same, concurrency: 1 })];
     opened.push(api, busy);
     const heard: string[] = [];
@@ -114,7 +114,7 @@ describeBullmqServers('BullMQ', (server) => {
     again();
     try {
       await eventually(() => kept > 10);
-      for (let n = 0; n < 10; n += 1) await api.ring(`s-${n}`);
+      for (let n = 0; n < 10; n += 1) await api.notify(`s-${n}`);
       await eventually(() => heard.length === 10);
       const before = kept;
       await eventually(() => kept > before + 10);
@@ -123,8 +123,8 @@ describeBullmqServers('BullMQ', (server) => {
     }
   });
 
-  it('TRN-21 a ring that finds no room where it was heard goes to another process', async () => {
-    const same = ringsOn(server);
+  it('TRN-21 passes a notification to another process when no slot is free', async () => {
+    const same = queueOptionsOn(server);
     const [full, other] = [bullmqQueue({ ...same, concurrency: 1 }), bullmqQueue(same)];
     opened.push(full, other);
     const heard: string[] = [];
@@ -135,7 +135,7 @@ describeBullmqServers('BullMQ', (server) => {
       place?.visit(() => pass());
       return place !== null;
     });
-    await full.ring('s');
+    await full.notify('s');
     await other.process(async (id) => void heard.push(`other ${id}`));
 
     await eventually(() => heard.length === 1);
@@ -143,7 +143,7 @@ describeBullmqServers('BullMQ', (server) => {
     open();
   });
 
-  it('TRN-14 close waits for a visit that nobody rang for', async () => {
+  it('TRN-14 close waits for a visit without a notification', async () => {
     const [queue] = processes(1);
     await queue.process(async () => {});
     const { pass, open } = gate();
@@ -161,31 +161,31 @@ describeBullmqServers('BullMQ', (server) => {
     await closing;
   });
 
-  it('PRF-05 TRN-21 turns that find their lane idle leave BullMQ alone', async () => {
-    const queue = bullmqQueue(ringsOn(server));
-    const ring = jest.spyOn(queue, 'ring');
+  it('PRF-05 TRN-21 turns on an idle lane send nothing to BullMQ', async () => {
+    const queue = bullmqQueue(queueOptionsOn(server));
+    const notify = jest.spyOn(queue, 'notify');
     const { turns, session, handle } = await startApplication({ turns: { queue }, orchestrators: [Echo] });
     const sessionId = await session();
-    // Until BullMQ has said once that nothing waits.
+    // Wait until BullMQ has reported once that nothing is waiting.
     await eventually(async () => {
-      ring.mockClear();
+      notify.mockClear();
       await handle(Echo).execute('hello', { sessionId });
-      return ring.mock.calls.length === 0;
+      return notify.mock.calls.length === 0;
     });
     for (let n = 0; n < 10; n += 1) await handle(Echo).execute('hello', { sessionId });
 
-    expect(ring).not.toHaveBeenCalled();
+    expect(notify).not.toHaveBeenCalled();
     expect(await turns.list({ sessionId, status: 'awaiting-input' })).not.toHaveLength(0);
   });
 
-  it('TRN-21 leaves no job when there is nothing to do any more', async () => {
+  it('TRN-21 leaves no job when no work remains', async () => {
     const [api, worker] = processes(2);
     let heard = 0;
     await worker.process(async () => {
       heard += 1;
-      if (heard === 1) throw new Error('A handler that fails is nothing to the queue.');
+      if (heard === 1) throw new Error('A failed handler must not affect the queue.');
     });
-    for (let n = 0; n < 5; n += 1) await api.ring(`s-${n}`);
+    for (let n = 0; n < 5; n += 1) await api.notify(`s-${n}`);
     await eventually(() => heard >= 5);
 
     const jobs = await api.queue;
@@ -195,37 +195,37 @@ describeBullmqServers('BullMQ', (server) => {
     });
   });
 
-  it('TRN-08 a ring with a delay is heard when that is over', async () => {
+  it('TRN-08 delivers a delayed notification after its delay', async () => {
     const [api, worker] = processes(2);
     const heard: number[] = [];
     await worker.process(async () => void heard.push(performance.now()));
-    await api.ring('other');
+    await api.notify('other');
     await eventually(() => heard.length === 1);
 
-    const rungAt = performance.now();
-    await api.ring('s', 300);
+    const notifiedAt = performance.now();
+    await api.notify('s', 300);
     await eventually(() => heard.length === 2);
 
-    expect(heard[1] - rungAt).toBeGreaterThanOrEqual(299);
+    expect(heard[1] - notifiedAt).toBeGreaterThanOrEqual(299);
   });
 
-  it('TRN-14 what is rung while one worker is paused is heard by the others', async () => {
+  it('TRN-14 delivers notifications to other workers while one is paused', async () => {
     const [api, paused, other] = processes(3);
     const heard: string[] = [];
     await paused.process(async (id) => void heard.push(`paused ${id}`));
     await paused.pause();
     await other.process(async (id) => void heard.push(`other ${id}`));
-    for (let n = 0; n < 10; n += 1) await api.ring(`s-${n}`);
+    for (let n = 0; n < 10; n += 1) await api.notify(`s-${n}`);
     await eventually(() => heard.length === 10);
     expect(heard.filter((by) => by.startsWith('paused'))).toEqual([]);
 
     await other.pause();
     await paused.resume();
-    await api.ring('later');
+    await api.notify('later');
     await eventually(() => heard.includes('paused later'));
   });
 
-  it('TRN-14 close waits for the visits that run, and leaves the rest to others', async () => {
+  it('TRN-14 close waits for running visits, and leaves the rest to other workers', async () => {
     const [api, worker, other] = processes(3);
     const finished: string[] = [];
     let started = 0;
@@ -234,12 +234,12 @@ describeBullmqServers('BullMQ', (server) => {
       await new Promise((resolve) => setTimeout(resolve, 100));
       finished.push(id);
     });
-    await api.ring('running');
+    await api.notify('running');
     await eventually(() => started === 1);
     await worker.close();
     expect(finished).toEqual(['running']);
 
-    await api.ring('later');
+    await api.notify('later');
     const heard: string[] = [];
     await other.process(async (id) => void heard.push(id));
     await eventually(() => heard.length === 1);
@@ -251,9 +251,9 @@ describeBullmqServers('BullMQ', (server) => {
     await expect(queue.ping()).resolves.toBeUndefined();
   });
 
-  it('TRN-10 TRN-21 an application that only submits gets the results of one that works', async () => {
+  it('TRN-10 TRN-21 an application that only submits receives results from one that works', async () => {
     const adapter = memoryAdapter();
-    const same = ringsOn(server);
+    const same = queueOptionsOn(server);
     const work = await startApplication({ adapter, turns: { queue: bullmqQueue(same) }, orchestrators: [Echo] });
     const api = await startApplication({
       adapter,
@@ -270,28 +270,30 @@ describeBullmqServers('BullMQ', (server) => {
 
 describe('bullmqQueue', () => {
   it.each([[{ name: '' }], [{ name: 'a:b' }], [{ concurrency: 0 }], [{ concurrency: 1.5 }]])(
-    'NST-03 refuses %o',
+    'NST-03 rejects %o',
     (wrong) => {
       expect(() => bullmqQueue({ connection: {}, ...wrong })).toThrow(SessionsConfigurationError);
     },
   );
 
-  it('NST-03 refuses a key that it does not know', () => {
+  it('NST-03 rejects an unknown key', () => {
     const wrong = { connection: {}, concurency: 2 };
-    expect(() => bullmqQueue(wrong)).toThrow('bullmqQueue: concurency is not a known key. There are: connection, ');
+    expect(() => bullmqQueue(wrong)).toThrow(
+      'bullmqQueue: concurency is not a known key. Did you mean concurrency? Allowed: connection, ',
+    );
   });
 
   it.each([
     [{ connection: { url: undefined } }, 'bullmqQueue: connection.url is undefined'],
     [{ connection: { url: '' } }, 'bullmqQueue: connection.url is empty'],
     [{ connection: { connectionString: undefined } }, 'bullmqQueue: connection.connectionString is undefined'],
-  ])('NST-03 TRN-21 refuses %o, which would mean a server of this machine', (options, message) => {
+  ])('NST-03 TRN-21 rejects %o, which would select a local server', (options, message) => {
     const open = (): unknown => bullmqQueue<object>(options);
     expect(open).toThrow(SessionsConfigurationError);
     expect(open).toThrow(message);
   });
 
-  it('NST-03 TRN-21 refuses such a connection of BullModule.forRoot when the application starts', async () => {
+  it('NST-03 TRN-21 rejects such a connection of BullModule.forRoot at the start of the application', async () => {
     const imports = [BullModule.forRoot({ connection: { url: '' } })];
     const start = startApplication({ imports, turns: { queue: bullmqQueue() } });
     await expect(start).rejects.toThrow('BullModule.forRoot: connection.url is empty');
@@ -302,26 +304,26 @@ describe('bullmqQueue', () => {
     ['host and port', (port: number) => ({ host: '127.0.0.1', port, password: 'hunter2' }), '127.0.0.1', ''],
     ['a port alone', (port: number) => ({ port, password: 'hunter2' }), 'localhost', ''],
   ])(
-    'NST-22 TRN-21 names the server that cannot be reached by %s, and no password',
+    'NST-22 TRN-21 names the server that %s cannot reach, without a password',
     async (_, connectionTo, host, database) => {
       const { lines, logger } = capturingLogger();
       const port = await portOfNobody();
       const queue = bullmqQueue({ connection: { ...connectionTo(port), retryStrategy: () => 100 } });
       const { close } = await startApplication({ turns: { queue }, logger });
-      await eventually(() => lines.some((line) => line.includes('has a problem')));
+      await eventually(() => lines.some((line) => line.includes('reported an error')));
       await close();
-      const told = lines.filter((line) => line.includes('has a problem'));
-      expect(told[0]).toContain(`The queue agent-sessions at ${host}:${port}${database} has a problem; trying on.`);
+      const told = lines.filter((line) => line.includes('reported an error'));
+      expect(told[0]).toContain(`The queue agent-sessions at ${host}:${port}${database} reported an error; retrying.`);
       for (const line of told) expect(line).not.toContain('hunter2');
     },
   );
 
-  it('TRN-21 without a connection and without BullModule.forRoot the application does not start', async () => {
+  it('TRN-21 fails the start without a connection and without BullModule.forRoot', async () => {
     const start = startApplication({ turns: { queue: bullmqQueue() } });
     await expect(start).rejects.toThrow('BullModule.forRoot({ connection })');
   });
 
-  it('TRN-21 a turn is accepted though the queue cannot be reached', async () => {
+  it('TRN-21 accepts a turn although the queue is unreachable', async () => {
     Logger.overrideLogger(false);
     const nobody = await portOfNobody();
     const queue = bullmqQueue({ connection: { port: nobody, retryStrategy: () => 100 } });
@@ -336,7 +338,7 @@ describe('bullmqQueue', () => {
 });
 
 describeRedis('bullmqQueue in an application with @nestjs/bullmq', () => {
-  it('TRN-21 takes the connection of BullModule.forRoot', async () => {
+  it('TRN-21 uses the connection of BullModule.forRoot', async () => {
     const prefix = `{${randomUUID()}}`;
     const app = await startApplication({
       imports: [BullModule.forRoot({ connection: { url: REDIS.url }, prefix })],
@@ -351,7 +353,7 @@ describeRedis('bullmqQueue in an application with @nestjs/bullmq', () => {
     await app.close();
   });
 
-  it('TRN-21 its queue is had by its name, as any other', async () => {
+  it('TRN-21 provides its queue by name, like any other', async () => {
     const app = await startApplication({
       imports: [
         BullModule.forRoot({ connection: { url: REDIS.url }, prefix: `{${randomUUID()}}` }),

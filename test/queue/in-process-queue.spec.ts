@@ -5,20 +5,20 @@ import { eventually } from '../support/eventually.js';
 import { type Gate, gate } from '../support/running-application.js';
 
 describe('InProcessQueue', () => {
-  it('TRN-20 visits each rung session once, in the order of the rings', async () => {
+  it('TRN-20 visits each notified session once, in the order of the notifications', async () => {
     const { queue, visits } = await visited(1);
-    await Promise.all(['a', 'b', 'a', 'c', 'b'].map((sessionId) => queue.ring(sessionId)));
+    await Promise.all(['a', 'b', 'a', 'c', 'b'].map((sessionId) => queue.notify(sessionId)));
     await eventually(() => visits.length >= 4);
     await queue.close();
-    // 'a' was being visited when it was rung again.
+    // 'a' was notified again during its visit.
     expect(visits).toEqual(['a', 'b', 'c', 'a']);
   });
 
-  it('TRN-20 never visits a session twice at once, and others in parallel up to the concurrency', async () => {
+  it('TRN-20 visits a session once at a time, and others in parallel up to the concurrency', async () => {
     const gates = new Map<string, Gate>();
     const { queue, visits, running } = await visited(2, (sessionId) => gates.get(sessionId)?.pass());
     for (const sessionId of ['a', 'b', 'c']) gates.set(sessionId, gate());
-    for (const sessionId of ['a', 'a', 'b', 'c']) await queue.ring(sessionId);
+    for (const sessionId of ['a', 'a', 'b', 'c']) await queue.notify(sessionId);
     await nextRound();
     expect([...running]).toEqual(['a', 'b']);
 
@@ -31,52 +31,52 @@ describe('InProcessQueue', () => {
     expect(visits).toEqual(['a', 'b', 'c', 'a']);
   });
 
-  it('TRN-04 a session that is rung again and again goes to the back each time', async () => {
+  it('TRN-04 moves a repeatedly notified session to the back each time', async () => {
     const { queue, visits } = await visited(1, (sessionId) => {
-      if (sessionId === 'busy' && visits.length < 20) void queue.ring('busy');
+      if (sessionId === 'busy' && visits.length < 20) void queue.notify('busy');
     });
-    await Promise.all(['busy', 'a', 'b', 'c'].map((sessionId) => queue.ring(sessionId)));
+    await Promise.all(['busy', 'a', 'b', 'c'].map((sessionId) => queue.notify(sessionId)));
     await eventually(() => ['a', 'b', 'c'].every((sessionId) => visits.includes(sessionId)));
     expect(visits.slice(0, 4)).toEqual(['busy', 'a', 'b', 'c']);
   });
 
-  it('TRN-20 does not lose a ring that comes during the visit', async () => {
+  it('TRN-20 does not lose a notification during the visit', async () => {
     const { pass, open } = gate();
     const { queue, visits } = await visited(1, () => pass());
-    await queue.ring('a');
+    await queue.notify('a');
     await nextRound();
     expect(visits).toEqual(['a']);
-    for (let i = 0; i < 3; i += 1) await queue.ring('a');
+    for (let i = 0; i < 3; i += 1) await queue.notify('a');
     open();
     await eventually(() => visits.length === 2);
     await queue.close();
     expect(visits).toEqual(['a', 'a']);
   });
 
-  it('TRN-20 rings later, not before the time, and once for the earliest of several', async () => {
+  it('TRN-20 delivers delayed notifications on time, and once for the earliest of several', async () => {
     const { queue, visits } = await visited(1);
-    const rungAt = performance.now();
-    await queue.ring('a', 3_600_000);
-    await queue.ring('a', 40);
-    await queue.ring('a', 7_200_000);
-    await queue.ring('b');
+    const notifiedAt = performance.now();
+    await queue.notify('a', 3_600_000);
+    await queue.notify('a', 40);
+    await queue.notify('a', 7_200_000);
+    await queue.notify('b');
     await eventually(() => visits.length === 2);
-    expect(performance.now() - rungAt).toBeGreaterThanOrEqual(39);
+    expect(performance.now() - notifiedAt).toBeGreaterThanOrEqual(39);
     expect(visits).toEqual(['b', 'a']);
   });
 
-  it('TRN-20 a later ring does not hold back one for now', async () => {
+  it('TRN-20 does not delay an immediate notification because of a delayed one', async () => {
     const { queue, visits } = await visited(1);
-    await queue.ring('a', 30);
-    await queue.ring('a');
+    await queue.notify('a', 30);
+    await queue.notify('a');
     await eventually(() => visits.length === 1);
     await eventually(() => visits.length === 2);
   });
 
-  it('TRN-20 keeps rings until somebody processes them', async () => {
+  it('TRN-20 keeps notifications until process is called', async () => {
     const queue = new InProcessQueue(4);
-    await queue.ring('a');
-    await queue.ring('b', 1);
+    await queue.notify('a');
+    await queue.notify('b', 1);
     await delay(5);
     const visits: string[] = [];
     await queue.process(async (sessionId) => void visits.push(sessionId));
@@ -84,11 +84,11 @@ describe('InProcessQueue', () => {
     expect(visits.sort()).toEqual(['a', 'b']);
   });
 
-  it('TRN-20 starts nothing while it is paused, and goes on when it is resumed', async () => {
+  it('TRN-20 starts no visit while paused, and continues after resume', async () => {
     const { queue, visits } = await visited(4);
     await queue.pause();
-    for (const sessionId of ['a', 'b']) await queue.ring(sessionId);
-    await queue.ring('c', 1);
+    for (const sessionId of ['a', 'b']) await queue.notify(sessionId);
+    await queue.notify('c', 1);
     await delay(5);
     await nextRound();
     expect(visits).toEqual([]);
@@ -96,12 +96,12 @@ describe('InProcessQueue', () => {
     await eventually(() => visits.length === 3);
   });
 
-  it('TRN-14 close waits for the visits that run, and starts no more', async () => {
+  it('TRN-14 close waits for running visits, and starts no more', async () => {
     const { pass, open } = gate();
     const { queue, visits } = await visited(1, () => pass());
-    await queue.ring('runs');
-    await queue.ring('waits');
-    await queue.ring('later', 1);
+    await queue.notify('runs');
+    await queue.notify('waits');
+    await queue.notify('later', 1);
     await nextRound();
     let closed = false;
     const closing = queue.close().then(() => (closed = true));
@@ -109,41 +109,41 @@ describe('InProcessQueue', () => {
     expect(closed).toBe(false);
     open();
     await closing;
-    await queue.ring('too late');
+    await queue.notify('too late');
     await delay(5);
     expect(visits).toEqual(['runs']);
   });
 
-  it('TRN-20 keeps room for a visit without a ring, which counts like one that was rung for', async () => {
+  it('TRN-20 reserves a slot for a visit without a notification, which counts like a notified one', async () => {
     const { queue, visits, running, visit } = await visited(2, (sessionId) => gates.get(sessionId)?.pass());
-    const gates = new Map(['kept', 'rung', 'waits'].map((sessionId) => [sessionId, gate()]));
+    const gates = new Map(['kept', 'notified', 'waits'].map((sessionId) => [sessionId, gate()]));
     const kept = queue.reserve('kept');
-    await queue.ring('rung');
-    await queue.ring('waits');
+    await queue.notify('notified');
+    await queue.notify('waits');
     await nextRound();
-    expect(visits).toEqual(['rung']);
+    expect(visits).toEqual(['notified']);
     expect(queue.reserve('no room')).toBeNull();
 
     kept?.visit(() => visit('kept'));
     await eventually(() => running.has('kept'));
     gates.get('kept')?.open();
     await eventually(() => running.has('waits'));
-    expect([...running]).toEqual(['rung', 'waits']);
+    expect([...running]).toEqual(['notified', 'waits']);
     for (const { open } of gates.values()) open();
   });
 
-  it('TRN-20 gives room back that is left', async () => {
+  it('TRN-20 frees a released slot', async () => {
     const { queue, visits } = await visited(1);
     for (let n = 0; n < 3; n += 1) {
-      queue.reserve('left')?.leave();
-      await queue.ring(`rung ${n}`);
+      queue.reserve('left')?.release();
+      await queue.notify(`notified ${n}`);
       await eventually(() => visits.length === n + 1);
       await nextRound();
     }
-    expect(visits).toEqual(['rung 0', 'rung 1', 'rung 2']);
+    expect(visits).toEqual(['notified 0', 'notified 1', 'notified 2']);
   });
 
-  it('TRN-20 keeps no room before somebody processes, nor while it is paused', async () => {
+  it('TRN-20 reserves no slot before process is called or while paused', async () => {
     const queue = new InProcessQueue(1);
     expect(queue.reserve('a')).toBeNull();
     await queue.process(async () => {});
@@ -153,7 +153,7 @@ describe('InProcessQueue', () => {
     expect(queue.reserve('a')).not.toBeNull();
   });
 
-  it('TRN-20 the visit of a session goes on with what comes while it ends, unless somebody else waits', async () => {
+  it('TRN-20 continues the visit of a session with a notification at its end, unless another session waits', async () => {
     const { queue, visits, visit } = await visited(1);
     const ending = queue.reserve('a');
     ending?.visit(async () => {
@@ -162,7 +162,7 @@ describe('InProcessQueue', () => {
       expect(queue.reserve('a')).toBeNull();
       following?.visit(async () => {
         await visit('a again');
-        await queue.ring('b');
+        await queue.notify('b');
         expect(queue.reserve('a')).toBeNull();
         await visit('a at last');
       });
@@ -171,11 +171,11 @@ describe('InProcessQueue', () => {
     expect(visits).toEqual(['a', 'a again', 'a at last', 'b']);
   });
 
-  it('TRN-20 a visit may be kept on again after it was left', async () => {
+  it('TRN-20 allows a visit to reserve its slot again after a release', async () => {
     const { queue, visits, visit } = await visited(1);
     queue.reserve('a')?.visit(async () => {
       for (let n = 0; n < 3; n += 1) {
-        queue.reserve('a')?.leave();
+        queue.reserve('a')?.release();
         await rounds(2);
       }
       queue.reserve('a')?.visit(() => visit('a'));
@@ -183,7 +183,7 @@ describe('InProcessQueue', () => {
     await eventually(() => visits.length === 1);
   });
 
-  it('TRN-14 close waits for visits that have room and have not begun', async () => {
+  it('TRN-14 close waits for visits that have a slot and have not started', async () => {
     const { queue, visits, visit } = await visited(1);
     const kept = queue.reserve('kept');
     let closed = false;
@@ -195,45 +195,45 @@ describe('InProcessQueue', () => {
     expect(visits).toEqual(['kept']);
   });
 
-  it('TRN-20 a handler that throws harms nothing', async () => {
+  it('TRN-20 continues after a handler throws', async () => {
     const { queue, visits } = await visited(1, (sessionId) => {
-      if (sessionId === 'bad') throw new Error('as asked');
+      if (sessionId === 'bad') throw new Error('test failure');
     });
-    for (const sessionId of ['bad', 'good', 'bad']) await queue.ring(sessionId);
+    for (const sessionId of ['bad', 'good', 'bad']) await queue.notify(sessionId);
     await eventually(() => visits.length === 3);
     expect(visits).toEqual(['bad', 'good', 'bad']);
   });
 
-  it('TRN-20 every ring is followed by a visit that starts after it, never two of a session at once, whoever else has places', async () => {
+  it('TRN-20 follows every notification with a later visit, one per session at a time, with any use of slots', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 3 }),
         fc.array(action, { maxLength: 40 }),
         async (concurrency, actions) => {
           let clock = 0;
-          const rungAt = new Map<string, number>();
+          const notifiedAt = new Map<string, number>();
           const visitedAt = new Map<string, number>();
           const { queue, running, close } = await visited(concurrency, async (sessionId, visits) => {
             visitedAt.set(sessionId, (clock += 1));
             await rounds(visits.length % 4);
-            if (visits.length % 5 === 0) throw new Error('as asked');
+            if (visits.length % 5 === 0) throw new Error('test failure');
           });
           for (const { kind, sessionId, wait } of actions) {
             if (kind === 'pause') await queue.pause();
             if (kind === 'resume') await queue.resume();
-            if (kind === 'ring' || kind === 'later') {
-              rungAt.set(sessionId, (clock += 1));
-              await queue.ring(sessionId, kind === 'later' ? 1 : 0);
+            if (kind === 'notify' || kind === 'later') {
+              notifiedAt.set(sessionId, (clock += 1));
+              await queue.notify(sessionId, kind === 'later' ? 1 : 0);
             }
             const place = kind === 'visit' || kind === 'leave' ? queue.reserve(sessionId) : null;
             await rounds(wait);
-            // It may run beside the one that ends: the lane's turns are kept apart by the ledger.
+            // It may overlap with the visit that ends; the ledger keeps the turns of the lane separate.
             if (kind === 'visit') place?.visit(() => rounds(wait));
-            else place?.leave();
+            else place?.release();
           }
           await queue.resume();
           await eventually(() =>
-            [...rungAt].every(([sessionId, at]) => (visitedAt.get(sessionId) ?? 0) > at && running.size === 0),
+            [...notifiedAt].every(([sessionId, at]) => (visitedAt.get(sessionId) ?? 0) > at && running.size === 0),
           );
           await close();
         },
@@ -244,12 +244,12 @@ describe('InProcessQueue', () => {
 });
 
 const action = fc.record({
-  kind: fc.constantFrom('ring', 'ring', 'ring', 'later', 'visit', 'visit', 'leave', 'pause', 'resume'),
+  kind: fc.constantFrom('notify', 'notify', 'notify', 'later', 'visit', 'visit', 'leave', 'pause', 'resume'),
   sessionId: fc.constantFrom('a', 'b', 'c', 'd', 'e'),
   wait: fc.nat(2),
 });
 
-/** A queue whose visits are written down; `close` fails after two visits of a session at once, or too many at once. */
+/** A queue that records visits. `close` fails after concurrent visits of one session, or more than the concurrency. */
 async function visited(
   concurrency: number,
   handle: (sessionId: string, visits: readonly string[]) => Promise<void> | void = () => {},

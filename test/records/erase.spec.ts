@@ -14,12 +14,12 @@ import {
 import { eventually } from '../support/eventually.js';
 import { gate, rejection, startApplication } from '../support/running-application.js';
 import { storedText } from '../support/stored-text.js';
-import { adapterOf, STORES } from '../support/stores.js';
+import { adapterOf, BEHAVIOUR_STORES } from '../support/stores.js';
 
 const SAID = 'My number is 4711-0815.';
 
-describe.each(STORES)('an erase over $name', ({ place }) => {
-  it('NST-25 stops the turn that runs, and nothing of the session comes back or is left', async () => {
+describe.each(BEHAVIOUR_STORES)('an erase over $name', ({ place }) => {
+  it('NST-25 stops the running turn, and leaves no data of the session', async () => {
     const options = place?.();
     const { pass, open: release } = gate();
     const late: string[] = [];
@@ -34,7 +34,7 @@ describe.each(STORES)('an erase over $name', ({ place }) => {
           if (turn.input.text !== SAID) return reply(SAID, { state: { said: SAID } });
           running = turn;
           await pass();
-          // It goes on without a look at its signal.
+          // The handler continues and ignores its signal.
           const writes = [
             () => turn.step('late', () => SAID),
             () => turn.emit({ type: 'delta', data: SAID }),
@@ -92,7 +92,7 @@ describe.each(STORES)('an erase over $name', ({ place }) => {
 });
 
 describe('an erase', () => {
-  it('NST-25 NST-24 takes what was asked for, and no other user, workspace or session', async () => {
+  it('NST-25 NST-24 erases only the requested user, workspace or session', async () => {
     const { app, sessions } = await startApplication();
     const records = app.get(SessionRecords, { strict: false });
     const of = async (userId: string, workspaceId?: string) =>
@@ -117,7 +117,7 @@ describe('an erase', () => {
     await expect(sessions.create({ id: acme, userId: 'bea' })).rejects.toBeInstanceOf(SessionConflictError);
   });
 
-  it('NST-25 takes more than a page, expired sessions, and those that come while it goes on', async () => {
+  it('NST-25 includes several pages, expired sessions, and those created meanwhile', async () => {
     const { app, sessions } = await startApplication();
     const records = app.get(SessionRecords, { strict: false });
     for (let n = 0; n < 230; n += 1) {
@@ -132,7 +132,7 @@ describe('an erase', () => {
     expect(await sessions.count({ userId: 'bea' })).toBe(0);
   });
 
-  it('NST-25 is refused where sessions live in a store that cannot erase', async () => {
+  it('NST-25 is rejected if the session store does not support it', async () => {
     const { sessions, ...rest } = memoryAdapter();
     const mine = {
       insert: sessions.insert.bind(sessions),
@@ -152,7 +152,7 @@ describe('an erase', () => {
     expect(await app.sessions.get(sessionId)).not.toBeNull();
   });
 
-  it('NST-25 a session that is gone has no records', async () => {
+  it('NST-25 finds no records of a deleted session', async () => {
     const { app, session } = await startApplication();
     const records = app.get(SessionRecords, { strict: false });
     const sessionId = await session();

@@ -16,7 +16,7 @@ import { recordingAdapter } from '../support/recording-adapter.js';
 import { type Application, LIVE_STORES, startApplication } from '../support/running-application.js';
 
 describe.each(LIVE_STORES)('an export over $name', ({ open }) => {
-  it('NST-25 has everything of a session, in one order, and names what is secret', async () => {
+  it('NST-25 exports everything of a session in a stable order, and marks secrets', async () => {
     const app = await start(open());
     const { records, sessionId } = app;
     const tools = app.app.get(SessionStateService, { strict: false }).tools;
@@ -70,7 +70,7 @@ describe.each(LIVE_STORES)('an export over $name', ({ open }) => {
 });
 
 describe('an export', () => {
-  it('NST-25 shows nothing of what an iteration wrote as a secret', async () => {
+  it('NST-25 does not show secrets that an iteration wrote', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       iterate: true,
@@ -95,7 +95,7 @@ describe('an export', () => {
     expect(JSON.stringify(exported)).not.toContain('hunter2');
   });
 
-  it('NST-25 is read in pages, and no further than it is asked for', async () => {
+  it('NST-25 reads pages only on demand', async () => {
     const calls: string[] = [];
     const app = await start(recordingAdapter(memoryAdapter(), calls));
     const { records, sessionId, adapter } = app;
@@ -120,7 +120,7 @@ describe('an export', () => {
     expect(places).toEqual(Array.from({ length: 120 }, (_, n) => n + 1));
   });
 
-  it('NST-25 NST-24 is of what was asked for, and of no other user, workspace or session', async () => {
+  it('NST-25 NST-24 exports only the requested user, workspace or session', async () => {
     const { records, sessions } = await start(memoryAdapter());
     const of = async (userId: string, workspaceId?: string) =>
       (await sessions.create({ userId, ...(workspaceId === undefined ? {} : { workspaceId }) })).id;
@@ -138,14 +138,14 @@ describe('an export', () => {
     await expect(all(records.export({ sessionId: 'nobody' }))).rejects.toBeInstanceOf(SessionNotFoundError);
   });
 
-  it('NST-25 has every session of a user, also those that are used meanwhile', async () => {
+  it('NST-25 contains every session of a user, even those used meanwhile', async () => {
     const { records, sessions } = await start(memoryAdapter());
     const ids: string[] = [];
     for (let n = 0; n < 250; n += 1) ids.push((await sessions.create({ userId: 'bea' })).id);
     const seen: string[] = [];
     for await (const { sessionId } of records.export({ userId: 'bea', workspaceId: null })) {
       seen.push(sessionId);
-      // The ones that come last come to the front.
+      // The last sessions become the most recent ones.
       if (seen.length === 1) for (const id of ids.slice(0, 20)) await sessions.touch(id);
     }
     expect(seen.sort()).toEqual(ids.sort());
@@ -154,11 +154,11 @@ describe('an export', () => {
   it.each<[string, unknown]>([
     ['nothing', undefined],
     ['an empty object', {}],
-    ['an id that is none', { sessionId: '' }],
-    ['a user without a word on workspaces', { userId: 'ann' }],
+    ['an invalid id', { sessionId: '' }],
+    ['a user without a workspace option', { userId: 'ann' }],
     ['a session and a user', { sessionId: 's', userId: 'ann' }],
     ['a workspace and all of them', { userId: 'ann', workspaceId: 'acme', allWorkspaces: true }],
-    ['not all workspaces', { userId: 'ann', allWorkspaces: false }],
+    ['an `allWorkspaces` of false', { userId: 'ann', allWorkspaces: false }],
     ['an undefined workspace', { userId: 'ann', workspaceId: undefined }],
     ['a workspace without a user', { workspaceId: 'acme' }],
     ['an undefined user', { userId: undefined, allWorkspaces: true }],

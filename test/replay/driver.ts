@@ -1,13 +1,13 @@
-import { type Cast } from './cast.js';
+import { type Actors } from './actors.js';
 import { type LaneWatch } from './lane-watch.js';
 import { type RecordedConversation, turnsOf } from './record.js';
 
-/** Turns of one conversation that are under way at once: the lane always has a queue, so that its order is tested. */
+/** Number of pending turns per conversation, so that the lane always has a queue and its order is tested. */
 const AHEAD = 3;
 const STALLED_AFTER_MS = 60_000;
 
-export interface PlayOptions {
-  /** A worker is killed after this many settled turns, again and again. */
+export interface RunOptions {
+  /** Kills a worker each time after this many settled turns. */
   readonly killEvery?: number;
   readonly lanes: LaneWatch;
   readonly onSettled: () => void;
@@ -17,32 +17,32 @@ export interface PlayOptions {
 export type SubmittedTurns = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Plays all conversations side by side: each says what its user said, message by message, a little ahead of the answers.
- * @throws when a turn does not end well, or none ends for a minute
+ * Replays all conversations concurrently. Each submits the messages of its user in order, a few ahead of the answers.
+ * @throws if a turn does not succeed, or no turn settles for a minute
  */
-export async function play(
+export async function run(
   records: readonly RecordedConversation[],
-  cast: Cast,
-  { killEvery = Infinity, lanes, onSettled }: PlayOptions,
+  actors: Actors,
+  { killEvery = Infinity, lanes, onSettled }: RunOptions,
 ): Promise<SubmittedTurns> {
   let settled = 0;
   let killAt = killEvery;
   const stalled = setTimeout(
-    () => cast.front.fail(new Error(`No turn settled for ${STALLED_AFTER_MS / 1000} seconds.`)),
+    () => actors.front.fail(new Error(`No turn settled for ${STALLED_AFTER_MS / 1000} seconds.`)),
     STALLED_AFTER_MS,
   );
   const countSettled = (): void => {
     settled += 1;
     stalled.refresh();
     onSettled();
-    if (settled < killAt || !cast.kill()) return;
+    if (settled < killAt || !actors.kill()) return;
     killAt = settled + killEvery;
     lanes.killed();
   };
   try {
     return new Map(
       await Promise.all(
-        records.map(async (record) => [record.id, await converse(record, cast, lanes, countSettled)] as const),
+        records.map(async (record) => [record.id, await converse(record, actors, lanes, countSettled)] as const),
       ),
     );
   } finally {
@@ -52,7 +52,7 @@ export async function play(
 
 async function converse(
   record: RecordedConversation,
-  { front }: Cast,
+  { front }: Actors,
   lanes: LaneWatch,
   onSettled: () => void,
 ): Promise<readonly string[]> {

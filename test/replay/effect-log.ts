@@ -1,8 +1,8 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 
 /**
- * What steps did to the world outside the store: one line a run of a step, written at once, so that it outlives a
- * SIGKILL. It tells whether a step ran again although its result was stored.
+ * A log of step effects outside the store: one line per execution, written immediately, so that it survives a
+ * SIGKILL. It shows whether a step ran again although its result was stored.
  */
 export class EffectLog {
   constructor(private readonly file: string) {}
@@ -11,7 +11,7 @@ export class EffectLog {
     appendFileSync(this.file, `${turnId} ${step}\n`);
   }
 
-  /** The runs of every turn's steps in the order in which they happened. */
+  /** Returns the executions of every turn's steps in order. */
   read(): Map<string, number[]> {
     const runs = new Map<string, number[]>();
     const lines = existsSync(this.file) ? readFileSync(this.file, 'utf8').trimEnd().split('\n') : [];

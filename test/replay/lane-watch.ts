@@ -1,10 +1,10 @@
-/** How long lanes with work stand still after a worker was killed. */
+/** Measures how long lanes with work stall after a kill. */
 export class LaneWatch {
   private readonly open = new Map<string, number>();
   private readonly killedAt = new Map<string, number>();
   private longest = 0;
 
-  /** Milliseconds from a kill to the next settled turn of a lane, at most. */
+  /** The longest time in milliseconds from a kill to the next settled turn of a lane. */
   get longestMs(): number {
     return this.longest;
   }
@@ -20,7 +20,7 @@ export class LaneWatch {
     this.killedAt.delete(lane);
   }
 
-  /** Any lane that has work may be one of the killed worker's. */
+  /** Any lane with work may belong to the killed worker. */
   killed(): void {
     for (const [lane, turns] of this.open) {
       if (turns > 0 && !this.killedAt.has(lane)) this.killedAt.set(lane, performance.now());

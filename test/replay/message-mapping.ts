@@ -1,7 +1,7 @@
-import { type JsonObject, type Message, type MessageDraft, type TurnInput } from 'nestjs-agent-sessions';
+import { type JsonObject, type ConversationMessage, type MessageDraft, type TurnInput } from 'nestjs-agent-sessions';
 import { type RecordedMessage } from './record.js';
 
-/** Between recorded messages and those of the module, without loss: annotations travel as metadata. */
+/** Converts recorded messages to those of the module and back without loss. Annotations become metadata. */
 
 export function toInput({ content, state }: RecordedMessage): TurnInput {
   return { text: content ?? '', ...metadata({ state }) };
@@ -18,7 +18,14 @@ export function toDraft({ role, content, name, tool_calls, tool_call_id, calls }
   };
 }
 
-export function toRecorded({ role, content, name, toolCalls, toolCallId, metadata = {} }: Message): RecordedMessage {
+export function toRecorded({
+  role,
+  content,
+  name,
+  toolCalls,
+  toolCallId,
+  metadata = {},
+}: ConversationMessage): RecordedMessage {
   return {
     role,
     content: content as string | null,

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { type JsonValue, type MessageRole } from 'nestjs-agent-sessions';
 
-/** A line of a recorded file: one conversation, beginning with a user's message that system messages may lead. */
+/** A line of a recorded file: one conversation that starts with a user message, after optional system messages. */
 export interface RecordedConversation {
   readonly id: string;
   readonly userId?: string;
   readonly messages: readonly RecordedMessage[];
 }
 
-/** A message as OpenAI's chat API writes it; `state` and `calls` are annotations that data sets add. */
+/** A message in the format of OpenAI's chat API; `state` and `calls` are annotations of data sets. */
 export interface RecordedMessage {
   readonly role: MessageRole;
   readonly content: string | null;
@@ -25,7 +25,7 @@ export interface RecordedToolCall {
   readonly function: { readonly name: string; readonly arguments: string };
 }
 
-/** One message of the user and all that follows it up to the next one. */
+/** One message of the user and all messages up to the next one. */
 export interface RecordedTurn {
   /** System messages before the first turn's message. */
   readonly leading: readonly RecordedMessage[];
@@ -33,10 +33,10 @@ export interface RecordedTurn {
   readonly rest: readonly RecordedMessage[];
 }
 
-/** What is wrong with a file, for the person who wrote it. */
+/** An error in a recorded file, shown to its author. */
 export class RecordError extends Error {}
 
-/** What a message may have beside role and content. Anything else could not be stored, so it is refused. */
+/** Allowed fields of a message besides role and content. Other fields cannot be stored and are rejected. */
 const KEYS: Readonly<Record<MessageRole, readonly string[]>> = {
   system: [],
   user: ['state'],
@@ -83,8 +83,8 @@ function parseRecord(line: string, place: string): RecordedConversation {
   const record = parseJson(line, place);
   check(isObject(record), 'a conversation', 'must be an object with id and messages.');
   const { id, userId, messages } = record as Record<string, unknown>;
-  check(isText(id), 'id', 'must be a text.');
-  check(userId === undefined || isText(userId), 'userId', 'must be a text.');
+  check(isText(id), 'id', 'must be a string.');
+  check(userId === undefined || isText(userId), 'userId', 'must be a string.');
   check(Array.isArray(messages), 'messages', 'must be an array.');
   (messages as unknown[]).forEach((message, index) => checkMessage(message, `messages[${index}]`, check));
   checkOrder(messages as RecordedMessage[], check);
@@ -115,11 +115,11 @@ function checkMessage(message: unknown, path: string, check: Check): void {
   check(
     typeof content === 'string' || (content === null && role === 'assistant'),
     `${path}.content`,
-    'must be a text.',
+    'must be a string.',
   );
   check(role !== 'user' || (content as string).trim() !== '', `${path}.content`, 'must not be empty.');
-  check(role !== 'tool' || isText(rest.tool_call_id), `${path}.tool_call_id`, 'must be a text.');
-  check(rest.name === undefined || isText(rest.name), `${path}.name`, 'must be a text.');
+  check(role !== 'tool' || isText(rest.tool_call_id), `${path}.tool_call_id`, 'must be a string.');
+  check(rest.name === undefined || isText(rest.name), `${path}.name`, 'must be a string.');
   const calls = rest.tool_calls;
   check(
     calls === undefined || (Array.isArray(calls) && calls.every(isToolCall)),

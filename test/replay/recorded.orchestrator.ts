@@ -3,7 +3,7 @@ import {
   Intent,
   type MessageDraft,
   Orchestrator,
-  outcome,
+  turnOutcome,
   type TurnContext,
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
@@ -11,7 +11,7 @@ import { EffectLog } from './effect-log.js';
 import { toDraft } from './message-mapping.js';
 import { type RecordedConversation, type RecordedTurn, turnsOf } from './record.js';
 
-/** The conversations that are played, by id. */
+/** The recorded conversations by id. */
 export class Recording {
   private readonly turns: ReadonlyMap<string, readonly RecordedTurn[]>;
 
@@ -21,15 +21,15 @@ export class Recording {
 
   turn(conversation: string, index: number): RecordedTurn {
     const turn = this.turns.get(conversation)?.[index];
-    // A further attempt would find no more: the store gave out an index that the record does not have.
+    // Permanent: the store returned an index that the record does not have, and a retry would not change it.
     if (!turn) throw Object.assign(new Error(`${conversation} has no turn ${index}.`), { permanent: true });
     return turn;
   }
 }
 
 /**
- * An agent that says what the record says. It goes by the index that the store gives to the turn, not by the input, so
- * that a turn run in the wrong place answers the wrong thing.
+ * An agent that answers from the record. It uses the turn index of the store, not the input, so that a turn in the
+ * wrong position gives a wrong answer.
  */
 @Orchestrator({ name: 'recorded' })
 export class Recorded {
@@ -39,7 +39,7 @@ export class Recorded {
   ) {}
 
   @Intent()
-  async play(turn: TurnContext): Promise<TurnOutcome> {
+  async run(turn: TurnContext): Promise<TurnOutcome> {
     const { leading, rest } = this.recording.turn(turn.sessionId, turn.turnIndex);
     const messages: MessageDraft[] = leading.map(toDraft);
     for (const [index, message] of rest.entries()) {
@@ -50,11 +50,11 @@ export class Recorded {
       });
       messages.push(said);
     }
-    return outcome({ messages });
+    return turnOutcome({ messages });
   }
 }
 
-/** Models and tools take their time, some more than others: a kill falls before, into and after steps. */
+/** Simulates models and tools of different speed, so that kills happen before, during and after steps. */
 async function workForAWhile(): Promise<void> {
   if (Math.random() < 0.5) await delay(Math.random() * 5);
 }

@@ -1,21 +1,21 @@
 import { oneOf, parseArguments, toCount, UsageError } from '../support/command-line.js';
 
-export const USAGE = `Plays recorded conversations through the module and compares what it stored with the record.
+export const USAGE = `Replays recorded conversations through the module and compares the stored data with the record.
 
   npm run replay -- FILE [options]
 
-FILE is JSON Lines, a conversation a line: { "id", "messages": [...] } with messages as OpenAI's chat API has them.
+FILE is JSON Lines with one conversation per line: { "id", "messages": [...] }, with messages in the format of OpenAI's chat API.
 
   --sessions N     only the first N conversations
   --kill-every N   kill a worker process (SIGKILL) after every N settled turns and start it again
   --adapter NAME   sqlite (default), memory, postgres, mysql or redis; a server is started for it, unless
                    TEST_POSTGRES_URL, TEST_MYSQL_URL or TEST_REDIS_URL names one
-  --queue NAME     in-process (default): one process does everything; or bullmq: one takes turns, others run them. BullMQ
+  --queue NAME     in-process (default): one process does everything; or bullmq: one accepts turns, others run them. BullMQ
                    then uses PostgreSQL with --adapter postgres, and Redis with redis or mysql
-  --workers N      with --queue bullmq: how many processes run turns (default 1); kills hit one after the other and leave one alive
+  --workers N      with --queue bullmq: the number of processes that run turns (default 1); kills rotate and leave one alive
   --help           this text
 
-Exit code: 0 when every conversation equals its record, 1 when not, 2 for wrong arguments or a file that cannot be used.`;
+Exit code: 0 if every conversation equals its record, 1 if not, 2 for invalid arguments or an unusable file.`;
 
 const ADAPTERS = ['sqlite', 'memory', 'postgres', 'mysql', 'redis'] as const;
 export type ReplayAdapter = (typeof ADAPTERS)[number];
@@ -32,13 +32,13 @@ export interface ReplayOptions {
   readonly workers: number;
 }
 
-/** @returns `null` when help is asked for. @throws UsageError */
+/** @returns `null` if help is requested. @throws UsageError */
 export function parseOptions(args: string[]): ReplayOptions | null {
   const { values, positionals } = parse(args);
   if (values.help) return null;
   const [file, ...others] = positionals;
-  if (file === undefined) throw new UsageError('Which FILE shall be played?');
-  if (others.length > 0) throw new UsageError(`One FILE is played at a time; what is ${others.join(' ')}?`);
+  if (file === undefined) throw new UsageError('FILE is missing. Pass the file to replay.');
+  if (others.length > 0) throw new UsageError(`Only one FILE is allowed. Received also: ${others.join(' ')}.`);
   const adapter = oneOf(ADAPTERS, '--adapter', values.adapter ?? 'sqlite');
   const queue = oneOf(QUEUES, '--queue', values.queue ?? 'in-process');
   const workers = toCount('--workers', values.workers) ?? 1;

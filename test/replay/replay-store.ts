@@ -9,23 +9,23 @@ import { startService } from '../support/services/services.js';
 import { type ReplayOptions } from './replay-options.js';
 
 export interface ReplayPlace {
-  /** Left out for memory, which is the worker's own. */
+  /** Absent for memory, which is local to the worker. */
   readonly store?: StoreOptions;
-  /** Left out for one that is the worker's own. */
+  /** Absent for a queue that is local to the worker. */
   readonly queue?: QueuePlace;
   readonly close: () => Promise<void>;
 }
 
 const SERVICES = { postgres, mysql: mariadb, redis };
 
-/** An empty store that outlives the workers, and a queue that they share. */
+/** Opens an empty store that outlives the workers, and a queue that they share. */
 export async function openPlace({ adapter, queue }: ReplayOptions, folder: string): Promise<ReplayPlace> {
   if (adapter === 'memory') return { close: async () => {} };
   if (adapter === 'sqlite') {
     const database = join(folder, 'sessions.db');
     return { store: { dataSource: { type: 'better-sqlite3', database } }, close: async () => {} };
   }
-  // On a server that is not ours other replays may have left their data.
+  // Earlier replays may have left data on an existing server.
   const prefix = `replay_${randomBytes(4).toString('hex')}_`;
   const server = await startService(SERVICES[adapter]);
   const store: ReplayPlace['store'] =
@@ -34,7 +34,7 @@ export async function openPlace({ adapter, queue }: ReplayOptions, folder: strin
       : { dataSource: { type: adapter, url: server.url }, tablePrefix: prefix, migrationsRun: true };
   if (queue === 'in-process') return { store, close: server.stop };
 
-  const place = `${prefix}rings`;
+  const place = `${prefix}notifications`;
   if (adapter !== 'mysql') return { store, queue: { server: adapter, url: server.url, place }, close: server.stop };
   const other = await startService(redis);
   const close = async (): Promise<void> => {

@@ -1,15 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Cast } from './cast.js';
-import { play } from './driver.js';
+import { Actors } from './actors.js';
+import { run } from './driver.js';
 import { EffectLog } from './effect-log.js';
 import { LaneWatch } from './lane-watch.js';
 import { readRecords, RecordError, type RecordedConversation, turnsOf } from './record.js';
 import { parseOptions, type ReplayOptions, USAGE } from './replay-options.js';
 import { UsageError } from '../support/command-line.js';
 import { attemptsRepeated, progressBar, summaryTable } from './report.js';
-import { firstDifference, type PlayedConversation } from './verify.js';
+import { firstDifference, type ReplayedConversation } from './verify.js';
 import { effectFile } from './worker-calls.js';
 import { openPlace } from './replay-store.js';
 
@@ -31,15 +31,15 @@ async function main(args: string[]): Promise<number> {
   const records = readRecords(options.file).slice(0, options.sessions);
   const folder = mkdtempSync(join(tmpdir(), 'replay-'));
   const { store, queue, close } = await openPlace(options, folder);
-  const cast = new Cast({ file: resolve(options.file), folder, store, queue }, options.workers);
+  const actors = new Actors({ file: resolve(options.file), folder, store, queue }, options.workers);
   let equal = false;
   try {
-    equal = await replay(records, options, cast, new EffectLog(join(folder, effectFile)));
+    equal = await replay(records, options, actors, new EffectLog(join(folder, effectFile)));
   } finally {
-    await cast.stop();
+    await actors.stop();
     await close();
     if (equal) rmSync(folder, { recursive: true });
-    else console.error(`What the worker wrote is in ${folder}`);
+    else console.error(`The files of the worker are in ${folder}`);
   }
   return equal ? 0 : 1;
 }
@@ -47,38 +47,38 @@ async function main(args: string[]): Promise<number> {
 async function replay(
   records: readonly RecordedConversation[],
   { killEvery }: ReplayOptions,
-  cast: Cast,
+  actors: Actors,
   effectLog: EffectLog,
 ): Promise<boolean> {
   const turns = sum(records, (record) => turnsOf(record).length);
-  await cast.ready();
+  await actors.ready();
   const lanes = new LaneWatch();
   const bar = progressBar(turns);
   const startedAt = performance.now();
-  const submitted = await play(records, cast, {
+  const submitted = await run(records, actors, {
     killEvery,
     lanes,
-    onSettled: () => bar.increment(1, { kills: cast.kills }),
+    onSettled: () => bar.increment(1, { kills: actors.kills }),
   }).finally(() => bar.stop());
   const seconds = (performance.now() - startedAt) / 1000;
 
   const effects = effectLog.read();
-  const played: PlayedConversation[] = [];
+  const replayed: ReplayedConversation[] = [];
   for (const record of records) {
-    const stored = await cast.front.call('read', record.id);
-    played.push({ record, stored, turnIds: submitted.get(record.id) ?? [], effects });
+    const stored = await actors.front.call('read', record.id);
+    replayed.push({ record, stored, turnIds: submitted.get(record.id) ?? [], effects });
   }
-  const difference = played.map(firstDifference).find((found) => found !== null);
+  const difference = replayed.map(firstDifference).find((found) => found !== null);
   const stepRuns = sum([...effects.values()], (runs) => runs.length);
   const steps = sum([...effects.values()], (runs) => new Set(runs).size);
   const summary = summaryTable({
     sessions: records.length,
     turns,
-    messages: sum(played, ({ stored }) => stored.messages.length),
-    kills: cast.kills,
-    restarts: cast.restarts,
+    messages: sum(replayed, ({ stored }) => stored.messages.length),
+    kills: actors.kills,
+    restarts: actors.restarts,
     longestStopMs: lanes.longestMs,
-    attemptsRepeated: sum(played, ({ stored }) => attemptsRepeated(stored.turns)),
+    attemptsRepeated: sum(replayed, ({ stored }) => attemptsRepeated(stored.turns)),
     stepsRepeated: stepRuns - steps,
     seconds,
     equal: difference === undefined,

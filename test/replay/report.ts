@@ -8,7 +8,7 @@ export interface Summary {
   readonly messages: number;
   readonly kills: number;
   readonly restarts: number;
-  /** From a kill to the next settled turn of a lane that had work, at most. */
+  /** The longest time from a kill to the next settled turn of a lane with work. */
   readonly longestStopMs: number;
   /** See the function of this name. */
   readonly attemptsRepeated: number;
@@ -22,7 +22,7 @@ export function attemptsRepeated(turns: readonly Pick<Turn, 'failures' | 'lost'>
   return turns.reduce((sum, { failures, lost }) => sum + failures + lost, 0);
 }
 
-/** A bar on a terminal, a line every two seconds elsewhere. */
+/** Shows a progress bar on a terminal, and a line every two seconds otherwise. */
 export function progressBar(turns: number): progress.SingleBar {
   const bar = new progress.SingleBar({
     format: '{bar} {value}/{total} turns settled, {kills} kills',

@@ -3,23 +3,23 @@ import { toRecorded } from './message-mapping.js';
 import { type RecordedConversation, turnsOf } from './record.js';
 import { type StoredConversation } from './worker-calls.js';
 
-/** A conversation after it was played. */
-export interface PlayedConversation {
+/** A conversation after it was replayed. */
+export interface ReplayedConversation {
   readonly record: RecordedConversation;
-  /** As they were acknowledged, in the order of submission. */
+  /** Acknowledged turn ids, in the order of submission. */
   readonly turnIds: readonly string[];
   readonly stored: StoredConversation;
-  /** The runs of each turn's steps. */
+  /** The executions of each turn's steps. */
   readonly effects: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Compares what is stored with what was recorded. @returns the first difference in words, or `null` */
-export function firstDifference(played: PlayedConversation): string | null {
-  const [first] = differences(played);
-  return first === undefined ? null : `${played.record.id}: ${first}`;
+/** Compares the stored conversation with the record. @returns a description of the first difference, or `null` */
+export function firstDifference(replayed: ReplayedConversation): string | null {
+  const [first] = differences(replayed);
+  return first === undefined ? null : `${replayed.record.id}: ${first}`;
 }
 
-function* differences({ record, turnIds, stored, effects }: PlayedConversation): Generator<string> {
+function* differences({ record, turnIds, stored, effects }: ReplayedConversation): Generator<string> {
   const turns = turnsOf(record);
   yield* compare(
     'turns',
@@ -43,7 +43,7 @@ function* differences({ record, turnIds, stored, effects }: PlayedConversation):
 
 /**
  * A kill between a step's effect and its stored result repeats the effect, before any later step has run. A repeat
- * after a later step was stored already, and stays.
+ * after a later step means that a stored step was repeated.
  */
 function withoutAllowedRepeats(runs: readonly number[]): number[] {
   return runs.filter((step, index) => step !== runs[index - 1]);
@@ -65,7 +65,7 @@ function* compare(path: string, recorded: unknown, stored: unknown): Generator<s
   }
 }
 
-/** Keys are data: `constructor` must not find what every object has. */
+/** Keys are data: `constructor` must not match an inherited property. */
 function own(container: Record<string, unknown>, key: string): unknown {
   return Object.hasOwn(container, key) ? container[key] : undefined;
 }
@@ -74,7 +74,7 @@ function isContainer(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** Where two texts part; long ones are shown from shortly before. */
+/** Describes the difference of two strings; long ones are shown from shortly before it. */
 function divergence(a: unknown, b: unknown): number {
   if (typeof a !== 'string' || typeof b !== 'string') return 0;
   let index = 0;

@@ -1,20 +1,20 @@
-import { type Message, type ProcessRole, type Turn } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type ProcessRole, type Turn } from 'nestjs-agent-sessions';
 import { type StoreOptions } from '../support/connections.js';
 import { type QueuePlace } from '../support/queues.js';
 
-/** What the parent asks of the worker. Each may be asked again of the next worker when no answer came. */
+/** The calls of the parent to the worker. A call without an answer is repeated to the next worker. */
 export interface WorkerCalls {
-  /** Answers as soon as there is a worker. */
+  /** Answers as soon as a worker is ready. */
   ping(): Promise<void>;
-  /** Puts a turn of a conversation into its lane. @returns the turn's id */
+  /** Submits a turn of a conversation. @returns the turn's id */
   submit(conversation: string, turn: number): Promise<string>;
-  /** Answers once the turn has ended well. */
+  /** Answers once the turn has succeeded. */
   settled(turnId: string): Promise<void>;
   read(conversation: string): Promise<StoredConversation>;
 }
 
 export interface StoredConversation {
-  readonly messages: readonly Message[];
+  readonly messages: readonly ConversationMessage[];
   readonly turns: readonly Turn[];
 }
 
@@ -31,15 +31,15 @@ export type WorkerMessage =
   | { readonly type: 'result'; readonly id: number; readonly value: unknown }
   | { readonly type: 'error'; readonly id: number; readonly message: string };
 
-/** How a worker is told what to play and where. */
+/** The setup of a worker. */
 export interface WorkerSetup {
   readonly file: string;
-  /** Where it keeps its database and its effect log. */
+  /** The folder of its database and its effect log. */
   readonly folder: string;
-  /** Where it keeps the conversations; left out: in its memory. */
+  /** The store of the conversations. Default: in memory. */
   readonly store?: StoreOptions;
   readonly role: ProcessRole;
-  /** Left out: in its process. */
+  /** The queue. Default: in process. */
   readonly queue?: QueuePlace;
 }
 

@@ -16,8 +16,8 @@ interface PendingCall {
 }
 
 /**
- * The worker, however often it is killed: a new process takes over at once, and what the one before did not answer is
- * asked again, in the same order.
+ * A worker across kills: a new process takes over immediately, and calls without an answer
+ * are repeated in the same order.
  */
 export class WorkerProcess {
   private readonly pending = new Map<number, PendingCall>();
@@ -28,7 +28,7 @@ export class WorkerProcess {
   private killed = 0;
   private started = 0;
 
-  /** @param onFailure hears of what makes every call throw: those who wait for another process must know, too */
+  /** @param onFailure receives errors that make every call throw, so that callers of other processes fail too */
   constructor(
     private readonly setup: WorkerSetup,
     private readonly onFailure: (error: Error) => void = () => undefined,
@@ -48,7 +48,7 @@ export class WorkerProcess {
     return this.started - 1;
   }
 
-  /** @throws what the worker answered, or that it ended by itself */
+  /** @throws the error of the worker, or that it exited unexpectedly */
   call<M extends WorkerMethod>(method: M, ...args: Parameters<WorkerCalls[M]>): ReturnType<WorkerCalls[M]> {
     const request: WorkerRequest = { id: (this.calls += 1), method, args };
     const answer = new Promise((resolve, reject) => this.pending.set(request.id, { request, resolve, reject }));
@@ -57,7 +57,7 @@ export class WorkerProcess {
     return answer as ReturnType<WorkerCalls[M]>;
   }
 
-  /** SIGKILL: nothing in the process gets to know. @returns false when there is nobody to kill just now */
+  /** Kills the process with SIGKILL. @returns false if it is not running */
   kill(): boolean {
     if (this.state !== 'ready') return false;
     this.state = 'killed';
@@ -65,7 +65,7 @@ export class WorkerProcess {
     return this.child?.kill('SIGKILL') ?? false;
   }
 
-  /** Gives up: every call, from now on too, throws this. */
+  /** Makes every pending and future call throw this error. */
   fail(error: Error): void {
     this.failure = error;
     for (const { reject } of this.pending.values()) reject(error);
@@ -103,7 +103,7 @@ export class WorkerProcess {
       for (const { request } of this.pending.values()) this.child?.send(request);
       return;
     }
-    // The last words of a killed worker may come after its successor was asked the same.
+    // The last answers of a killed worker may arrive after its successor received the same calls.
     const call = this.pending.get(message.id);
     this.pending.delete(message.id);
     if (message.type === 'result') call?.resolve(message.value);
@@ -113,6 +113,6 @@ export class WorkerProcess {
   private exited(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.state === 'killed') this.start();
     else if (this.state !== 'stopped')
-      this.fail(new Error(`The worker ended by itself (${signal ?? `code ${code}`}).`));
+      this.fail(new Error(`The worker exited unexpectedly (${signal ?? `code ${code}`}).`));
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The process that is killed: an application with the module in it, which does what the parent asks over the IPC
+ * The worker process, which the parent kills: an application that handles the parent's calls over the IPC
  * channel and ends with it.
  */
 import 'reflect-metadata';
@@ -10,7 +10,7 @@ import { NestFactory } from '@nestjs/core';
 import {
   InjectOrchestrator,
   memoryAdapter,
-  type Message,
+  type ConversationMessage,
   OrchestratorHandle,
   SessionConflictError,
   SESSIONS_ADAPTER,
@@ -65,7 +65,7 @@ class Replay implements WorkerCalls {
 
   async read(conversation: string): Promise<StoredConversation> {
     return {
-      messages: await readAll<Message>((last, limit) =>
+      messages: await readAll<ConversationMessage>((last, limit) =>
         this.store.conversations.page(conversation, { after: last?.position ?? 0, limit }),
       ),
       turns: await readAll<Turn>((last, limit) =>
@@ -78,7 +78,7 @@ class Replay implements WorkerCalls {
     try {
       await this.sessions.create({ id, userId: 'recorded' });
     } catch (error) {
-      // A worker that was killed before it could answer has made it.
+      // An earlier worker created it and was killed before it could answer.
       if (!(error instanceof SessionConflictError)) throw error;
     }
   }
@@ -90,9 +90,9 @@ class Replay implements WorkerCalls {
       adapter: setup.store ? adapterOf(setup.store) : memoryAdapter(),
       role: setup.role,
       turns: {
-        // Kills may end many attempts of a turn that is not their cause.
+        // Kills may end many attempts of a turn without being caused by it.
         retry: { maxLost: 1000, backoff: { type: 'fixed', delayMs: 100 } },
-        // The lane of a killed worker is soon free.
+        // Short, so that the lane of a killed worker is soon free.
         leaseMs: 1000,
         ...(setup.queue ? { queue: queueAt(setup.queue) } : {}),
       },
@@ -108,7 +108,7 @@ class Replay implements WorkerCalls {
 class WorkerModule {}
 
 function send(message: WorkerMessage): void {
-  // A parent that is gone needs no answer.
+  // Ignore errors: the parent may have ended.
   process.send?.(message, undefined, undefined, () => undefined);
 }
 

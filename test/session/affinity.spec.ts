@@ -10,10 +10,10 @@ import {
 } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES } from '../support/stores.js';
 
-// SES-17: with what the root entry offers, without Nest.
-describe.each(STORES)('affinity over $name', ({ open }) => {
+// SES-17: uses only the root entry, without Nest.
+describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
   let resolver: Required<AffinityResolver>;
@@ -36,7 +36,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
 
   const resolve = (message: Partial<InboundMessage> = {}) => resolveSession({ userId, ...message }, store, resolver);
 
-  it('SES-16 creates a session when there is none to continue', async () => {
+  it('SES-16 creates a session if there is none to continue', async () => {
     const session = await resolve({ workspaceId: 'acme', surfaceId: 'web' });
 
     expect(session).toMatchObject({
@@ -59,7 +59,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await store.count({ userId })).toBe(1);
   });
 
-  it('SES-16 honours the session that a message names when it is its own', async () => {
+  it('SES-16 uses the session that a message names if it belongs to the user', async () => {
     const named = await store.create({ userId });
     await touched();
 
@@ -90,7 +90,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect((await resolver.resolve(userId))?.id).toBe(recent.id);
   });
 
-  it('SES-16 prefers active to suspended to created ones, and continues no expired one', async () => {
+  it('SES-16 prefers active, then suspended, then created sessions, and continues no expired one', async () => {
     const created = await store.create({ userId });
     const suspended = await insert('suspended', 3);
     const active = await insert('active', 9);
@@ -113,7 +113,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await store.get(older.id)).toEqual(older);
   });
 
-  it('SES-16 stays in the workspace of the message, and outside of any when it names none', async () => {
+  it('SES-16 stays in the workspace of the message, or without a workspace if it names none', async () => {
     const acme = await store.create({ userId, workspaceId: 'acme' });
     const none = await store.create({ userId });
     await touched({ workspaceId: 'other' });
@@ -124,7 +124,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect((await resolver.resolve(userId))?.id).toBe(none.id);
   });
 
-  it('SES-16 finds the session outside of any workspace behind many inside one', async () => {
+  it('SES-16 finds a session without a workspace among many with one', async () => {
     const own = await store.create({ userId });
     await Promise.all(Array.from({ length: 120 }, () => store.create({ userId, workspaceId: 'acme' })));
     await target.adapter.sessions.update(own.id, { lastActivityAt: '2001-01-01T00:00:00.000Z' });
@@ -132,7 +132,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect((await resolver.resolve(userId))?.id).toBe(own.id);
   });
 
-  it('SES-16 FIX-43 asks a resolver of the application with user and surface, or with the message', async () => {
+  it('SES-16 FIX-43 calls a custom resolver with user and surface, or with the message', async () => {
     const asked: unknown[] = [];
     const mine = await store.create({ userId, workspaceId: 'acme' });
     const message = { userId, surfaceId: 'web', workspaceId: 'acme' };
@@ -176,7 +176,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await store.get(elsewhere.id)).toEqual(elsewhere);
   });
 
-  it('FIX-49 gets or creates one session for many calls at once, through two stores', async () => {
+  it('FIX-49 gets or creates one session for concurrent calls through two stores', async () => {
     const id = mintId();
     const stores = [store, new SessionStore(target.adapter.sessions)];
     const input = { id, userId, workspaceId: 'acme', initialSurfaceId: 'web', metadata: { a: 1 } };
@@ -188,7 +188,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await store.getOrCreate({ id, userId, workspaceId: 'acme' })).toMatchObject({ state: 'active', version: 2 });
   });
 
-  it('FIX-49 refuses a session of another user or workspace as unknown, and one that is over', async () => {
+  it('FIX-49 rejects a session of another user or workspace as unknown, and one that has ended', async () => {
     const { id } = await store.create({ userId, workspaceId: 'acme' });
     const { id: erased } = await store.create({ userId });
     await store.erase(erased);
@@ -206,7 +206,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await codeOf({ id, userId, workspaceId: 'acme' })).toBe('SESSION_STATE');
   });
 
-  it('SES-17 refuses a message with malformed ids, and stores nothing', async () => {
+  it('SES-17 rejects a message with malformed ids, and stores nothing', async () => {
     await expect(resolve({ sessionId: "'; --" })).rejects.toBeInstanceOf(InvalidInputError);
     await expect(resolve({ surfaceId: '' })).rejects.toBeInstanceOf(InvalidInputError);
     await expect(resolve({ workspaceId: '\ud83d' })).rejects.toBeInstanceOf(InvalidInputError);
@@ -217,17 +217,20 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
   const many = <T>(make: (n: number) => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: 20 }, (_, n) => make(n)));
 
-  it.each(['web', undefined])('SES-16 gives one session to many at once, through the surface %s', async (surfaceId) => {
-    const surface = surfaceId === undefined ? {} : { surfaceId };
-    const resolved = await many(() => resolve({ workspaceId: 'acme', ...surface }));
-    const [session, ...others] = await store.find({ userId });
+  it.each(['web', undefined])(
+    'SES-16 returns one session to concurrent messages, through the surface %s',
+    async (surfaceId) => {
+      const surface = surfaceId === undefined ? {} : { surfaceId };
+      const resolved = await many(() => resolve({ workspaceId: 'acme', ...surface }));
+      const [session, ...others] = await store.find({ userId });
 
-    expect(others).toEqual([]);
-    expect(session).toMatchObject({ workspaceId: 'acme', attachedSurfaces: surfaceId === undefined ? [] : ['web'] });
-    expect(new Set(resolved.map(({ id }) => id))).toEqual(new Set([session.id]));
-  });
+      expect(others).toEqual([]);
+      expect(session).toMatchObject({ workspaceId: 'acme', attachedSurfaces: surfaceId === undefined ? [] : ['web'] });
+      expect(new Set(resolved.map(({ id }) => id))).toEqual(new Set([session.id]));
+    },
+  );
 
-  it('SES-16 gives one session to many at once through two stores over one adapter', async () => {
+  it('SES-16 returns one session to concurrent messages through two stores over one adapter', async () => {
     const stores = [store, new SessionStore(target.adapter.sessions)];
     const resolved = await many((n) => {
       const one = stores[n % 2];
@@ -238,7 +241,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await store.count({ userId })).toBe(1);
   });
 
-  it('SES-16 gives a session each to many users, workspaces and surfaces without a session', async () => {
+  it('SES-16 creates a session for each user and workspace without one', async () => {
     const users = await many(() => Promise.resolve(mintId()));
     const resolved = await Promise.all([
       ...users.map((user) => resolve({ userId: user, surfaceId: 'web' })),
@@ -247,7 +250,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(new Set(resolved.map(({ id }) => id)).size).toBe(40);
   });
 
-  it('SES-16 gives every one of many at once the session that is there, touched', async () => {
+  it('SES-16 returns the existing session, touched, to concurrent messages', async () => {
     const { id } = await store.create({ userId, initialSurfaceId: 'web' });
     const resolved = await many(() => resolve({ surfaceId: 'web' }));
 
@@ -256,7 +259,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
   });
 
   it.each(['touch', 'attachSurface'] as const)(
-    'SES-16 begins a new session when the one it found ends before %s',
+    'SES-16 creates a new session if the one it found ends before %s',
     async (method) => {
       const before = await store.create({ userId });
       const ending = new SessionStore(target.adapter.sessions);
@@ -272,7 +275,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     },
   );
 
-  it('SES-16 begins a new session when the one it found is deleted before the touch', async () => {
+  it('SES-16 creates a new session if the one it found is deleted before the touch', async () => {
     const before = await store.create({ userId });
     const found: AffinityResolver = {
       resolve: async () => {
@@ -286,7 +289,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(session.id).not.toBe(before.id);
   });
 
-  it('SES-16 finds the session to continue among a thousand', async () => {
+  it('SES-16 finds the session to continue among 1,000', async () => {
     const insertMany = Array.from({ length: 998 }, () => insert('suspended', 5));
     await Promise.all(insertMany);
     const holder = await store.create({ userId, initialSurfaceId: 'web' });
@@ -299,10 +302,10 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     expect(await store.count({ userId })).toBe(1000);
   });
 
-  it('SES-16 SES-19 continues the newer session, however long nobody has swept the one that outlived its lifetime', async () => {
+  it('SES-16 SES-19 continues the newer session if an older one exceeds its lifetime but was not swept', async () => {
     const mortal = new SessionStore(target.adapter.sessions, { maxLifetimeMs: 3_600_000 });
     const old = await insert('active', 2);
-    // By the clock of this process, which is not that of the memory store here.
+    // The lifetime uses the clock of this process, not that of the memory store.
     const then = new Date(Date.now() - 7_200_000).toISOString();
     await target.adapter.sessions.update(old.id, { createdAt: then, lastActivityAt: new Date().toISOString() });
     const ask = () => resolveSession({ userId }, mortal, defaultAffinityResolver(mortal));
@@ -319,7 +322,7 @@ describe.each(STORES)('affinity over $name', ({ open }) => {
     return store.touch((await store.create({ userId, ...input })).id);
   }
 
-  /** A session of the user that was last active some hours ago. */
+  /** Inserts a session of the user that was last active some hours ago. */
   async function insert(state: 'active' | 'suspended', hoursAgo: number): Promise<Session> {
     const { createdAt } = await store.create({ userId: mintId() });
     const then = new Date(Date.parse(createdAt) - hoursAgo * 3_600_000).toISOString();

@@ -1,6 +1,6 @@
 const tooLong = 'x'.repeat(257);
 
-/** Values that are no name of a user, a workspace or a surface. */
+/** Invalid names of users, workspaces and surfaces. */
 export const badNames: readonly unknown[] = [
   '',
   tooLong,
@@ -16,7 +16,7 @@ export const badNames: readonly unknown[] = [
   new String('ann'),
 ];
 
-/** Values that are no id of a session. */
+/** Invalid session ids. */
 export const badIds: readonly unknown[] = [
   '',
   'x'.repeat(201),
@@ -42,11 +42,11 @@ class Order {
   readonly id = 7;
 }
 
-/** What JSON cannot carry, with the path that the error must name. */
+/** Values that JSON cannot represent, with the path that the error must name. */
 export const badMetadata: [what: string, metadata: unknown, path: string][] = [
   ['null', null, 'metadata'],
   ['an array', [1], 'metadata'],
-  ['a text', 'text', 'metadata'],
+  ['a string', 'text', 'metadata'],
   ['a number', 7, 'metadata'],
   ['a Map', new Map([['a', 1]]), 'metadata'],
   ['a Date inside', { at: new Date(0) }, 'metadata.at'],
@@ -64,7 +64,7 @@ export const badMetadata: [what: string, metadata: unknown, path: string][] = [
   ['its own toJSON', { a: { toJSON: () => 1 } }, 'metadata.a.toJSON'],
 ];
 
-/** Values that are no moment. */
+/** Invalid times. */
 export const badTimes: readonly unknown[] = [
   '',
   'yesterday',
@@ -75,7 +75,7 @@ export const badTimes: readonly unknown[] = [
   '2026-13-01T00:00:00Z',
   '2026-01-01T25:00:00Z',
   '2026-01-01T00:00:00.000Z; DROP TABLE',
-  // ISO-8601, but not what Date reads.
+  // Valid in ISO 8601, but not parsed by Date.
   '2026-W01-1T00:00:00Z',
   '2026-001T00:00:00Z',
   '20260101T000000Z',
@@ -90,7 +90,7 @@ export const badTimes: readonly unknown[] = [
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 const time = '2026-01-01T00:00:00.000Z';
 
-/** Values that no page gave as its cursor. */
+/** Invalid cursors. */
 export const badCursors: readonly unknown[] = [
   '',
   'abc',
@@ -108,7 +108,7 @@ export const badCursors: readonly unknown[] = [
   encode([time, time, 'x'.repeat(2000)]),
 ];
 
-/** Cursors in the form of `nextCursor` whose id no session can have. */
+/** Cursors in the form of `nextCursor` with an invalid session id. */
 export const forgedCursors: readonly (readonly [what: string, cursor: string])[] = [
   ['the id %', encode([time, time, '%'])],
   ['an empty id', encode([time, time, ''])],

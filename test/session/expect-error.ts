@@ -1,6 +1,6 @@
 import { SessionsError } from 'nestjs-agent-sessions';
 
-/** What a call rejected with; every refusal must be a rejection, not a throw. */
+/** Returns the error that a call rejects with. Every error must be a rejection, not a throw. */
 export async function failureOf(call: () => Promise<unknown>): Promise<unknown> {
   const promise = call();
   return promise.then(

@@ -8,7 +8,7 @@ import {
   type SessionStoreAdapter,
 } from 'nestjs-agent-sessions';
 
-/** The types of the specification that this package began with. */
+/** The types of the first specification of this package. */
 interface FirstSession {
   id: string;
   userId: string;
@@ -60,7 +60,7 @@ interface FirstResolver {
   resolve(userId: string, surfaceId?: string): Promise<FirstSession | null>;
 }
 
-// The compiler is the test: each of these is an error where a type is not assignable.
+// Checked by the compiler: each line fails if a type is not assignable.
 export const toOurs = {
   session: (session: FirstSession): Session => session,
   adapter: (adapter: FirstAdapter): SessionStoreAdapter => adapter,
@@ -75,8 +75,8 @@ export const toTheirs = {
   store: (store: SessionStore): FirstStore => store,
 };
 
-describe('code that was written for the first specification', () => {
-  it('FIX-43 runs a resolver of user and surface, with a parameter that it added itself', async () => {
+describe('code for the first specification', () => {
+  it('FIX-43 calls a resolver of user and surface that has an additional parameter', async () => {
     const store = createSessionStore({ adapter: new InMemorySessionStoreAdapter() });
     const existing: FirstSession = await store.create({ id: 's1', userId: 'ann', initialSurfaceId: 'web' });
     const asked: unknown[] = [];

@@ -13,7 +13,7 @@ import {
 
 const HOUR = 3_600_000;
 
-// FIX-42: SES-15 asks for five methods and nothing else.
+// FIX-42: SES-15 requires only five methods.
 describe('SessionStore over an adapter with only the five methods', () => {
   let adapter: PlainRows;
   let store: SessionStore;
@@ -35,7 +35,7 @@ describe('SessionStore over an adapter with only the five methods', () => {
     Logger.overrideLogger(new ConsoleLogger());
   });
 
-  it('FIX-42 finds the most recently active sessions first, and no other, whatever the order of the rows', async () => {
+  it('FIX-42 finds the matching sessions, most recently active first, whatever the order of the rows', async () => {
     for (const [id, hours] of Object.entries({ c: 3, a: 1, d: 4, b: 2 })) adapter.put(id, hours * HOUR);
     adapter.put('other', 0, { userId: 'bob' });
     const idsOf = async (query: SessionQuery) => (await store.find(query)).map(({ id }) => id);
@@ -70,7 +70,7 @@ describe('SessionStore over an adapter with only the five methods', () => {
     expect(await store.touch('a')).toMatchObject({ version: 1 });
   });
 
-  it('FIX-42 keeps concurrent changes of one session, through several stores', async () => {
+  it('FIX-42 keeps concurrent changes of a session through several stores', async () => {
     adapter.put('a', HOUR);
     const stores = [store, createSessionStore({ adapter, maxSurfacesPerSession: 30 })];
     await Promise.all(
@@ -87,7 +87,7 @@ describe('SessionStore over an adapter with only the five methods', () => {
   });
 
   it.each(['revoke', 'expire'] as const)(
-    'FIX-42 leaves a session ended by %s that is touched meanwhile',
+    'FIX-42 keeps a session expired after %s and concurrent touches',
     async (end) => {
       for (let n = 0; n < 10; n += 1) {
         const { id } = await store.create({ userId: 'ann' });
@@ -110,14 +110,14 @@ describe('SessionStore over an adapter with only the five methods', () => {
     expect((await store.get(id))?.metadata).toEqual({ b: 2, c: 3, kept: null });
   });
 
-  it('FIX-42 does not bring a deleted session back', async () => {
+  it('FIX-42 does not restore a deleted session', async () => {
     const { id } = await store.create({ userId: 'ann' });
     await Promise.allSettled([store.touch(id), store.delete(id), store.touch(id), store.updateMetadata(id, { a: 1 })]);
 
     expect(await store.get(id)).toBeNull();
   });
 
-  it('FIX-42 gives a surface to one session, and many messages at once one session', async () => {
+  it('FIX-42 attaches a surface to one session, and resolves concurrent messages to one session', async () => {
     const created = await Promise.all(
       Array.from({ length: 10 }, () => store.create({ userId: 'ann', initialSurfaceId: 'web' })),
     );
@@ -132,9 +132,9 @@ describe('SessionStore over an adapter with only the five methods', () => {
     expect(new Set(resolved.map(({ id }) => id)).size).toBe(1);
   });
 
-  it('FIX-42 sweeps past rows that cannot be written, however small its batches, and logs them', async () => {
+  it('FIX-42 sweeps past rows that cannot be written, with any batch size, and logs them', async () => {
     for (let n = 0; n < 6; n += 1) adapter.put(`s${n}`, (n + 2) * HOUR);
-    // The first in line.
+    // The sessions that are swept first.
     adapter.broken.add('s5').add('s4');
 
     expect((await store.sweepStale(HOUR, { maxSessions: 1 })).map(({ id }) => id)).toEqual(['s3']);
@@ -159,7 +159,7 @@ describe('SessionStore over an adapter with only the five methods', () => {
 
 type Row = Omit<Session, 'version'>;
 
-/** Does what the signatures say, in the order of insertion and with pauses: rows without a version, any limit. */
+/** Implements only the signatures: asynchronous, in insertion order, without versions, with any limit. */
 class PlainRows {
   readonly rows = new Map<string, Row>();
   readonly broken = new Set<string>();

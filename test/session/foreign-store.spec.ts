@@ -32,7 +32,7 @@ describe('SessionStore over a foreign adapter', () => {
     Logger.overrideLogger(new ConsoleLogger());
   });
 
-  it('SES-15 works over an object with just the five methods', async () => {
+  it('SES-15 works over an object with only the five methods', async () => {
     const { id, userId } = await store.create({ userId: 'ann', initialSurfaceId: 'web', metadata: { a: 1 } });
     expect(await store.touchWithOutcome(id)).toMatchObject({ previousState: 'created', session: { state: 'active' } });
     await store.attachSurface(id, 'slack');
@@ -57,20 +57,20 @@ describe('SessionStore over a foreign adapter', () => {
     expect(adapter.rows.get(id)).toEqual(expired);
   });
 
-  it('SES-15 says once in the log that it promises no atomicity', async () => {
+  it('SES-15 warns once in the log that operations are not atomic', async () => {
     for (let n = 0; n < 5; n += 1) await store.touch((await store.create({ userId: 'ann' })).id);
 
     expect(warnings).toEqual([expect.stringMatching(/no atomic operations.*can be lost/) as unknown]);
   });
 
-  it('SES-15 says nothing over an adapter of ours', async () => {
+  it('SES-15 does not warn over a built-in adapter', async () => {
     warnings = recordWarnings();
     await createSessionStore({ adapter: new InMemorySessionStoreAdapter() }).create({ userId: 'ann' });
 
     expect(warnings).toEqual([]);
   });
 
-  it('SES-15 refuses what every store refuses, and writes nothing', async () => {
+  it('SES-15 rejects what every store rejects, and writes nothing', async () => {
     const { id } = await store.create({ userId: 'ann', initialSurfaceId: 'web' });
     const small = createSessionStore({
       adapter: justTheFive(adapter),
@@ -90,7 +90,7 @@ describe('SessionStore over a foreign adapter', () => {
     }
   });
 
-  it('SES-15 lets a failure of the store through as it is', async () => {
+  it('SES-15 passes errors of the store on unchanged', async () => {
     const failure = new Error('The disk is full.');
     const { id } = await store.create({ userId: 'ann' });
     adapter.fail = () => failure;
@@ -100,7 +100,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await failureOf(() => store.find())).toBe(failure);
   });
 
-  it('SES-04 SES-15 pages over a store that knows no cursor', async () => {
+  it('SES-04 SES-15 pages over a store without cursors', async () => {
     const ids = (await createMany(7)).map(({ id }) => id);
     const pages: (readonly Session[])[] = [];
     let cursor: string | undefined;
@@ -114,7 +114,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect(pages.flat().map(({ id }) => id)).toEqual([...ids].sort());
   });
 
-  it('SES-04 SES-15 finds and counts by activeBefore over a store that does not know it', async () => {
+  it('SES-04 SES-15 finds and counts by activeBefore over a store without it', async () => {
     const [first, second, third] = await createMany(3);
     for (const [index, { id }] of [first, second, third].entries()) adapter.age(id, index * HOUR);
     const activeBefore = adapter.rows.get(second.id)?.lastActivityAt ?? '';
@@ -124,7 +124,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await store.count()).toBe(3);
   });
 
-  it('SES-15 SES-17 looks for a session to continue however many the user has elsewhere', async () => {
+  it('SES-15 SES-17 finds a session to continue, however many the user has in other workspaces', async () => {
     await createMany(120, { workspaceId: 'elsewhere' });
     const resolver = defaultAffinityResolver(store);
     expect(await resolver.resolve('ann', 'web')).toBeNull();
@@ -133,7 +133,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await resolver.resolve('ann', 'web')).toEqual(own);
   });
 
-  it('SES-09 SES-15 suspends what was idle for longer, the longest idle first', async () => {
+  it('SES-09 SES-15 suspends idle sessions, the longest idle first', async () => {
     const [fresh, two, three, four] = await createMany(4);
     for (const { id } of [fresh, two, three, four]) await store.touch(id);
     adapter.age(two.id, 2 * HOUR);
@@ -151,7 +151,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await store.get(fresh.id)).toMatchObject({ state: 'active' });
   });
 
-  it('SES-07 SES-15 moves a surface, or refuses it, as the policy says', async () => {
+  it('SES-07 SES-15 moves or rejects a surface according to the policy', async () => {
     const first = await store.create({ userId: 'ann', initialSurfaceId: 'web' });
     const elsewhere = await store.create({ userId: 'ann', workspaceId: 'acme', initialSurfaceId: 'web' });
     const second = await store.create({ userId: 'ann', initialSurfaceId: 'web' });
@@ -178,7 +178,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect((await store.createOrAdopt({ userId: 'ann', initialSurfaceId: 'web' })).id).not.toBe(first.id);
   });
 
-  it('SES-10 SES-11 SES-15 expires and deletes over a store that knows neither', async () => {
+  it('SES-10 SES-11 SES-15 expires and deletes over a store without these methods', async () => {
     const [unused, active, ended, unknown] = await createMany(4);
     adapter.age(unused.id, 2 * HOUR);
     await store.touch(active.id);
@@ -191,12 +191,12 @@ describe('SessionStore over a foreign adapter', () => {
 
     expect((await store.sweepExpired(HOUR)).map(({ id }) => id)).toEqual([unused.id]);
     expect(await store.get(active.id)).toMatchObject({ state: 'active' });
-    // Nobody knows when the other one ended.
+    // It is unknown when the other one ended.
     expect(await store.purgeExpired(HOUR)).toEqual([ended.id]);
     expect([...adapter.rows.keys()].sort()).toEqual([unused.id, active.id, unknown.id].sort());
   });
 
-  it('SES-15 SES-18 tells of a deletion only when there was a session', async () => {
+  it('SES-15 SES-18 emits a deletion only if the session existed', async () => {
     const heard: string[] = [];
     store.events.on('deleted', ({ sessionId }) => heard.push(sessionId));
     const { id } = await store.create({ userId: 'ann' });
@@ -206,7 +206,7 @@ describe('SessionStore over a foreign adapter', () => {
     expect(heard).toEqual([id]);
   });
 
-  it('SES-09 loses no other session when one cannot be suspended', async () => {
+  it('SES-09 suspends the other sessions if one cannot be suspended', async () => {
     const sessions = await createMany(5);
     for (const { id } of sessions) {
       await store.touch(id);
@@ -225,14 +225,14 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await store.get(broken.id)).toMatchObject({ state: 'active' });
   });
 
-  it('SES-09 fails when the sessions cannot be read', async () => {
+  it('SES-09 fails if the sessions cannot be read', async () => {
     const failure = new Error('The store is away.');
     adapter.fail = (method) => (method === 'fetchMany' ? failure : undefined);
 
     expect(await failureOf(() => store.sweepStale(HOUR))).toBe(failure);
   });
 
-  /** Sessions of ann with ascending ids, all created at one moment. */
+  /** Creates sessions of ann with ascending ids, all at the same time. */
   async function createMany(count: number, input: { workspaceId?: string } = {}): Promise<Session[]> {
     const prefix = mintId();
     const now = new Date().toISOString();
@@ -245,7 +245,7 @@ describe('SessionStore over a foreign adapter', () => {
   }
 });
 
-/** As somebody may write one who read no more than the five signatures: it knows neither cursor nor `activeBefore`. */
+/** A store written from the five signatures alone: it supports neither cursors nor `activeBefore`. */
 class MapSessionStore implements SessionStoreAdapter {
   readonly rows = new Map<string, Session>();
   fail: (method: string, sessionId?: string) => Error | undefined = () => undefined;
@@ -297,7 +297,7 @@ class MapSessionStore implements SessionStoreAdapter {
     this.rows.delete(sessionId);
   }
 
-  /** Lets a session's last activity be that long ago. */
+  /** Moves a session's last activity this far into the past. */
   age(sessionId: string, ms: number): void {
     const session = this.rows.get(sessionId);
     if (!session) throw new Error(`There is no session ${sessionId}.`);
@@ -321,7 +321,7 @@ function justTheFive(adapter: SessionStoreAdapter): SessionStoreAdapter {
   };
 }
 
-/** The warnings that are logged from now on. */
+/** Records the warnings that are logged from now on. */
 function recordWarnings(): string[] {
   const warnings: string[] = [];
   const logger: LoggerService = {

@@ -1,5 +1,4 @@
 import {
-  type AtomicSessionStoreAdapter,
   createSessionStore,
   InvalidInputError,
   type Session,
@@ -8,11 +7,12 @@ import {
   SessionStore,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES, EMBEDDED_STORES } from '../support/stores.js';
 
-describe.each(STORES)('revoking over $name', ({ open }) => {
+describe.each(BEHAVIOUR_STORES)('revocation over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
   let userId: string;
@@ -34,7 +34,7 @@ describe.each(STORES)('revoking over $name', ({ open }) => {
     store.events.stream.subscribe((event) => events.push(event));
   });
 
-  it('NST-18 ends every live session of the user in every workspace, and says so', async () => {
+  it('NST-18 ends every live session of the user in every workspace, and emits events', async () => {
     const created = await create();
     const active = await store.touch((await create('acme')).id);
     const suspended = await target.adapter.sessions.update((await create('globex')).id, { state: 'suspended' });
@@ -57,7 +57,7 @@ describe.each(STORES)('revoking over $name', ({ open }) => {
     expect(await store.revokeAll(userId)).toEqual([]);
   });
 
-  it('NST-18 NST-24 spares what it is told to, and other workspaces when one is named', async () => {
+  it('NST-18 NST-24 keeps the excepted sessions, and those of other workspaces if one is given', async () => {
     const none = await create();
     const [asking, phone, laptop] = [await create('acme'), await create('acme'), await create('acme')];
     const elsewhere = await create('globex');
@@ -70,7 +70,7 @@ describe.each(STORES)('revoking over $name', ({ open }) => {
     expect(await store.get(asking.id)).toEqual(asking);
   });
 
-  it('NST-18 spares what the orchestrators of a session that stays have made for themselves', async () => {
+  it('NST-18 keeps the child sessions of an excepted session', async () => {
     const [asking, other] = [await create(), await create()];
     const child = await store.create({ id: `${asking.id}/refunds`, userId });
     const ofOther = await store.create({ id: `${other.id}/refunds`, userId });
@@ -94,10 +94,10 @@ describe.each(STORES)('revoking over $name', ({ open }) => {
     store.create({ userId, ...(workspaceId === undefined ? {} : { workspaceId }) });
 });
 
-describe('revoking all', () => {
-  const [{ open }] = STORES;
+describe('revokeAll', () => {
+  const [{ open }] = EMBEDDED_STORES;
 
-  it('NST-18 ends more than a batch, whatever is spared, moves or goes meanwhile, and looks at nothing else', async () => {
+  it('NST-18 ends more than a batch during concurrent changes, with few queries', async () => {
     const sessions = open().adapter.sessions as AtomicSessionStoreAdapter;
     let [looks, revokes] = [0, 0];
     const store = new SessionStore(
@@ -106,7 +106,7 @@ describe('revoking all', () => {
           const found = await sessions.fetchMany(query);
           looks += 1;
           if (looks > 1) return found;
-          // The longest idle one comes to the front, and another one goes.
+          // The longest idle session becomes the most recent, and another one is deleted.
           await store.touch(made[0].id);
           await store.delete(made[2].id);
           return found;
@@ -128,7 +128,7 @@ describe('revoking all', () => {
     expect(revokes).toBeLessThan(600);
   });
 
-  it('NST-18 revokes what it can where the store fails for one session, and says so', async () => {
+  it('NST-18 revokes the other sessions if the store fails for one, and rejects', async () => {
     const sessions = open().adapter.sessions as AtomicSessionStoreAdapter;
     const away = (id: string): boolean => id === made[0].id;
     const store = new SessionStore(
@@ -143,7 +143,7 @@ describe('revoking all', () => {
     expect((await store.get(made[1].id))?.state).toBe('expired');
   });
 
-  it('NST-18 ends over a foreign store that shows for a while what is no more', async () => {
+  it('NST-18 terminates over a foreign store that returns stale sessions', async () => {
     const { sessions } = open().adapter;
     const stale = await new SessionStore(sessions).create({ userId: 'ann' });
     const store = createSessionStore({
@@ -162,11 +162,11 @@ describe('revoking all', () => {
   it.each<[string, (store: SessionStore) => Promise<unknown>, string]>([
     ['no user', (store) => store.revokeAll(undefined as never), 'userId'],
     ['an empty user', (store) => store.revokeAll(''), 'userId'],
-    ['an option that is unknown', (store) => store.revokeAll('ann', { but: 'a' } as never), 'options.but'],
-    ['something else than ids', (store) => store.revokeAll('ann', { except: ['a', ''] }), 'options.except'],
+    ['an unknown option', (store) => store.revokeAll('ann', { but: 'a' } as never), 'options.but'],
+    ['invalid ids', (store) => store.revokeAll('ann', { except: ['a', ''] }), 'options.except'],
     ['an empty workspace', (store) => store.revokeAll('ann', { workspaceId: '' }), 'options.workspaceId'],
     ['no session', (store) => store.revoke(undefined as never), 'sessionId'],
-  ])('NST-18 refuses %s', async (_, call, path) => {
+  ])('NST-18 rejects %s', async (_, call, path) => {
     const store = new SessionStore(open().adapter.sessions);
     const { id } = await store.create({ userId: 'ann' });
     await expect(call(store)).rejects.toBeInstanceOf(InvalidInputError);
@@ -175,7 +175,7 @@ describe('revoking all', () => {
   });
 });
 
-/** The same store but for some methods. */
+/** Overrides some methods of a store. */
 function differing(
   sessions: AtomicSessionStoreAdapter,
   methods: Partial<AtomicSessionStoreAdapter>,

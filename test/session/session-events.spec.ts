@@ -1,21 +1,15 @@
 import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
-import {
-  InMemorySessionStoreAdapter,
-  type Session,
-  type SessionEvent,
-  type SessionEventType,
-  SessionStore,
-  type SessionStoreSettings,
-} from 'nestjs-agent-sessions';
+import { InMemorySessionStoreAdapter, type Session, type SessionEvent, SessionStore } from 'nestjs-agent-sessions';
+import { type SessionEventType, type SessionStoreSettings } from 'nestjs-agent-sessions/types';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES } from '../support/stores.js';
 import { eventually } from '../support/eventually.js';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-describe.each(STORES)('session events over $name', ({ open }) => {
+describe.each(BEHAVIOUR_STORES)('session events over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
   let userId: string;
@@ -25,7 +19,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     events = [];
     store.events.stream.subscribe((event) => events.push(event));
   };
-  /** What was heard since the last time. */
+  /** Returns the events since the last call. */
   const heard = (): SessionEvent[] => events.splice(0);
 
   beforeAll(async () => {
@@ -42,7 +36,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     listen();
   });
 
-  it('SES-18 tells what happened to a session, in order, with the state before and the cause', async () => {
+  it('SES-18 emits the changes of a session in order, with the previous state and the cause', async () => {
     const created = await store.create({ userId });
     expect(heard()).toEqual([{ type: 'created', session: created }]);
     const active = await store.touch(created.id);
@@ -60,7 +54,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     expect(heard()).toEqual([{ type: 'deleted', sessionId: created.id, cause: 'requested' }]);
   });
 
-  it('SES-18 is silent about what changes nothing, and about what is refused', async () => {
+  it('SES-18 emits nothing for calls that change nothing or are rejected', async () => {
     const { id } = await store.create({ userId, initialSurfaceId: 'web' });
     await store.touch(id);
     heard();
@@ -81,7 +75,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     expect(heard()).toEqual([]);
   });
 
-  it('SES-18 SES-07 tells which session lost its surface to which', async () => {
+  it('SES-18 SES-07 emits which session lost its surface to which', async () => {
     const first = await store.create({ userId, initialSurfaceId: 'web' });
     heard();
     const second = await store.create({ userId, initialSurfaceId: 'web' });
@@ -97,7 +91,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     ]);
   });
 
-  it('SES-18 tells once that many at once created, deleted or expired a session', async () => {
+  it('SES-18 emits one event when concurrent calls create, delete or expire a session', async () => {
     const many = (act: () => Promise<unknown>) => Promise.all(Array.from({ length: 20 }, act));
     await many(() => store.createOrAdopt({ userId, initialSurfaceId: 'web' }));
     const [{ id }] = await store.find({ userId });
@@ -108,7 +102,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     expect(heard().map(({ type }) => type)).toEqual(['created', 'activated', 'expired', 'deleted']);
   });
 
-  it('SES-18 tells what sweeps suspended, expired and deleted, and why', async () => {
+  it('SES-18 emits what sweeps suspended, expired and deleted, with the cause', async () => {
     listen({ maxLifetimeMs: 10 * DAY });
     await store.sweepStale(HOUR);
     await store.sweepExpired(HOUR);
@@ -140,7 +134,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     expect(heard()).toEqual([{ type: 'deleted', sessionId: ended.id, cause: 'retention' }]);
   });
 
-  it('SES-18 has told of every batch that was stored when a later one fails', async () => {
+  it('SES-18 emits the events of every stored batch if a later one fails', async () => {
     await store.sweepStale(HOUR);
     heard();
     await Promise.all(Array.from({ length: 501 }, () => insert('active', { idle: 2 * HOUR })));
@@ -164,7 +158,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     expect(await store.sweepStale(HOUR)).toHaveLength(1);
   });
 
-  it('SES-18 calls the listeners of a type until they are ended', async () => {
+  it('SES-18 calls the listeners of a type until they are removed', async () => {
     const types: SessionEventType[] = [];
     const end = store.events.on('activated', ({ type, previousState }) => {
       expect(previousState).toBe('created');
@@ -177,7 +171,7 @@ describe.each(STORES)('session events over $name', ({ open }) => {
     expect(types).toEqual(['activated']);
   });
 
-  /** A session as it stood after idling that long. */
+  /** Inserts a session that has been idle for this long. */
   async function insert(state: Session['state'], { idle, age = idle }: { idle: number; age?: number }) {
     const now = Date.parse((await new SessionStore(target.adapter.sessions).create({ userId: mintId() })).createdAt);
     const at = (ms: number) => new Date(now - ms).toISOString();
@@ -197,12 +191,12 @@ describe.each(STORES)('session events over $name', ({ open }) => {
   }
 });
 
-describe('a listener of session events that fails', () => {
+describe('a failing listener of session events', () => {
   afterEach(() => {
     Logger.overrideLogger(new ConsoleLogger());
   });
 
-  it('SES-18 harms neither the operation nor other listeners, and is logged', async () => {
+  it('SES-18 affects neither the operation nor other listeners, and is logged', async () => {
     const errors = recordErrors();
     const store = new SessionStore(new InMemorySessionStoreAdapter());
     const heard: string[] = [];

@@ -2,19 +2,19 @@ import {
   type CreateSessionInput,
   InvalidInputError,
   SessionStore,
-  type SessionStoreSettings,
   StateSerializationError,
   TooLargeError,
 } from 'nestjs-agent-sessions';
+import { type SessionStoreSettings } from 'nestjs-agent-sessions/types';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES } from '../support/stores.js';
 import { badIds, badMetadata, badNames } from './bad-inputs.js';
 import { expectError, failureOf } from './expect-error.js';
 
 const HOUR = 3_600_000;
 
-describe.each(STORES)('SessionStore input over $name', ({ open }) => {
+describe.each(BEHAVIOUR_STORES)('SessionStore input over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
   const storeWith = (settings: SessionStoreSettings) => new SessionStore(target.adapter.sessions, settings);
@@ -36,7 +36,7 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
   it.each<[what: string, input: unknown, path: string]>([
     ['nothing', undefined, 'session'],
     ['null', null, 'session'],
-    ['a text', 'ann', 'session'],
+    ['a string', 'ann', 'session'],
     ['an array', [], 'session'],
     ['a Date', new Date(), 'session'],
     ['no user', {}, 'session.userId'],
@@ -70,15 +70,15 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     [
       'no user',
       { userId: undefined },
-      /^session\.userId must be a text of 1 to 256 characters .*\. It is undefined\.$/,
+      /^session\.userId must be a string of 1 to 256 characters .*\. Received: undefined\.$/,
     ],
-    ['a number', { userId: 42 }, /^session\.userId must be a text of 1 to 256 characters [^.]*\.$/],
-    ['an unknown key', { ...user, surface: undefined }, /^session\.surface is not a known key\.$/],
+    ['a number', { userId: 42 }, /^session\.userId must be a string of 1 to 256 characters [^.]*\.$/],
+    ['an unknown key', { ...user, surface: undefined }, /^session\.surface is not a known key\. Allowed: [^.]*\.$/],
   ])('SES-02 SES-14 says in the words of the caller what is wrong with %s', async (_, input, message) => {
     expect(await failureOf(() => created(input))).toMatchObject({ message: expect.stringMatching(message) as string });
   });
 
-  it('FIX-48 takes instances of classes wherever it takes plain objects', async () => {
+  it('FIX-48 accepts class instances wherever it accepts plain objects', async () => {
     class Dto {
       constructor(values: object) {
         Object.assign(this, values);
@@ -95,7 +95,7 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     expect(await store.find(dto({ userId: user.userId, limit: 1 }))).toHaveLength(1);
   });
 
-  it.each(badMetadata)('SES-12 SES-14 refuses metadata that is or holds %s', async (_, metadata, path) => {
+  it.each(badMetadata)('SES-12 SES-14 rejects metadata that is or contains %s', async (_, metadata, path) => {
     const before = await create({ metadata: { a: 1 } });
     const sessions = await store.count();
     const errors = [
@@ -111,7 +111,7 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     expect(await store.count()).toBe(sessions);
   });
 
-  it('SES-12 refuses metadata that is left out of an update', async () => {
+  it('SES-12 rejects an update without metadata', async () => {
     const before = await create();
     const error = await failureOf(() => store.updateMetadata(before.id, undefined as never));
 
@@ -119,10 +119,10 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     expect(await store.get(before.id)).toEqual(before);
   });
 
-  it('SES-12 refuses metadata over its limit in UTF-8 bytes, on create and as the result of an update', async () => {
+  it('SES-12 rejects metadata over its limit in UTF-8 bytes, on create and after an update', async () => {
     const small = storeWith({ maxMetadataBytes: 30 });
     const id = mintId();
-    // 11 characters around each text, and an emoji takes 4 bytes.
+    // 11 bytes surround each string, and an emoji has 4 bytes.
     const onCreate = await failureOf(() => small.create({ id, ...user, metadata: { text: '👩👩👩👩👩' } }));
     expectError(onCreate, TooLargeError, 'TOO_LARGE');
     expect(onCreate).toMatchObject({ bytes: 31, maxBytes: 30 });
@@ -137,13 +137,13 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     });
   });
 
-  it('SES-12 takes 65,536 bytes of metadata by default', async () => {
+  it('SES-12 accepts 65,536 bytes of metadata by default', async () => {
     const text = 'x'.repeat(65_536 - '{"text":""}'.length);
     await expect(create({ metadata: { text } })).resolves.toMatchObject({ version: 1 });
     await expect(create({ metadata: { text: `${text}x` } })).rejects.toBeInstanceOf(TooLargeError);
   });
 
-  it.each(badIds)('SES-13 refuses %p as an id everywhere', async (bad) => {
+  it.each(badIds)('SES-13 rejects %p as an id everywhere', async (bad) => {
     const id = bad as string;
     const calls: (() => Promise<unknown>)[] = [
       () => store.get(id),
@@ -161,7 +161,7 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
     }
   });
 
-  it.each(badNames)('SES-06 refuses %p as a surface', async (bad) => {
+  it.each(badNames)('SES-06 rejects %p as a surface', async (bad) => {
     const before = await create({ initialSurfaceId: 'web' });
     for (const method of ['attachSurface', 'detachSurface'] as const) {
       const error = await failureOf(() => store[method](before.id, bad as string));
@@ -172,7 +172,7 @@ describe.each(STORES)('SessionStore input over $name', ({ open }) => {
   });
 
   it.each([-1, NaN, Infinity, -Infinity, '1000', null, {}, 1n])(
-    'SES-09 refuses %p as a time to live',
+    'SES-09 rejects %p as a time to live',
     async (ttlMs) => {
       const before = await store.touch((await create()).id);
       await target.elapse?.(HOUR);

@@ -7,10 +7,10 @@ import {
 } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES } from '../support/stores.js';
 import { badCursors, badNames, badTimes, forgedCursors } from './bad-inputs.js';
 
-describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
+describe.each(BEHAVIOUR_STORES)('SessionStore queries over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
 
@@ -24,7 +24,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     await target.adapter.close?.();
   });
 
-  it('SES-04 takes a query that leaves everything out', async () => {
+  it('SES-04 accepts an empty query', async () => {
     const { id } = await store.create({ userId: mintId() });
     const left = { userId: undefined, state: undefined, cursor: undefined, limit: undefined, activeAfter: undefined };
 
@@ -33,7 +33,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect(await store.count()).toBe(await store.count(left));
   });
 
-  it('SES-04 gives 50 by default, none for 0, and up to 1000', async () => {
+  it('SES-04 returns 50 by default, none for a limit of 0, and up to 1000', async () => {
     const { userId } = await users(53);
 
     expect(await store.find({ userId })).toHaveLength(50);
@@ -43,7 +43,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect(await store.count({ userId, limit: 0 })).toBe(53);
   });
 
-  it.each([1, 3, 9, 10, 1000])('SES-04 pages by %p through every session once', async (limit) => {
+  it.each([1, 3, 9, 10, 1000])('SES-04 returns every session once in pages of %p', async (limit) => {
     const { userId, ids } = await users(9);
     const pages: (readonly Session[])[] = [];
     let cursor: string | undefined;
@@ -55,11 +55,11 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
 
     expect(idsOf(pages.flat()).sort()).toEqual([...ids].sort());
     expect(idsOf(pages.flat())).toEqual(idsOf(await store.find({ userId })));
-    // The last page says that it is the last.
+    // The last page has no next cursor.
     expect(pages).toHaveLength(Math.ceil(9 / limit));
   });
 
-  it('SES-04 pages by 50 by default', async () => {
+  it('SES-04 returns pages of 50 by default', async () => {
     const { userId } = await users(51);
     const first = await store.page({ userId });
     const second = await store.page({ userId, cursor: first.nextCursor ?? '' });
@@ -70,7 +70,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect(await store.page({ userId: mintId() })).toEqual({ sessions: [] });
   });
 
-  it('SES-04 keeps to the conditions of the page before', async () => {
+  it('SES-04 keeps the conditions of the previous page', async () => {
     const { userId, ids } = await users(4);
     await store.expire(ids[0]);
     const { sessions, nextCursor } = await store.page({ userId, state: 'created', limit: 2 });
@@ -79,7 +79,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect([...idsOf(sessions), ...idsOf(rest.sessions)].sort()).toEqual(ids.slice(1).sort());
   });
 
-  it('SES-04 compares moments, whatever the zone they are written in', async () => {
+  it('SES-04 compares times in any time zone', async () => {
     const session = await store.create({ userId: mintId() });
     const { userId } = session;
     const before = new Date(Date.parse(session.createdAt) - 1);
@@ -105,7 +105,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect(await found(['active', 'active'])).toEqual([active]);
   });
 
-  it('SES-04 finds by no workspace', async () => {
+  it('SES-04 finds sessions without a workspace', async () => {
     const userId = mintId();
     await store.create({ userId, workspaceId: 'acme' });
     const outside = await store.create({ userId });
@@ -117,7 +117,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
 
   it.each<[what: string, query: unknown, path: string]>([
     ['null', null, 'query'],
-    ['a text', 'ann', 'query'],
+    ['a string', 'ann', 'query'],
     ['an array', [], 'query'],
     ['a Map', new Map([['userId', 'ann']]), 'query'],
     ['an unknown key', { user: 'ann' }, 'query.user'],
@@ -126,7 +126,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     ['a key named constructor', { constructor: 1 }, 'query.constructor'],
     ['a key named hasOwnProperty', { hasOwnProperty: 1 }, 'query.hasOwnProperty'],
     ...['userId', 'workspaceId', 'surfaceId'].flatMap((key) =>
-      // No workspace is a workspace to ask for.
+      // A `workspaceId` of null is valid: it finds sessions without a workspace.
       [...badNames.filter((name) => key !== 'workspaceId' || name !== null), { $ne: '' }].map(
         (value): [string, unknown, string] => [
           `${key} ${JSON.stringify(value).slice(0, 20)}`,
@@ -178,7 +178,7 @@ describe.each(STORES)('SessionStore queries over $name', ({ open }) => {
     expect(idsOf([...sessions, ...rest.sessions]).sort()).toEqual(ids.sort());
   });
 
-  /** Sessions of a user whom no other test has. */
+  /** Creates sessions of a user that no other test uses. */
   async function users(count: number): Promise<{ userId: string; ids: string[] }> {
     const userId = mintId();
     const sessions = await Promise.all(Array.from({ length: count }, () => store.create({ userId })));

@@ -9,18 +9,18 @@ import {
   SessionNotFoundError,
   SessionStateError,
   SessionStore,
-  type SessionStoreSettings,
   StoreUnavailableError,
   SurfaceLimitError,
 } from 'nestjs-agent-sessions';
+import { type SessionStoreSettings } from 'nestjs-agent-sessions/types';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
-import { sqliteAdapter, STORES, temporaryFolder } from '../support/stores.js';
+import { sqliteAdapter, BEHAVIOUR_STORES, temporaryFolder } from '../support/stores.js';
 import { expectError, failureOf } from './expect-error.js';
 
 const HOUR = 3_600_000;
 
-describe.each(STORES)('SessionStore over $name', ({ open }) => {
+describe.each(BEHAVIOUR_STORES)('SessionStore over $name', ({ open }) => {
   let target: ConformanceTarget;
   let store: SessionStore;
   const storeWith = (settings: SessionStoreSettings) => new SessionStore(target.adapter.sessions, settings);
@@ -37,7 +37,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
   });
 
   describe('creates', () => {
-    it('SES-02 SES-03 stores what was given and gives it back', async () => {
+    it('SES-02 SES-03 stores and returns the given fields', async () => {
       const input = {
         id: mintId(),
         userId: mintId(),
@@ -63,18 +63,18 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.get(mintId())).toBeNull();
     });
 
-    it('SES-02 begins with no surface and no metadata when none are given', async () => {
+    it('SES-02 starts without surfaces and metadata by default', async () => {
       expect(await create()).toMatchObject({ state: 'created', attachedSurfaces: [], metadata: {} });
     });
 
-    it('SES-02 mints an id with 128 random bits when none is given', async () => {
+    it('SES-02 generates an id with 128 random bits by default', async () => {
       const ids = await Promise.all(Array.from({ length: 50 }, async () => (await create()).id));
 
       expect(new Set(ids).size).toBe(50);
       for (const id of ids) expect(id).toMatch(/^[0-9a-f]{32}$/);
     });
 
-    it('SES-02 takes the id of a generator, and checks it as any other', async () => {
+    it('SES-02 uses the id of a generator, and validates it', async () => {
       const id = mintId();
       expect((await storeWith({ generateId: () => id }).create({ userId: 'ann' })).id).toBe(id);
       await expect(storeWith({ generateId: () => 'no good' }).create({ userId: 'ann' })).rejects.toBeInstanceOf(
@@ -91,7 +91,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect((await store.get(session.id))?.metadata).toEqual({ list: [{ n: 1 }] });
     });
 
-    it('SES-02 drops keys of a prototype from metadata, however deep', async () => {
+    it('SES-02 drops prototype keys from metadata at any depth', async () => {
       const metadata = JSON.parse(
         '{"__proto__":{"polluted":1},"a":{"constructor":2,"b":[{"prototype":3,"c":4}]}}',
       ) as Record<string, unknown>;
@@ -103,7 +103,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(({} as Record<string, unknown>).polluted).toBeUndefined();
     });
 
-    it('SES-02 SES-14 refuses a taken id and leaves the stored session as it was', async () => {
+    it('SES-02 SES-14 rejects a taken id and does not change the stored session', async () => {
       const before = await create({ metadata: { mine: true } });
       const error = await failureOf(() => store.create({ id: before.id, userId: 'bob', metadata: { theirs: true } }));
 
@@ -114,7 +114,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
   });
 
   describe('surfaces and lifecycle', () => {
-    it('SES-05 tells a cold start from a running and a resumed session', async () => {
+    it('SES-05 distinguishes a cold start from a running and a resumed session', async () => {
       const { id } = await create();
       const states = [
         (await store.touchWithOutcome(id)).previousState,
@@ -127,7 +127,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(resumed.session).toEqual(await store.get(id));
     });
 
-    it('SES-05 SES-14 refuses to touch an expired session', async () => {
+    it('SES-05 SES-14 rejects a touch of an expired session', async () => {
       const { id } = await create();
       const expired = await store.expire(id);
 
@@ -144,7 +144,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.get(id)).toEqual(expired);
     });
 
-    it('SES-06 SES-14 refuses to attach to an expired session, and detaches', async () => {
+    it('SES-06 SES-14 rejects an attach to an expired session, but detaches', async () => {
       const { id } = await create({ initialSurfaceId: 'web' });
       await store.expire(id);
       const error = await failureOf(() => store.attachSurface(id, 'slack'));
@@ -158,7 +158,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.detachSurface(id, 'web')).toMatchObject({ state: 'expired', attachedSurfaces: [] });
     });
 
-    it('SES-06 attaches 16 surfaces by default, or as many as were set', async () => {
+    it('SES-06 attaches 16 surfaces by default, or as many as configured', async () => {
       const { id } = await create();
       for (let n = 0; n < 16; n += 1) await store.attachSurface(id, `surface-${n}`);
       const error = await failureOf(() => storeWith({ onSurfaceLimit: 'reject' }).attachSurface(id, 'one-more'));
@@ -188,7 +188,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.expire(id)).toEqual(expired);
     });
 
-    it('SES-12 merges, and removes what is null', async () => {
+    it('SES-12 merges a patch, and removes keys that are null', async () => {
       const { id } = await create({ metadata: { a: 1, b: { c: 1 }, kept: null } });
       const updated = await store.updateMetadata(id, { a: null, b: { d: 2 }, e: 'new', left: undefined });
 
@@ -196,7 +196,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.get(id)).toEqual(updated);
     });
 
-    it('FIX-47 removes the keys of unset beside the patch', async () => {
+    it('FIX-47 removes the keys of `unset` together with the patch', async () => {
       const { id } = await create({ metadata: { a: 1, b: 2, kept: null, '': 0 } });
       const updated = await store.updateMetadata(id, { b: null, c: 3 }, { unset: ['a', '', 'unknown'] });
 
@@ -208,12 +208,12 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
 
     it.each<[string, unknown]>([
       ['an unknown key', { unset: [], ttlMs: 1 }],
-      ['keys that are no list', { unset: 'a' }],
+      ['keys that are not a list', { unset: 'a' }],
       ['null', { unset: null }],
-      ['a key that is no string', { unset: [1] }],
+      ['a key that is not a string', { unset: [1] }],
       ['a key that the patch sets', { unset: ['a', 'b'] }],
-      ['options that are no object', ['a']],
-    ])('FIX-47 refuses %s, and removes nothing', async (_, options) => {
+      ['options that are not an object', ['a']],
+    ])('FIX-47 rejects %s, and removes nothing', async (_, options) => {
       const before = await create({ metadata: { a: 1, b: 2 } });
 
       expect(await failureOf(() => store.updateMetadata(before.id, { b: 3 }, options as never))).toBeInstanceOf(
@@ -222,7 +222,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.get(before.id)).toEqual(before);
     });
 
-    it('SES-13 SES-14 says which id is missing', async () => {
+    it('SES-13 SES-14 names the unknown id', async () => {
       const id = mintId();
       const calls: (() => Promise<unknown>)[] = [
         () => store.touch(id),
@@ -261,7 +261,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
 
     beforeEach(() => store.sweepStale(0));
 
-    it('SES-09 suspends what was idle longer than the default TTL of an hour', async () => {
+    it('SES-09 suspends sessions that were idle longer than the default TTL of an hour', async () => {
       const [stale] = await idle(1, HOUR + 60_000);
       const [fresh] = await idle(1, HOUR - 60_000);
 
@@ -271,19 +271,19 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.sweepStale()).toEqual([]);
     });
 
-    it('SES-09 takes the TTL of the call before that of the store', async () => {
+    it('SES-09 prefers the TTL of the call to the TTL of the store', async () => {
       const [stale] = await idle(1, HOUR / 2);
 
       expect(await store.sweepStale(HOUR)).toEqual([]);
       expect(idsOf(await storeWith({ defaultTtlMs: HOUR / 4 }).sweepStale())).toEqual([stale]);
     });
 
-    it('SES-09 goes on over batches until nothing stale is left', async () => {
+    it('SES-09 continues over batches until no stale session is left', async () => {
       const ids = await idle(1203, 2 * HOUR);
       expect(idsOf(await store.sweepStale(HOUR)).sort()).toEqual(ids.sort());
     });
 
-    it('SES-09 stops at a bound, and goes on at the next run', async () => {
+    it('SES-09 stops at maxSessions, and continues in the next run', async () => {
       const ids = await idle(1010, 2 * HOUR);
       const runs = [
         await store.sweepStale(HOUR, { maxSessions: 0 }),
@@ -296,13 +296,13 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
       expect(idsOf(runs.flat()).sort()).toEqual(ids.sort());
     });
 
-    it('SES-09 suspends no one for a TTL longer than time itself', async () => {
+    it('SES-09 suspends no session for a TTL that exceeds the range of dates', async () => {
       await idle(1, 2 * HOUR);
       expect(await store.sweepStale(Number.MAX_VALUE)).toEqual([]);
     });
   });
 
-  it('SES-17 works when its methods are taken off it', async () => {
+  it('SES-17 works with detached methods', async () => {
     /* eslint-disable @typescript-eslint/unbound-method -- taken off is what is tested */
     const { create, get, find, page, count, touch, touchWithOutcome, attachSurface, detachSurface } = store;
     const { expire, sweepStale, updateMetadata } = store;
@@ -323,7 +323,7 @@ describe.each(STORES)('SessionStore over $name', ({ open }) => {
   });
 });
 
-describe('SessionStore by an injected clock', () => {
+describe('SessionStore with an injected clock', () => {
   it('SES-05 never moves activity back, and SES-17 reads the clock at call time', async () => {
     let now = Date.parse('2026-01-01T00:00:10.000Z');
     const store = new SessionStore(new InMemorySessionStoreAdapter({ clock: () => now }));
@@ -339,7 +339,7 @@ describe('SessionStore by an injected clock', () => {
     expect(third).toMatchObject({ lastActivityAt: '2026-01-01T00:00:11.000Z', version: 3 });
   });
 
-  it('SES-09 suspends what was idle strictly longer, to the millisecond', async () => {
+  it('SES-09 suspends sessions that were idle strictly longer, to the millisecond', async () => {
     let now = Date.parse('2026-01-01T00:00:00.000Z');
     const store = new SessionStore(new InMemorySessionStoreAdapter({ clock: () => now }));
     const { id } = await store.create({ userId: 'ann' });

@@ -18,8 +18,8 @@ import {
   SessionStateError,
   type SessionStore,
   type SessionStoreAdapter,
-  type SessionStoreConfig,
 } from 'nestjs-agent-sessions';
+import { type SessionStoreConfig } from 'nestjs-agent-sessions/types';
 
 describe('the root entry without Nest', () => {
   it("SES-17 exports the names of the source's package", () => {
@@ -34,7 +34,7 @@ describe('the root entry without Nest', () => {
     });
   });
 
-  it("SES-17 takes and gives the source's shapes", async () => {
+  it("SES-17 accepts and returns the source's types", async () => {
     const adapter: SessionStoreAdapter = new InMemorySessionStoreAdapter();
     const config: SessionStoreConfig = { adapter, defaultTtlMs: 60_000 };
     const store: SessionStore = createSessionStore(config);
@@ -57,7 +57,7 @@ describe('the root entry without Nest', () => {
     expect(await adapter.fetchById('session-1')).toMatchObject({ state: 'active' });
   });
 
-  it('SES-17 has get for a host that takes any store, and no getSession', () => {
+  it('SES-17 has get for hosts that accept any store, and no getSession', () => {
     const store = createSessionStore({ adapter: new InMemorySessionStoreAdapter() });
 
     expect(typeof store.get).toBe('function');
@@ -82,8 +82,8 @@ describe('the root entry without Nest', () => {
     }
   });
 
-  it('SES-17 works when its methods are taken off the store', async () => {
-    // eslint-disable-next-line @typescript-eslint/unbound-method -- taken off is what is tested
+  it('SES-17 works with detached methods of the store', async () => {
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- detached methods are under test
     const { create, touch, get } = createSessionStore({ adapter: new InMemorySessionStoreAdapter() });
     const { id } = await create({ userId: 'ann' });
 
@@ -123,13 +123,13 @@ describe('the root entry without Nest', () => {
     [
       'no adapter',
       {},
-      /config\.adapter must have the methods insert.*lacks insert, fetchById, fetchMany, update, delete/,
+      /config\.adapter must have the methods insert.*Missing: insert, fetchById, fetchMany, update, delete/,
     ],
     ['an adapter that is null', { adapter: null }, /config\.adapter must have the methods/],
     [
       'half an adapter',
       { adapter: { insert: method, fetchById: method, fetchMany: method } },
-      /it lacks update, delete\.$/,
+      /Missing: update, delete\.$/,
     ],
     [
       'methods that are none',
@@ -144,13 +144,17 @@ describe('the root entry without Nest', () => {
       { adapter, surfacePolicy: 'steal' },
       /config\.surfacePolicy must be one of move, reject, share/,
     ],
-    ['a TTL that is no number', { adapter, defaultTtlMs: NaN }, /config\.defaultTtlMs/],
-    ['a TTL that is a text', { adapter, defaultTtlMs: '5' }, /config\.defaultTtlMs/],
+    ['a TTL that is not a number', { adapter, defaultTtlMs: NaN }, /config\.defaultTtlMs/],
+    ['a TTL that is a string', { adapter, defaultTtlMs: '5' }, /config\.defaultTtlMs/],
     ['a TTL that is null', { adapter, defaultTtlMs: null }, /config\.defaultTtlMs/],
-    ['no surfaces', { adapter, maxSurfacesPerSession: 0 }, /config\.maxSurfacesPerSession must be an integer from 1/],
-    ['half a surface', { adapter, maxSurfacesPerSession: 1.5 }, /config\.maxSurfacesPerSession/],
-    ['no room for metadata', { adapter, maxMetadataBytes: 1 }, /config\.maxMetadataBytes/],
-    ['a generator that is none', { adapter, generateId: 'uuid' }, /config\.generateId must be a function/],
+    [
+      'a surface limit of 0',
+      { adapter, maxSurfacesPerSession: 0 },
+      /config\.maxSurfacesPerSession must be an integer from 1/,
+    ],
+    ['a fractional surface limit', { adapter, maxSurfacesPerSession: 1.5 }, /config\.maxSurfacesPerSession/],
+    ['a metadata limit that is too small', { adapter, maxMetadataBytes: 1 }, /config\.maxMetadataBytes/],
+    ['a generator that is not a function', { adapter, generateId: 'uuid' }, /config\.generateId must be a function/],
   ])('SES-17 refuses a configuration with %s', (_, config, message) => {
     const make = () => createSessionStore(config as SessionStoreConfig);
 
@@ -158,7 +162,7 @@ describe('the root entry without Nest', () => {
     expect(make).toThrow(message);
   });
 
-  it('SES-17 takes every setting at the ends of its range', async () => {
+  it('SES-17 accepts every setting at the limits of its range', async () => {
     const store = createSessionStore({
       adapter: new InMemorySessionStoreAdapter(),
       defaultTtlMs: 0,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type StateChange, type StateDocument } from 'nestjs-agent-sessions';
+import { type StateChange, type StateDocument } from 'nestjs-agent-sessions/adapter';
 import { archiveChanges, applyFlowChange, checkpointsIn, flowStateChange } from '../../lib/state/flow-change.js';
 import { type ApplyEntry, changeBy, foldedBy, foldOf, valueOf } from '../../lib/state/module-document.js';
 import { applyTaskChange, type StoredTask, taskStateChanges } from '../../lib/state/task-change.js';
@@ -11,19 +11,31 @@ const patch: ToolChange = { type: 'patch', patch: { a: 1 }, maxBytes: 100 };
 const add: ToolChange = { type: 'increment', by: 1 };
 const remove: ToolChange = { type: 'delete' };
 
-describe('the append that changes of a tool’s entry are', () => {
+describe('the append for changes of a tool entry', () => {
   it.each<[string, ToolChange[], object]>([
-    ['a write', [set], { initial: null }],
-    ['a write that expires', [setForAWhile], { initial: null, ttlMs: 7 }],
-    ['a write over one that expires', [setForAWhile, set], { initial: null }],
-    ['an increment leaves the end', [add], { initial: null, keepExpiry: true }],
-    ['an increment that may make it', [{ ...add, ttlMs: 9 }, patch], { initial: null, ttlMs: 9, keepExpiry: true }],
-    ['an increment of what was just written', [setForAWhile, { ...add, ttlMs: 9 }], { initial: null, ttlMs: 7 }],
-    ['a delete takes it away at once', [remove], { ttlMs: 0 }],
-    ['a delete after all', [set, add, remove], { initial: null, ttlMs: 0 }],
-    ['what is made anew after a delete', [remove, { ...add, ttlMs: 9 }], { initial: null, ttlMs: 9 }],
-    ['what is made anew for good', [remove, patch], { initial: null }],
-    ['what is written anew after a delete', [setForAWhile, remove, set], { initial: null }],
+    ['appends a write', [set], { initial: null }],
+    ['appends a write that expires', [setForAWhile], { initial: null, ttlMs: 7 }],
+    ['appends a lasting write over one that expires', [setForAWhile, set], { initial: null }],
+    ['keeps the expiry for an increment', [add], { initial: null, keepExpiry: true }],
+    [
+      'sets an expiry if an increment creates the entry',
+      [{ ...add, ttlMs: 9 }, patch],
+      { initial: null, ttlMs: 9, keepExpiry: true },
+    ],
+    [
+      'keeps the expiry of a write before an increment',
+      [setForAWhile, { ...add, ttlMs: 9 }],
+      { initial: null, ttlMs: 7 },
+    ],
+    ['expires the entry at once for a delete', [remove], { ttlMs: 0 }],
+    ['expires the entry at once for a delete after other changes', [set, add, remove], { initial: null, ttlMs: 0 }],
+    [
+      'sets the expiry of an entry that is created again after a delete',
+      [remove, { ...add, ttlMs: 9 }],
+      { initial: null, ttlMs: 9 },
+    ],
+    ['sets no expiry if an entry is created again without one', [remove, patch], { initial: null }],
+    ['sets no expiry for a lasting write after a delete', [setForAWhile, remove, set], { initial: null }],
   ])('STA-04 %s', (_, changes, life) => {
     const { name, append } = toolStateChange('search', 'k', changes);
     expect(name).toEqual({ namespace: 'agent-sessions:tools', scope: 'search', key: 'k' });
@@ -44,7 +56,7 @@ describe('the marks of a task', () => {
   const go = (from: StoredTask['state'], to: StoredTask['state'], mark: string) =>
     ({ type: 'transition', from, to, mark }) as const;
 
-  it('STA-05 are those of the state that it ends in', () => {
+  it('STA-05 are written for the final state only', () => {
     expect(places(taskStateChanges('t', [{ type: 'create', flowState: 1, mark: 'new' }], null))).toEqual([
       ['', 't', undefined, null],
       ['submitted', 't new', undefined, null],
@@ -62,13 +74,13 @@ describe('the marks of a task', () => {
     expect(places(taskStateChanges('t', [{ type: 'flow-state', flowState: 2 }], working))).toEqual([
       ['', 't', undefined, undefined],
     ]);
-    // It has moved on: what does not fit any more has no mark either.
+    // The task has another state by now: a transition that no longer applies writes no mark.
     expect(places(taskStateChanges('t', [go('submitted', 'working', 'm1')], working))).toEqual([
       ['', 't', undefined, undefined],
     ]);
   });
 
-  it('STA-05 a transition fits only the state that it was decided in', () => {
+  it('STA-05 ignores a transition from another state than the current one', () => {
     expect(applyTaskChange(working, go('submitted', 'canceled', 'm'), 'now')).toBe(working);
     expect(applyTaskChange(working, go('working', 'submitted', 'm'), 'now')).toBe(working);
     expect(applyTaskChange(null, go('working', 'completed', 'm'), 'now')).toBeNull();
@@ -93,7 +105,7 @@ const change: fc.Arbitrary<ToolChange> = fc.oneof(
 );
 
 describe('a fold', () => {
-  it('STA-04 means the same before and after, whatever was appended', () => {
+  it('STA-04 keeps the value after any changes', () => {
     fc.assert(
       fc.property(
         fc.array(fc.array(change, { minLength: 1, maxLength: 3 }), { minLength: 4, maxLength: 20 }),
@@ -110,14 +122,14 @@ describe('a fold', () => {
     );
   });
 
-  it('STA-06 every version stands in the flow’s document or beside it, and what is too old is taken away once', () => {
+  it('STA-06 stores each version in the flow’s document or beside it, and deletes old ones once', () => {
     const beside = new Map<string, unknown>();
     let document = documentOf([]);
     for (let n = 1; n <= 400; n += 1) {
       const { append } = flowStateChange('f', [{ type: 'save', checkpoint: n }]);
       const batches = [...document.batches, { id: append.id, at: 'now', entries: append.entries }];
       document = { ...document, batches, version: n };
-      // Folds come late now and then, as when many write at once.
+      // Folds are sometimes late, for example under concurrent writes.
       const fold =
         n % 7 === 0 ? foldOf(document, applyFlowChange as ApplyEntry<unknown, unknown>, { batches: 8, keep: 2 }) : null;
       if (fold) {

@@ -4,9 +4,9 @@ import {
   type SessionStateService,
   StateModuleDisabledError,
   StateSerializationError,
-  type StateStoreReport,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
+import { type StateStoreReport } from 'nestjs-agent-sessions/http';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores } from '../support/orchestration.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -15,7 +15,7 @@ import { collect, sessionState } from '../support/session-state.js';
 
 const NAMES = ['conversation', 'tools', 'task', 'flow'];
 
-/** Something in every module. */
+/** Adds items to every module. */
 async function fill(state: SessionStateService, id: string, count = 1): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     await state.conversation.append(id, [{ role: 'user', content: `message ${n}` }]);
@@ -39,7 +39,7 @@ describeStores('the control plane in process', (store) => {
   const reportOf = (name: string, reports: readonly StateStoreReport[]): StateStoreReport =>
     reports.find((report) => report.name === name)!;
 
-  it('STA-22 describes what a session has, in the order of the modules', async () => {
+  it('STA-22 describes the state of a session, in the order of the modules', async () => {
     await fill(state, id, 3);
     expect(await state.describe({ sessionId: id, metadata: { ticket: 7 } })).toEqual({
       operation: 'describe',
@@ -60,7 +60,7 @@ describeStores('the control plane in process', (store) => {
     expect(some.stores.map(({ name }) => name)).toEqual(['tools', 'flow']);
   });
 
-  it('FIX-46 reports as windowCount what windows are cut from', async () => {
+  it('FIX-46 reports the number of messages that windows are cut from as windowCount', async () => {
     const counts = async (): Promise<unknown> => {
       const { messageCount, windowCount } = (await state.describe({ sessionId: id })).stores[0];
       return { messageCount, windowCount };
@@ -84,7 +84,7 @@ describeStores('the control plane in process', (store) => {
     expect((await state.describe({ sessionId: id, stores: ['tools'] })).stores[0]).not.toHaveProperty('windowCount');
   });
 
-  it('STA-22 an absent session is no error, and nothing is written', async () => {
+  it('STA-22 describes an absent session without an error or a write', async () => {
     const calls: string[] = [];
     const result = await sessionState(recordingAdapter(store(), calls)).describe({ sessionId: id, includeData: true });
     expect(result).toMatchObject({ errors: [], missing: [] });
@@ -95,7 +95,7 @@ describeStores('the control plane in process', (store) => {
     expect(result.stores[0].messageCount).toBe(0);
   });
 
-  it('STA-22 without a session it says which modules there are, and asks the store for nothing', async () => {
+  it('STA-22 lists the modules without a session, without a query to the store', async () => {
     const calls: string[] = [];
     const some = sessionState(recordingAdapter(store(), calls), { modules: ['flow', 'tools'] });
     const result = await some.describe({ stores: ['task', 'flow', 'cart'] });
@@ -105,7 +105,7 @@ describeStores('the control plane in process', (store) => {
     expect(calls).toEqual([]);
   });
 
-  it.each(NAMES)('STA-22 shows what %s holds, page by page', async (name) => {
+  it.each(NAMES)('STA-22 shows the items of %s, page by page', async (name) => {
     await fill(state, id, 5);
     const pages: number[] = [];
     const items: unknown[] = [];
@@ -123,7 +123,7 @@ describeStores('the control plane in process', (store) => {
     expect(data).toEqual({ items });
   });
 
-  it.each(['conversation', 'tools'])('STA-22 a page of large items of %s ends early', async (name) => {
+  it.each(['conversation', 'tools'])('STA-22 ends a page of large items of %s early', async (name) => {
     const large = 'x'.repeat(250_000);
     for (let n = 0; n < 6; n += 1) {
       if (name === 'tools') await state.tools.set(id, 'search', `${n}`, large);
@@ -138,7 +138,7 @@ describeStores('the control plane in process', (store) => {
       after = data!.next;
     }
     expect(pages).toEqual([4, 2]);
-    // One that is larger than a page is shown all the same.
+    // An item that is larger than a page is still shown.
     const huge = sessionState(store(), { maxBytes: 2_000_000 });
     for (const key of ['7', '8']) await huge.tools.set(id, 'search', key, 'x'.repeat(1_500_000));
     const first = await huge.tools.list(id, { after: '["search","5"]' });
@@ -148,7 +148,7 @@ describeStores('the control plane in process', (store) => {
     expect(second.next).toBeUndefined();
   });
 
-  it('STA-22 what is shown has passed the redactor, which is told what it is of', async () => {
+  it('STA-22 passes all shown data through the redactor, with its module and session', async () => {
     await fill(state, id);
     const told: unknown[] = [];
     const redacting = sessionState(store(), {
@@ -169,9 +169,9 @@ describeStores('the control plane in process', (store) => {
         throw new Error('secret of the redactor');
       },
     ],
-    ['gives nothing', () => undefined as never],
-    ['gives what is no JSON', () => new Date() as never],
-  ])('STA-22 shows nothing where the redactor %s', async (_, redact) => {
+    ['returns nothing', () => undefined as never],
+    ['returns a value that is not JSON', () => new Date() as never],
+  ])('STA-22 shows nothing if the redactor %s', async (_, redact) => {
     await fill(state, id);
     const result = await sessionState(store(), { redact }).describe({ sessionId: id, includeData: true });
     expect(result.errors.map((error) => error.store)).toEqual(NAMES);
@@ -179,7 +179,7 @@ describeStores('the control plane in process', (store) => {
     for (const { data } of result.stores) expect(data).toBeUndefined();
   });
 
-  it('STA-23 clears every module of a session at once, and says what it has cleared', async () => {
+  it('STA-23 clears every module of a session atomically, and reports the cleared modules', async () => {
     const other = mintId();
     await fill(state, id, 2);
     await fill(state, other);
@@ -202,7 +202,7 @@ describeStores('the control plane in process', (store) => {
     expect((await state.reset({ sessionId: id })).cleared).toEqual([]);
   });
 
-  it.each(NAMES)('STA-02 STA-23 clears %s alone, and no other module', async (name) => {
+  it.each(NAMES)('STA-02 STA-23 clears only %s', async (name) => {
     await fill(state, id);
     const result = await state.reset({ sessionId: id, stores: [name, 'cart'] });
     expect(result).toMatchObject({ cleared: [name], missing: ['cart'], errors: [] });
@@ -210,7 +210,7 @@ describeStores('the control plane in process', (store) => {
     expect(await itemsIn()).toEqual(NAMES.map((other) => (other === name ? 0 : 1)));
   });
 
-  it('STA-23 a dry run says what would go, and leaves everything', async () => {
+  it('STA-23 reports in a dry run what would be cleared, and clears nothing', async () => {
     await fill(state, id);
     await state.flow.delete(id, 'flow 0');
     const calls: string[] = [];
@@ -243,13 +243,13 @@ describeStores('the control plane in process', (store) => {
     ['an empty session id', { sessionId: '' }],
     ['a session id of null', { sessionId: null }],
     ['an unknown key', { all: true, session: 'ann' }],
-    ['no stores at all', { all: true, stores: [] }],
-    ['stores that are no list', { all: true, stores: 'tools' }],
-    ['an all that is no boolean', { all: 1 }],
-    ['nothing', null as never],
-    ['a list', [] as never],
-    ['a text', 'all' as never],
-  ])('STA-23 refuses to clear for %s, and clears nothing', async (_, request) => {
+    ['an empty list of stores', { all: true, stores: [] }],
+    ['stores that are not a list', { all: true, stores: 'tools' }],
+    ['an `all` that is not a boolean', { all: 1 }],
+    ['a request of null', null as never],
+    ['a request that is a list', [] as never],
+    ['a request that is a string', 'all' as never],
+  ])('STA-23 rejects a reset with %s, and clears nothing', async (_, request) => {
     await fill(state, id);
     await rejection(state.reset(request), InvalidInputError);
     await rejection(state.reset({ all: true, metadata: { at: new Date() } }), StateSerializationError);
@@ -261,22 +261,22 @@ describeStores('the control plane in process', (store) => {
     ['a page without data', { sessionId: 'ann', after: '1', stores: ['conversation'] }],
     ['a page of all modules', { sessionId: 'ann', includeData: true, after: '1' }],
     ['a page of two modules', { sessionId: 'ann', includeData: true, after: '1', stores: ['conversation', 'tools'] }],
-    ['a place that is none', { sessionId: 'ann', includeData: true, after: '{', stores: ['tools'] }],
+    ['an invalid cursor', { sessionId: 'ann', includeData: true, after: '{', stores: ['tools'] }],
     [
-      'a place of another module',
+      'a cursor of another module',
       { sessionId: 'ann', includeData: true, after: '["a","b"]', stores: ['conversation'] },
     ],
     ['an empty session id', { sessionId: '' }],
     ['an unknown key', { all: true }],
-    ['a length of a page without data', { sessionId: 'ann', limit: 10 }],
-    ['a page of nothing', { sessionId: 'ann', includeData: true, limit: 0 }],
-    ['a page of too many', { sessionId: 'ann', includeData: true, limit: 201 }],
-  ])('STA-20 refuses to describe %s', async (_, request) => {
+    ['a page limit without data', { sessionId: 'ann', limit: 10 }],
+    ['a page limit of 0', { sessionId: 'ann', includeData: true, limit: 0 }],
+    ['a page limit that is too large', { sessionId: 'ann', includeData: true, limit: 201 }],
+  ])('STA-20 rejects a description with %s', async (_, request) => {
     await rejection(state.describe(request), InvalidInputError);
   });
 
   it.each(['["","a\\u0000"]', '["\\ud800","a"]', '["",""]', '["a"]', '["a",7]', 'null'])(
-    'FIX-52 rejects the forged place %s in every module',
+    'FIX-52 rejects the forged cursor %s in every module',
     async (after) => {
       await rejection(state.tools.list(id, { after }), InvalidInputError);
       await rejection(state.task.list(id, { after }), InvalidInputError);
@@ -288,7 +288,7 @@ describeStores('the control plane in process', (store) => {
     },
   );
 
-  it('STA-09 sessions whose ids are alike share nothing', async () => {
+  it('STA-09 isolates sessions with similar ids', async () => {
     const others = [`${id}:a`, `${id}-`, id.toUpperCase() === id ? id.toLowerCase() : id.toUpperCase()];
     await fill(state, id);
     for (const other of others) expect(await itemsIn(other)).toEqual([0, 0, 0, 0]);
@@ -303,7 +303,7 @@ describeStores('the control plane in process', (store) => {
   });
 
   it.each(['', undefined, null])(
-    'STA-09 known failure, an absent id was a shared one: refuses %j in every module',
+    'STA-09 rejects the session id %j in every module (known failure: absent ids were shared)',
     async (none) => {
       const of = none as string;
       const calls: string[] = [];
@@ -339,7 +339,7 @@ describeStores('the control plane in process', (store) => {
     },
   );
 
-  it('STA-24 compacts the conversation, and has nothing to do in the others', async () => {
+  it('STA-24 compacts the conversation and no other module', async () => {
     await fill(state, id, 5);
     const dry = await state.compact({ sessionId: id, maxMessages: 2, dryRun: true });
     expect(dry).toMatchObject({ compacted: [], errors: [] });
@@ -365,7 +365,7 @@ describeStores('the control plane in process', (store) => {
     await rejection(state.compact({ sessionId: id, strategy: 'newest' as never }), InvalidInputError);
   });
 
-  it('STA-24 a compaction that fails is an error of its module', async () => {
+  it('STA-24 reports a failed compaction as an error of its module', async () => {
     await fill(state, id, 30);
     const result = await state.compact({ sessionId: id, strategy: 'summary' });
     expect(result).toMatchObject({
@@ -375,7 +375,7 @@ describeStores('the control plane in process', (store) => {
     expect(result.stores[0].error).toEqual(result.errors[0]);
   });
 
-  it('STA-10 exports all modules, one after another, read page by page', async () => {
+  it('STA-10 exports all modules in order, reading page by page', async () => {
     await fill(state, id, 105);
     const calls: string[] = [];
     const exported = await collect(sessionState(recordingAdapter(store(), calls)).export(id));
@@ -388,7 +388,7 @@ describeStores('the control plane in process', (store) => {
     expect(() => state.export('')).toThrow(InvalidInputError);
   });
 
-  it('STA-01 a module that is not enabled is missing, and is not touched', async () => {
+  it('STA-01 reports a disabled module as missing, and does not change its data', async () => {
     await fill(state, id);
     const some = sessionState(store(), { modules: ['task', 'conversation'] });
     const result = await some.reset({ sessionId: id, stores: ['flow', 'tools'] });
@@ -396,7 +396,7 @@ describeStores('the control plane in process', (store) => {
     expect((await some.reset({ sessionId: id })).cleared).toEqual(['conversation', 'task']);
     expect(await itemsIn()).toEqual([0, 1, 0, 1]);
     expect(() => some.tools).toThrow(StateModuleDisabledError);
-    expect(() => some.flow).toThrow('The state module flow is not enabled. Enabled are: conversation, task.');
+    expect(() => some.flow).toThrow('The state module flow is not enabled. Enabled: conversation, task.');
     expect((await collect(some.export(id))).length).toBe(0);
     const none = sessionState(store(), { modules: [] });
     expect(await none.describe({ sessionId: id })).toMatchObject({ stores: [], missing: [], errors: [] });
@@ -404,7 +404,7 @@ describeStores('the control plane in process', (store) => {
     expect(await itemsIn()).toEqual([0, 1, 0, 1]);
   });
 
-  it('STA-26 a store that does not answer is the error of each module, and says nothing of itself', async () => {
+  it('STA-26 reports an unavailable store as an error of each module, without its details', async () => {
     const fail = (): never => {
       throw new StoreUnavailableError('postgres://desk:hunter2@db');
     };
@@ -425,7 +425,7 @@ describeStores('the control plane in process', (store) => {
 });
 
 describeStores('a reset of every session', (store) => {
-  it('STA-23 clears the named modules of all sessions, and then all', async () => {
+  it('STA-23 clears first the named and then all modules of every session', async () => {
     const state = sessionState(store());
     const ids = Array.from({ length: 105 }, () => mintId());
     for (const id of ids) {

@@ -5,7 +5,7 @@ import {
   StateSerializationError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../../lib/ledger/namespaces.js';
 import { FIRST_HEAD, HEAD, readHead } from '../../lib/conversation/conversation-head.js';
 import { anyText, describeStores } from '../support/orchestration.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -13,7 +13,7 @@ import { rejection, startApplication } from '../support/running-application.js';
 import { collect, sessionState } from '../support/session-state.js';
 import { Echo } from '../support/application.js';
 
-/** Everything that a message may have. */
+/** Messages with every field. */
 const MESSAGES: readonly MessageDraft[] = [
   { role: 'system', content: 'Be kind.', name: 'rules', metadata: { version: 2, tags: ['a', null] } },
   {
@@ -51,7 +51,7 @@ describeStores('the conversation module', (store) => {
   };
   const positions = (messages: readonly { position: number }[]): number[] => messages.map(({ position }) => position);
 
-  it('STA-03 a message comes back with all that it had', async () => {
+  it('STA-03 returns a message with all its fields', async () => {
     const stored = await state.conversation.append(id, MESSAGES);
     expect(stored).toEqual(
       MESSAGES.map((message, index) => ({ id: anyText(), ...message, position: index + 1, createdAt: anyText() })),
@@ -73,7 +73,7 @@ describeStores('the conversation module', (store) => {
     expect(positions(await collect(conversation.export(id)))).toEqual(Array.from({ length: 260 }, (_, n) => n + 1));
   });
 
-  it('STA-03 reading an unknown session writes nothing', async () => {
+  it('STA-03 writes nothing when an unknown session is read', async () => {
     const calls: string[] = [];
     const { conversation } = sessionState(recordingAdapter(store(), calls));
     expect(await conversation.list(id)).toEqual([]);
@@ -86,7 +86,7 @@ describeStores('the conversation module', (store) => {
     expect(await store().conversations.sessions(id.slice(0, -1), 1)).not.toEqual([id]);
   });
 
-  it('STA-03 clear takes the messages, and begins at 1 again', async () => {
+  it('STA-03 clears the messages, and restarts positions at 1', async () => {
     await said(3);
     await state.tools.set(id, 'search', 'k', 1);
     expect(await state.conversation.clear(id)).toBe(true);
@@ -97,7 +97,7 @@ describeStores('the conversation module', (store) => {
     expect(await state.tools.get(id, 'search', 'k')).toMatchObject({ value: 1 });
   });
 
-  it('STA-23 a compaction that is under way loses what is cleared; what was spent stays', async () => {
+  it('STA-23 fences a running compaction when the conversation is cleared', async () => {
     const head = {
       ...FIRST_HEAD,
       id: 'first',
@@ -112,24 +112,24 @@ describeStores('the conversation module', (store) => {
     const stored = await documents.set({ ...HEAD, sessionId: id }, { ...head, spent, turns: { desk: 4 } } as never);
     expect(await state.conversation.clear(id)).toBe(true);
     expect(await documents.set({ ...HEAD, sessionId: id }, {}, { ifVersion: stored!.version })).toBeNull();
-    // The lane has had no turn: nothing is left of it.
+    // No turn ran in the lane, so its head is deleted.
     expect(await documents.get({ ...HEAD, sessionId: id })).toBeNull();
   });
 
   it.each<[string, unknown]>([
-    ['no list', 'hi'],
-    ['a message that is none', [null]],
-    ['a role that is none', [{ role: 'robot', content: 'hi' }]],
+    ['messages that are not a list', 'hi'],
+    ['a message of null', [null]],
+    ['an unknown role', [{ role: 'robot', content: 'hi' }]],
     ['no content', [{ role: 'user' }]],
-    ['a position of its own', [{ role: 'user', content: 'hi', position: 1 }]],
+    ['a message with a position', [{ role: 'user', content: 'hi', position: 1 }]],
     [
-      'a wrong one after a right one',
+      'an invalid message after a valid one',
       [
         { role: 'user', content: 'hi' },
         { role: 'user', content: 7 },
       ],
     ],
-  ])('STA-03 refuses %s, and adds nothing', async (_, messages) => {
+  ])('STA-03 rejects %s, and adds nothing', async (_, messages) => {
     await rejection(state.conversation.append(id, messages as never), InvalidInputError);
     expect(await state.conversation.list(id)).toEqual([]);
   });
@@ -140,15 +140,15 @@ describeStores('the conversation module', (store) => {
     ['an empty session id to list', (log) => log.list('')],
     ['a window of 0', (log, at) => log.list(at, { window: 0 })],
     ['a window and a page', (log, at) => log.list(at, { window: 1, limit: 2 })],
-    ['a page of too many', (log, at) => log.list(at, { limit: 1001 })],
+    ['a page limit that is too large', (log, at) => log.list(at, { limit: 1001 })],
     ['a page of null', (log, at) => log.list(at, null as never)],
-    ['a page that is a text', (log, at) => log.list(at, 'window' as never)],
-  ])('STA-09 refuses %s', async (_, call) => {
+    ['a page that is a string', (log, at) => log.list(at, 'window' as never)],
+  ])('STA-09 rejects %s', async (_, call) => {
     await rejection(call(state.conversation, id), InvalidInputError);
     expect(() => state.conversation.export('')).toThrow(InvalidInputError);
   });
 
-  it('STA-03 refuses what JSON cannot carry', async () => {
+  it('STA-03 rejects values that JSON cannot represent', async () => {
     const messages = [{ role: 'user', content: 'hi', metadata: { at: new Date() } }];
     await rejection(state.conversation.append(id, messages as never), StateSerializationError);
     expect(await state.conversation.list(id)).toEqual([]);
@@ -156,7 +156,7 @@ describeStores('the conversation module', (store) => {
 });
 
 describe('the conversation of turns', () => {
-  it('STA-03 STA-23 what turns say is in it, and a reset leaves a head of another log, which goes on counting', async () => {
+  it('STA-03 STA-23 contains the messages of turns; a reset starts a new log and keeps the counters', async () => {
     const { app, adapter, session, handle } = await startApplication({ orchestrators: [Echo] });
     const state = app.get(SessionStateService, { strict: false });
     const id = await session();
@@ -171,7 +171,7 @@ describe('the conversation of turns', () => {
 
     expect(await state.reset({ sessionId: id, stores: ['conversation'] })).toMatchObject({ cleared: ['conversation'] });
     const after = readHead((await adapter.state.get({ ...HEAD, sessionId: id }))!);
-    // What it took is of this head, and is reported once.
+    // The tokens that summaries used stay in the head until they are reported.
     expect(after).toEqual({ ...FIRST_HEAD, id: 'first', number: 4, log: anyText(), spent, turns: { desk: 4 } });
     expect(after.log).not.toBe('');
     expect(await state.describe({ sessionId: id, stores: ['conversation'] })).toMatchObject({

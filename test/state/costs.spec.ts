@@ -4,7 +4,7 @@ import { describeStores } from '../support/orchestration.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { sessionState } from '../support/session-state.js';
 
-/** What each asks of the store. */
+/** The store calls of each operation. */
 const CALLS: Record<string, [(of: SessionStateService, id: string) => Promise<unknown>, string]> = {
   'tools.get': [({ tools }, id) => tools.get(id, 'search', 'k'), 'get'],
   'tools.set': [({ tools }, id) => tools.set(id, 'search', 'k', {}), 'set'],
@@ -25,11 +25,11 @@ const CALLS: Record<string, [(of: SessionStateService, id: string) => Promise<un
   'flow.delete': [({ flow }, id) => flow.delete(id, 'f'), 'delete list'],
 };
 
-describeStores('what the modules ask of the store', (store) => {
+describeStores('the store calls of the modules', (store) => {
   let calls: string[];
   const recorded = (): SessionStateService => sessionState(recordingAdapter(store(), (calls = [])));
 
-  it('STA-08 each operation is as many calls as it needs, whatever else the session has', async () => {
+  it('STA-08 makes the same number of calls per operation, whatever the session contains', async () => {
     const state = recorded();
     const [empty, full] = [mintId(), mintId()];
     for (let n = 0; n < 120; n += 1) {
@@ -46,7 +46,7 @@ describeStores('what the modules ask of the store', (store) => {
     }
   });
 
-  it('STA-08 known failure, the whole namespace was rewritten: an operation writes its own document, and none of the others', async () => {
+  it('STA-08 writes only the document of an operation (known failure: the whole namespace was rewritten)', async () => {
     const state = recorded();
     const id = mintId();
     for (let n = 0; n < 50; n += 1) await state.tools.set(id, 'other', `${n}`, 'x'.repeat(10_000));
@@ -57,7 +57,7 @@ describeStores('what the modules ask of the store', (store) => {
     expect(after).toHaveLength(51);
   });
 
-  it('STA-08 the control plane asks each module once or twice, whatever it holds', async () => {
+  it('STA-08 queries each module at most a few times in the control plane, whatever it contains', async () => {
     const state = recorded();
     const id = mintId();
     for (let n = 0; n < 60; n += 1) {
@@ -83,7 +83,7 @@ describeStores('what the modules ask of the store', (store) => {
     expect(calls).toEqual(['state.reset', 'state.get', 'state.reset']);
   });
 
-  it('STA-02 known failure, modules shared a key: those that use the same names share nothing', async () => {
+  it('STA-02 isolates modules that use the same names (known failure: modules shared a key)', async () => {
     const state = recorded();
     const id = mintId();
     const name = 'same';

@@ -22,7 +22,7 @@ describeStores('checkpoints of flows', (store) => {
     id = mintId();
   });
 
-  /** The version of a flow before its first one: stores begin anywhere. */
+  /** The number before a flow's first version: stores may start at any number. */
   let before: number;
   const save = async (n: number, flow = 'onboarding'): Promise<void> => {
     const { version } = (await state.flow.save(id, flow, { n }))!;
@@ -37,7 +37,7 @@ describeStores('checkpoints of flows', (store) => {
   const range = (from: number, through: number): number[] =>
     Array.from({ length: through - from + 1 }, (_, index) => from + index);
 
-  it('STA-06 saves a checkpoint, and loads it again', async () => {
+  it('STA-06 saves and loads a checkpoint', async () => {
     const { flow: flows } = state;
     const first = await flows.save(id, 'onboarding', { step: 1 });
     expect(first).toEqual({
@@ -57,7 +57,7 @@ describeStores('checkpoints of flows', (store) => {
     expect(await flows.versions(id, 'onboarding')).toEqual([first, second]);
   });
 
-  it('STA-06 saves over the expected version only', async () => {
+  it('STA-06 saves only over the expected version', async () => {
     const { flow: flows } = state;
     expect(await flows.save(id, 'f', 1, { ifVersion: 1 })).toBeNull();
     expect(await flows.load(id, 'f')).toBeNull();
@@ -67,7 +67,7 @@ describeStores('checkpoints of flows', (store) => {
     expect((await flows.versions(id, 'f')).map((each) => each.version)).toEqual([version, version + 1]);
   });
 
-  it('STA-06 keeps the last 100 versions, each as it was saved', async () => {
+  it('STA-06 keeps the last 100 versions unchanged', async () => {
     await saveMany(130);
     expect(await versionsOf()).toEqual(range(31, 130));
     for (const n of [31, 50, 121, 122, 129, 130]) {
@@ -75,7 +75,7 @@ describeStores('checkpoints of flows', (store) => {
       expect(await state.flow.load(id, 'onboarding', version)).toMatchObject({ version, checkpoint: { n } });
     }
     for (const n of [1, 30, 131]) expect(await state.flow.load(id, 'onboarding', before + n)).toBeNull();
-    // What is older was taken away, but for what the next ones take along.
+    // Older versions were deleted, except a few that the next saves delete.
     const kept = await store().state.count({ namespace: NAMESPACE, sessionId: id });
     expect(kept).toBeLessThanOrEqual(101);
     const page = await state.flow.versions(id, 'onboarding', { after: before + 119, limit: 5 });
@@ -86,18 +86,18 @@ describeStores('checkpoints of flows', (store) => {
     expect(times).toEqual(times.toSorted());
   });
 
-  it('STA-08 writes a checkpoint, and not all of them', async () => {
+  it('STA-08 writes only the new checkpoint', async () => {
     await saveMany(60);
     const document = await store().state.get({ namespace: NAMESPACE, scope: '', sessionId: id, key: 'onboarding' });
     expect(document?.batches.length).toBeLessThan(8);
     const calls: string[] = [];
     const counted = sessionState(recordingAdapter(store(), calls));
     for (let n = 0; n < 60; n += 1) await counted.flow.save(id, 'onboarding', { n });
-    // One for the checkpoint, one to put it where it stays, and a few for looking after those that are too old.
+    // One to append the checkpoint, one to archive it, and a few to delete old ones.
     expect(calls.length).toBeLessThan(60 * 3);
   });
 
-  it('STA-06 has every version when a process ends between putting them aside and folding', async () => {
+  it('STA-06 keeps every version if a process ends between archiving and folding', async () => {
     const stopping = { ...store(), state: Object.create(store().state) as ReturnType<typeof store>['state'] };
     stopping.state.append = async (address, append) => {
       if (append.fold) throw new Error('The process has ended.');
@@ -118,14 +118,14 @@ describeStores('checkpoints of flows', (store) => {
     ['is deleted', (of: SessionStateService, at: string) => of.flow.delete(at, 'onboarding')],
     ['is reset', (of: SessionStateService, at: string) => of.reset({ sessionId: at, stores: ['flow'] })],
     [
-      'begins anew',
+      'is reset and saved again',
       async (of: SessionStateService, at: string) => {
         await of.reset({ sessionId: at });
         await clockGoesOn();
         await of.flow.save(at, 'onboarding', 'new');
       },
     ],
-  ])('STA-06 leaves nothing of a flow that %s while its versions are put aside', async (_, meanwhile) => {
+  ])('STA-06 leaves no archived versions of a flow that %s during archiving', async (_, meanwhile) => {
     const racing = { ...store(), state: Object.create(store().state) as ReturnType<typeof store>['state'] };
     let raced = false;
     racing.state.append = async (address, append) => {
@@ -143,7 +143,7 @@ describeStores('checkpoints of flows', (store) => {
     expect(await state.flow.versions(id, 'onboarding')).toHaveLength(left.length);
   });
 
-  it('STA-06 gives each of many concurrent saves a version of its own', async () => {
+  it('STA-06 gives each concurrent save its own version', async () => {
     const saved = await Promise.all(range(1, 40).map((n) => state.flow.save(id, 'onboarding', { n })));
     const numbers = saved.map((each) => each!.version).toSorted((a, b) => a - b);
     expect(numbers).toEqual(range(numbers[0], numbers[0] + 39));
@@ -181,9 +181,9 @@ describeStores('checkpoints of flows', (store) => {
     expect(await versionsOf()).toEqual(range(1, 12));
   });
 
-  it('STA-06 shows nothing of a flow that was deleted before in one that has its name', async () => {
+  it('STA-06 does not show versions of a deleted flow in a new one of the same name', async () => {
     for (let n = 1; n <= 20; n += 1) await state.flow.save(id, 'onboarding', { old: n });
-    // The process has ended before the versions went.
+    // The process ended before it deleted the versions.
     await store().state.delete({ namespace: NAMESPACE, scope: '', sessionId: id, key: 'onboarding' });
     expect(await versionsOf()).toEqual([]);
     expect(await state.flow.load(id, 'onboarding', 3)).toBeNull();
@@ -202,7 +202,7 @@ describeStores('checkpoints of flows', (store) => {
     );
   });
 
-  it('STA-06 takes checkpoints up to the limit, JSON only', async () => {
+  it('STA-06 accepts JSON checkpoints up to the size limit', async () => {
     const { flow: flows } = sessionState(store(), { maxBytes: 10 });
     expect(await flows.save(id, 'f', 'x'.repeat(8))).not.toBeNull();
     await rejection(flows.save(id, 'f', 'x'.repeat(9)), TooLargeError);
@@ -214,10 +214,10 @@ describeStores('checkpoints of flows', (store) => {
     ['an empty session id', (flows) => flows.save('', 'f', 1)],
     ['an empty name', (flows, at) => flows.save(at, '', 1)],
     ['a version of 0', (flows, at) => flows.load(at, 'f', 0)],
-    ['a version that is none', (flows, at) => flows.load(at, 'f', '1' as never)],
+    ['a version that is not a number', (flows, at) => flows.load(at, 'f', '1' as never)],
     ['an unknown option', (flows, at) => flows.save(at, 'f', 1, { version: 1 } as never)],
-    ['a page after nothing that is a place', (flows, at) => flows.list(at, { after: '{}' })],
-  ])('STA-09 refuses %s, and writes nothing', async (_, call) => {
+    ['a page after an invalid cursor', (flows, at) => flows.list(at, { after: '{}' })],
+  ])('STA-09 rejects %s, and writes nothing', async (_, call) => {
     await rejection(call(state.flow, id), InvalidInputError);
     expect(await store().state.count({ namespace: NAMESPACE, sessionId: id })).toBe(0);
   });

@@ -8,21 +8,19 @@ import {
   SessionStateModule,
   SessionStateService,
   SessionStore,
-  type StateClearing,
-  type StateCompaction,
-  type StateDescription,
   type StateHookCall,
   type StateModule,
   StateModuleTimeoutError,
-  type StateOperationResult,
 } from 'nestjs-agent-sessions';
+import { type StateOperationResult } from 'nestjs-agent-sessions/http';
+import { type StateClearing, type StateCompaction, type StateDescription } from 'nestjs-agent-sessions/types';
 import { headersOf, OPERATOR, stateApp } from '../http/state-app.js';
 import { startApplication } from '../support/application.js';
 import { eventually } from '../support/eventually.js';
 import { LIVE_STORES, rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';
 
-/** Its hooks return when the test lets them. */
+/** A module whose hooks return when the test releases them. */
 @SessionStateModule('slow')
 class SlowState implements StateModule {
   readonly signals: AbortSignal[] = [];
@@ -65,7 +63,7 @@ afterEach(async () => {
 
 describe('the time limit of hooks', () => {
   it.each(['describe', 'reset', 'compact'] as const)(
-    'FIX-46 fails a %s that exceeds it, and does the other modules',
+    'FIX-46 fails a %s that exceeds it, and processes the other modules',
     async (operation) => {
       const { state, slow } = await start(40);
       await state.tools.set('s1', 'search', 'k', 1);
@@ -79,7 +77,7 @@ describe('the time limit of hooks', () => {
           store: 'slow',
           code: 'STATE_MODULE_TIMEOUT',
           message:
-            `The hook ${operation} of the state module slow did not finish within 40 ms; its result is dropped. Make the ` +
+            `The hook ${operation} of the state module slow did not finish within 40 ms. Its result was discarded. Make the ` +
             'hook faster, or increase state.hookTimeoutMs.',
         },
       ]);
@@ -109,7 +107,7 @@ describe('the time limit of hooks', () => {
     expect(unhandled).toEqual([]);
   });
 
-  it('FIX-46 leaves a hook that finishes in time alone', async () => {
+  it('FIX-46 does not abort a hook that finishes in time', async () => {
     const { state, slow } = await start(60_000);
     slow.work = async () => ({ exists: true, itemCount: 2 });
 
@@ -131,7 +129,7 @@ describe('the time limit of hooks', () => {
     expect((await collect(state.export('s1'))).map(({ item }) => item)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it('FIX-46 fails an export whose next item does not come', async () => {
+  it('FIX-46 fails an export whose next item does not arrive', async () => {
     const { state, slow } = await start(40);
     const signals: AbortSignal[] = [];
     slow.items = async function* (signal) {
@@ -172,7 +170,7 @@ describe('the time limit of hooks', () => {
     expect(ended).toBe(1);
   });
 
-  it.each([0, -1, 1.5, '30', null, Infinity])('FIX-46 refuses the limit %p at the start', async (hookTimeoutMs) => {
+  it.each([0, -1, 1.5, '30', null, Infinity])('FIX-46 rejects the limit %p at the start', async (hookTimeoutMs) => {
     const error = await rejection(start(hookTimeoutMs as number), SessionsConfigurationError);
 
     expect(error.message).toContain('SessionsModule: The option state.hookTimeoutMs must be an integer from 1');
@@ -200,7 +198,7 @@ describe.each(LIVE_STORES)('a late hook of a request with an Idempotency-Key ove
     const first = await ask();
     late[0].resolve({ cleared: true, metadata: { late: true } });
     slow.work = async () => ({ cleared: false, metadata: { late: false } });
-    // The key is free once the first answer has released it.
+    // The key can be reused once the first response has released it.
     const second = await eventually(async () => {
       const answer = await ask();
       return answer.status === 409 ? null : answer;

@@ -1,12 +1,13 @@
 import fc from 'fast-check';
-import { type JsonObject, type SessionStateService, type TaskState } from 'nestjs-agent-sessions';
+import { type JsonObject, type SessionStateService } from 'nestjs-agent-sessions';
+import { type TaskState } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { STATE_MODULES } from '../../lib/state/state-module.js';
 import { statesAfter, TASK_STATES } from '../../lib/state/task.js';
 import { describeStores } from '../support/orchestration.js';
 import { collect, sessionState } from '../support/session-state.js';
 
-/** What one session should have. */
+/** The expected state of a session. */
 interface Expected {
   conversation: string[];
   tools: Record<string, unknown>;
@@ -17,7 +18,7 @@ interface Expected {
 type Module = keyof Expected;
 
 const NOTHING = (): Expected => ({ conversation: [], tools: {}, task: {}, flow: {} });
-/** Modules share these, and two of the sessions' ids begin alike. */
+/** All modules use these names, and the ids of the sessions share a prefix. */
 const NAMES = ['a', 'a/b', 'ä', '__proto__', 'completed', 'head'];
 
 type Step =
@@ -56,7 +57,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 const steps = fc.array(fc.record({ session: fc.nat(2), step }), { minLength: 1, maxLength: 25 });
 
-/** Ids of tasks are ids. */
+/** Task ids allow fewer characters than names. */
 const taskId = (of: string): string => `t${NAMES.indexOf(of)}`;
 
 async function take(state: SessionStateService, id: string, has: Expected, taken: Step): Promise<void> {
@@ -120,7 +121,7 @@ async function take(state: SessionStateService, id: string, has: Expected, taken
 
 const toolKey = (of: string): string => `name ${of}`;
 
-/** Everything of a session, by the modules themselves. */
+/** Reads the whole state of a session through its modules. */
 async function found(state: SessionStateService, id: string): Promise<Expected> {
   const tasks = (await state.task.list(id)).items;
   for (const of of TASK_STATES) {
@@ -144,7 +145,7 @@ async function found(state: SessionStateService, id: string): Promise<Expected> 
 describeStores('modules of sessions', (store, of) => {
   const runs = of === 'memory' ? 300 : 40;
 
-  it(`STA-02 have what was put into them and nothing else, over ${runs} random histories`, async () => {
+  it(`STA-02 contain exactly what was written to them, over ${runs} random histories`, async () => {
     const state = sessionState(store());
     await fc.assert(
       fc.asyncProperty(steps, async (history) => {

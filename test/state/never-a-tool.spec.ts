@@ -5,10 +5,10 @@ import { startApplication } from '../support/running-application.js';
 
 const LIB = join(process.cwd(), 'lib');
 const OPERATIONS = ['describe', 'reset', 'compact'];
-/** Where the control plane is, in process and over HTTP. */
+/** The files of the control plane, in process and over HTTP. */
 const CONTROL_PLANE = [join(LIB, 'state/session-state.service.ts'), join(LIB, 'http/')];
 
-it('STA-28 nothing that a turn has can describe, reset or compact state', async () => {
+it('STA-28 gives turns no means to describe, reset or compact state', async () => {
   let seen: string[] = [];
   const desk = defineOrchestrator({
     name: 'desk',
@@ -27,7 +27,7 @@ it('STA-28 nothing that a turn has can describe, reset or compact state', async 
   expect(seen.filter((name) => OPERATIONS.includes(name.split('.').at(-1) ?? ''))).toEqual([]);
 });
 
-it('STA-28 what orchestrators and their tools are made of does not know the control plane', () => {
+it('STA-28 imports no control plane into orchestrators and their tools', () => {
   const files = ['orchestrator', 'orchestration'].flatMap((folder) =>
     readdirSync(join(LIB, folder)).map((file) => join(LIB, folder, file)),
   );
@@ -39,7 +39,7 @@ it('STA-28 what orchestrators and their tools are made of does not know the cont
   expect([...known].filter((file) => CONTROL_PLANE.some((part) => file.startsWith(part)))).toEqual([]);
 });
 
-/** Methods of a value and of what it holds, with those that it inherits. */
+/** The own and inherited methods of a value and of its properties. */
 function* methodsOf(value: object, path: string, depth: number): Generator<string> {
   const names = new Set<string>();
   for (let at: object = value; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at) as object) {
@@ -52,7 +52,7 @@ function* methodsOf(value: object, path: string, depth: number): Generator<strin
   }
 }
 
-/** Some say what is missing when they are asked for. */
+/** Reads a property. Some getters throw when a part is missing. */
 function heldBy(value: object, name: string): unknown {
   try {
     return Reflect.get(value, name);

@@ -14,14 +14,12 @@ import {
   SessionStateModule,
   SessionStateService,
   SessionStore,
-  type StateClearing,
   StateConflictError,
-  type StateDataPage,
-  type StateDescription,
   type StateModule,
   StateModuleDisabledError,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
+import { type StateClearing, type StateDataPage, type StateDescription } from 'nestjs-agent-sessions/types';
 import { Echo, startApplication } from '../support/application.js';
 import { rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';
@@ -32,7 +30,7 @@ interface Cart {
 
 const carts = defineSessionManager<Cart>({ namespace: 'carts', createDefault: () => ({ items: [] }) });
 
-/** As an application writes it. */
+/** A module as an application writes it. */
 @SessionStateModule('cart')
 class CartState implements StateModule {
   constructor(@InjectSessionManager(carts) private readonly carts: SessionManager<Cart>) {}
@@ -70,7 +68,7 @@ class CartState implements StateModule {
   }
 }
 
-/** Everything about it goes wrong. */
+/** Every hook fails. */
 @SessionStateModule('broken')
 class BrokenState implements StateModule {
   describe(): StateDescription {
@@ -86,7 +84,7 @@ class BrokenState implements StateModule {
   }
 }
 
-/** It fails in ways of which clients may know the code at most. */
+/** Fails with errors of which clients may see only the code. */
 @SessionStateModule('faulty')
 class FaultyState implements StateModule {
   describe(): StateDescription {
@@ -102,7 +100,7 @@ class FaultyState implements StateModule {
   }
 }
 
-/** It says more than it was asked for. */
+/** Returns fields that it was not asked for. */
 @SessionStateModule('chatty')
 class ChattyState implements StateModule {
   readonly resets: (string | null)[] = [];
@@ -140,15 +138,15 @@ afterEach(async () => {
 
 const SHOP: FeatureOptions = { stateModules: [CartState], sessionManagers: [carts] };
 
-describe('state modules of the application', () => {
-  it('STA-07 a module is found by the class that was registered, and by none that extends it', async () => {
+describe('custom state modules', () => {
+  it('STA-07 finds a module by its registered class, not by a subclass', async () => {
     class BetterCart extends CartState {}
     const { state } = await start(SHOP);
     expect(() => state.module(BetterCart)).toThrow(StateModuleDisabledError);
     expect(state.module(CartState)).toBeInstanceOf(CartState);
   });
 
-  it('STA-07 a module takes part in every operation, after those of the package', async () => {
+  it('STA-07 includes a module in every operation, after the built-in ones', async () => {
     const { state } = await start(SHOP);
     const cart = state.module(CartState);
     expect(cart).toBeInstanceOf(CartState);
@@ -177,7 +175,7 @@ describe('state modules of the application', () => {
     expect((await state.reset({ sessionId: 's1', stores: ['cart'] })).cleared).toEqual([]);
   });
 
-  it('STA-02 a reset of one leaves the others, and the other way round', async () => {
+  it('STA-02 resets a custom or a built-in module without the others', async () => {
     const { state } = await start(SHOP);
     await state.module(CartState).add('s1', 'book');
     await state.tools.set('s1', 'search', 'k', 1);
@@ -188,7 +186,7 @@ describe('state modules of the application', () => {
     expect(await state.tools.get('s1', 'search', 'k')).toMatchObject({ value: 1 });
   });
 
-  it('STA-21 what fails in one is its error, and the others are done all the same', async () => {
+  it('STA-21 reports a failure as the error of its module, and completes the others', async () => {
     const { state } = await start({ ...SHOP, stateModules: [BrokenState, CartState] });
     await state.module(CartState).add('s1', 'book');
     await state.tools.set('s1', 'search', 'k', 1);
@@ -210,7 +208,7 @@ describe('state modules of the application', () => {
     expect(JSON.stringify([described, reset])).not.toContain('hunter2');
   });
 
-  it('STA-26 what fails is told in the log, and to nobody else', async () => {
+  it('STA-26 reports failures only in the log', async () => {
     const lines: string[] = [];
     const { state } = await start({ stateModules: [FaultyState] });
     Logger.overrideLogger({ log: () => {}, warn: () => {}, error: (...line: unknown[]) => lines.push(line.join(' ')) });
@@ -236,7 +234,7 @@ describe('state modules of the application', () => {
     }
   });
 
-  it('STA-21 a module says what belongs to its report, and nothing else', async () => {
+  it('STA-21 takes only the expected fields from the report of a module', async () => {
     const { state } = await start({ stateModules: [ChattyState] }, { state: { modules: [] } });
     expect(await state.describe({ sessionId: 's1' })).toMatchObject({
       stores: [{ name: 'chatty', enabled: true, exists: true, cleared: false, compacted: false, metadata: {} }],
@@ -253,7 +251,7 @@ describe('state modules of the application', () => {
     expect(state.module(ChattyState).resets).toHaveLength(2);
   });
 
-  it('STA-07 it may inject what the importing module may; one that is a provider is used as it is', async () => {
+  it('STA-07 injects the providers of the importing module, and reuses a module that is a provider', async () => {
     @Injectable()
     class Prices {}
     @SessionStateModule('priced')
@@ -268,26 +266,26 @@ describe('state modules of the application', () => {
     expect(provided.state.module(PricedState)).toBe(provided.app.get(PricedState, { strict: false }));
   });
 
-  it('STA-07 one that nobody registered is no module', async () => {
+  it('STA-07 ignores a module that is not registered', async () => {
     const { state } = await start({ stateModules: [] }, { providers: [ChattyState] });
     expect(() => state.module(ChattyState)).toThrow(StateModuleDisabledError);
     expect((await state.describe()).stores.map(({ name }) => name)).toEqual(['conversation', 'tools', 'task', 'flow']);
   });
 
-  it('STA-07 forFeature takes each kind by its name, beside state modules', async () => {
+  it('STA-07 accepts orchestrators, plans and session managers beside state modules in forFeature', async () => {
     const plan = defineStepPlan({ agent: 'other', steps: [{ name: 'ask', isDefault: true }] });
     const { state } = await start({ ...SHOP, orchestrators: [Echo], plans: [plan] });
     expect((await state.describe()).stores).toHaveLength(5);
   });
 
-  it('STA-01 a module of the package that is not enabled is told from one of the application', async () => {
+  it('STA-01 enables custom modules independently of built-in ones', async () => {
     const { state } = await start(SHOP, { state: { modules: ['flow'] } });
     expect((await state.describe()).stores.map(({ name }) => name)).toEqual(['flow', 'cart']);
-    expect(() => state.tools).toThrow('Enabled are: flow, cart.');
+    expect(() => state.tools).toThrow('Enabled: flow, cart.');
   });
 });
 
-describe('what forFeature refuses', () => {
+describe('forFeature with an invalid module', () => {
   class NoModule {}
   @SessionStateModule('cart')
   class SecondCart extends ChattyState {}
@@ -308,23 +306,39 @@ describe('what forFeature refuses', () => {
   }
 
   it.each<[string, FeatureOptions, string]>([
-    ['two modules of one name', { ...SHOP, stateModules: [CartState, SecondCart] }, 'another one is named "cart"'],
-    ['the name of a module of the package', { stateModules: [OwnTools] }, 'the name tools is that of a module'],
-    ['no name', { stateModules: [Nameless] }, 'its name must be'],
-    ['no hooks', { stateModules: [Hookless as never] }, 'must have the methods describe() and reset()'],
     [
-      'no state module',
-      { stateModules: [NoModule as never] },
-      'stateModules[0] is no class with @SessionStateModule()',
+      'rejects two modules with the same name',
+      { ...SHOP, stateModules: [CartState, SecondCart] },
+      'its name "cart" is already in use',
     ],
-    ['an unknown key', { modules: [] } as never, 'modules is not a known key'],
-    ['a state module in the list', [CartState] as never, 'list it in forFeature({ stateModules: [CartState] })'],
+    [
+      'rejects the name of a built-in module',
+      { stateModules: [OwnTools] },
+      'its name must not be tools, which is a built-in module',
+    ],
+    ['rejects an empty name', { stateModules: [Nameless] }, 'its name must be'],
+    [
+      'rejects a module without hooks',
+      { stateModules: [Hookless as never] },
+      'must have the methods describe() and reset()',
+    ],
+    [
+      'rejects a class that is not a state module',
+      { stateModules: [NoModule as never] },
+      'stateModules[0] must be a class with @SessionStateModule()',
+    ],
+    ['rejects an unknown key', { modules: [] } as never, 'modules is not a known key'],
+    [
+      'rejects a state module in the list of orchestrators',
+      [CartState] as never,
+      'Add it to forFeature({ stateModules: [CartState] })',
+    ],
   ])('STA-07 %s', async (_, features, message) => {
     const error = await rejection((async () => start(features))(), SessionsConfigurationError);
     expect(error.message).toContain(message);
   });
 
-  it('STA-07 the same class twice is one module; a request-scoped one is none', async () => {
+  it('STA-07 registers a repeated class once, and rejects a request-scoped one', async () => {
     const twice = await start({ stateModules: [ChattyState, ChattyState] });
     expect((await twice.state.describe()).stores).toHaveLength(5);
     for (const features of [{ stateModules: [Requested] }, { stateModules: [Requesting] }]) {
@@ -333,19 +347,19 @@ describe('what forFeature refuses', () => {
     }
   });
 
-  it('STA-07 the name of a module of the package is taken though that is not enabled', async () => {
+  it('STA-07 reserves the name of a built-in module that is not enabled', async () => {
     const options = { state: { modules: [] } };
     const error = await rejection(start({ stateModules: [OwnTools] }, options), SessionsConfigurationError);
-    expect(error.message).toContain('the name tools');
+    expect(error.message).toContain('its name must not be tools');
   });
 });
 
-describe('the option state', () => {
+describe('the `state` option', () => {
   it.each<[string, readonly string[], string[]]>([
-    ['in whatever order', ['flow', 'conversation', 'tools'], ['conversation', 'tools', 'flow']],
+    ['in any order', ['flow', 'conversation', 'tools'], ['conversation', 'tools', 'flow']],
     ['one', ['task'], ['task']],
     ['none', [], []],
-  ])('STA-01 modules: %s', async (_, modules, names) => {
+  ])('STA-01 enables modules: %s', async (_, modules, names) => {
     const { state } = await start({}, { state: { modules } });
     expect((await state.describe()).stores.map(({ name }) => name)).toEqual(names);
   });
@@ -353,17 +367,17 @@ describe('the option state', () => {
   it.each<[string, object]>([
     ['an unknown module', { modules: ['tools', 'cart'] }],
     ['a module twice', { modules: ['tools', 'tools'] }],
-    ['a text', { modules: 'tools' }],
+    ['a string', { modules: 'tools' }],
     ['null', { modules: null }],
     ['an unknown option', { module: ['tools'] }],
-    ['a redactor that is none', { redact: 'all' }],
-    ['a limit of nothing', { maxBytes: 0 }],
-  ])('STA-01 refuses %s', async (_, state) => {
+    ['a redactor that is not a function', { redact: 'all' }],
+    ['a limit of 0', { maxBytes: 0 }],
+  ])('STA-01 rejects %s', async (_, state) => {
     const error = await rejection(start({}, { state }), SessionsConfigurationError);
     expect(error.message).toContain('SessionsModule: The option state');
   });
 
-  it('STA-01 all modules are enabled without it', async () => {
+  it('STA-01 enables all modules by default', async () => {
     const { state } = await start({});
     expect((await state.describe()).stores.map(({ name }) => name)).toEqual(['conversation', 'tools', 'task', 'flow']);
   });

@@ -45,7 +45,7 @@ describe.each(STORES)('the owner of state, over $name', ({ open }) => {
         await rejection(write(expired.id), SessionStateError);
       }
 
-      // The next owner of the id finds nothing, and can write.
+      // The next owner of the id finds no state, and can write.
       await sessions.create({ id, userId: 'bob' });
       expect(await state.tools.list(id)).toEqual({ items: [] });
       expect(await state.conversation.list(id)).toEqual([]);
@@ -59,7 +59,7 @@ describe.each(STORES)('the owner of state, over $name', ({ open }) => {
   });
 });
 
-/** An adapter whose sessions are in a store with five methods. */
+/** An adapter whose session store has only the five required methods. */
 function foreign(adapter: SessionsAdapter): SessionsAdapter {
   const sessions = new InMemorySessionStoreAdapter();
   const five = {

@@ -1,19 +1,18 @@
+import { memoryAdapter, type ConversationMessage } from 'nestjs-agent-sessions';
+import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import {
   type FlowCheckpoint,
-  memoryAdapter,
-  type Message,
   type StatePage,
-  type StateOperationResult,
   type Task,
   type TaskState,
   type ToolEntry,
-} from 'nestjs-agent-sessions';
+} from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { sessionState } from '../support/session-state.js';
 import { StoreProcess } from '../support/store-process.js';
-import { STORES, type TestStore } from '../support/stores.js';
+import { BEHAVIOUR_STORES, type TestStore } from '../support/stores.js';
 
-/** Whoever uses the modules at the same time: a process of its own, or for memory somebody in this one. */
+/** A concurrent user of the modules: a separate process, or for memory a caller in this process. */
 type Writer = Pick<StoreProcess, 'call' | 'kill'>;
 type Methods = Record<string, Record<string, (...args: unknown[]) => Promise<unknown>>>;
 
@@ -44,7 +43,7 @@ async function start({ place }: TestStore): Promise<Writer[]> {
   return processes;
 }
 
-describe.each(STORES)('two processes on the modules of one session: $name', (store) => {
+describe.each(BEHAVIOUR_STORES)('two processes on the modules of one session: $name', (store) => {
   let writers: Writer[];
 
   beforeAll(async () => {
@@ -52,7 +51,7 @@ describe.each(STORES)('two processes on the modules of one session: $name', (sto
   }, 60_000);
   afterAll(() => Promise.all(writers.map((writer) => writer.kill())));
 
-  /** Both at the same time, so many times each. */
+  /** Runs both writers concurrently, each this many times. */
   const both = <T>(
     times: number,
     work: (writer: Writer, n: number) => Promise<T>,
@@ -63,7 +62,7 @@ describe.each(STORES)('two processes on the modules of one session: $name', (sto
   const codes = (results: readonly PromiseSettledResult<unknown>[]): unknown[] =>
     results.flatMap((result) => (result.status === 'rejected' ? [(result.reason as { code: unknown }).code] : []));
 
-  /** A session of its own; in memory the modules work without sessions. */
+  /** Creates a session; in memory the modules work without one. */
   const someSession = async (): Promise<string> => {
     const id = mintId();
     const draft = { id, userId: 'ann', attachedSurfaces: [], metadata: {} };
@@ -117,7 +116,7 @@ describe.each(STORES)('two processes on the modules of one session: $name', (sto
     }
   }, 60_000);
 
-  it('STA-05 make one task of one id', async () => {
+  it('STA-05 create only one task per id', async () => {
     const id = await someSession();
     for (let n = 0; n < TIMES; n += 1) {
       const results = await both(1, (writer) => writer.call<Task>('modules.task.create', id, { id: `t${n}` }));
@@ -131,7 +130,7 @@ describe.each(STORES)('two processes on the modules of one session: $name', (sto
     expect(items).toHaveLength(TIMES);
   }, 60_000);
 
-  it('STA-06 give each saved checkpoint a version of its own, and lose none', async () => {
+  it('STA-06 give each saved checkpoint its own version, and lose none', async () => {
     const id = await someSession();
     const results = await both(TIMES, (writer, n) => writer.call<FlowCheckpoint>('modules.flow.save', id, 'f', { n }));
     expect(codes(results)).toEqual([]);
@@ -141,7 +140,7 @@ describe.each(STORES)('two processes on the modules of one session: $name', (sto
     expect(versions).toEqual(done(results).toSorted((a, b) => a.version - b.version));
   }, 60_000);
 
-  it('STA-23 a reset meanwhile takes what was there, of every module or of none, and nothing that came later', async () => {
+  it('STA-23 reset every module atomically, and keep later writes', async () => {
     const [first, second] = writers;
     for (let round = 0; round < TIMES; round += 1) {
       const id = await someSession();
@@ -151,14 +150,14 @@ describe.each(STORES)('two processes on the modules of one session: $name', (sto
       const reset = first.call<StateOperationResult>('modules.reset', { sessionId: id });
       const later = Promise.all([
         second.call<ToolEntry>('modules.tools.increment', id, 'search', 'n'),
-        second.call<Message[]>('modules.conversation.append', id, message),
+        second.call<ConversationMessage[]>('modules.conversation.append', id, message),
       ]);
       const { cleared } = await reset;
       const [, [{ position }]] = await later;
       expect(cleared).toEqual(['conversation', 'tools']);
       expect(await first.call('modules.tools.get', id, 'search', 'k')).toBeNull();
-      const log = await second.call<Message[]>('modules.conversation.list', id);
-      // It came before and went, or came afterwards and is the first one.
+      const log = await second.call<ConversationMessage[]>('modules.conversation.list', id);
+      // The message was appended before the reset and deleted, or is the first one after it.
       expect([[], [1]]).toContainEqual(log.map((each) => each.position));
       expect([1, 2]).toContain(position);
       expect(log).toHaveLength(position === 1 ? 1 : 0);

@@ -12,11 +12,11 @@ import {
   SessionsModule,
   SessionStateService,
   StateModuleDisabledError,
-  type StateModuleName,
   Summarize,
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
+import { type StateModuleName } from 'nestjs-agent-sessions/types';
 import { SessionsTestingModule } from 'nestjs-agent-sessions/testing';
 import { OPERATOR, stateApp } from '../http/state-app.js';
 import { eventually } from '../support/eventually.js';
@@ -38,7 +38,7 @@ const STATELESS: readonly (readonly [string, readonly StateModuleName[]])[] = [
   ['without the conversation', ['tools', 'task', 'flow']],
 ];
 
-/** Answers with the number of its turns, and with its history. */
+/** Replies with the number of its turns and its history. */
 const config: OrchestratorConfig<{ turns?: number }> = {
   name: 'desk',
   intents: {
@@ -122,7 +122,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
       expect(await log(fork.id)).toEqual([]);
     });
 
-    it('FIX-46 refuses undo, compact and restore, and begins no turn for them', async () => {
+    it('FIX-46 rejects undo, compact and restore, and starts no turn for them', async () => {
       const { session, say, handle, turns } = await startDesk({ adapter: open(), state });
       const sessionId = await session();
       await say('one', sessionId);
@@ -136,7 +136,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
         const error = await rejection(call, StateModuleDisabledError);
         expect(error).toMatchObject({ code: 'STATE_MODULE_DISABLED', module: 'conversation', enabled: modules });
         expect(error.message).toBe(
-          `${what} needs the state module conversation, which is not enabled. Enabled are: ${modules.join(', ') || 'none'}.`,
+          `${what} needs the state module conversation, which is not enabled. Enabled: ${modules.join(', ') || 'none'}.`,
         );
       }
       expect(await turns.list({ sessionId })).toHaveLength(1);
@@ -160,7 +160,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
       expect(await second.say('three', sessionId)).toEqual([]);
       expect(calls.filter((call) => call.startsWith('conversations.'))).toEqual([]);
       expect(await second.log(sessionId)).toEqual(before);
-      // An export has everything that the store has.
+      // An export contains all stored data.
       const records = await collect(second.app.get(SessionRecords, { strict: false }).export({ sessionId }));
       expect(records.filter(isMessage)).toHaveLength(4);
       if (open() !== open()) await second.close();
@@ -199,7 +199,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
       expect(await reported(third, sessionId)).toBeUndefined();
     });
 
-    it('FIX-46 says in a reset that a conversation log stays', async () => {
+    it('FIX-46 reports in a reset that a conversation log remains', async () => {
       const open = create();
       const first = await startDesk({ adapter: open() });
       const [spoken, silent] = [await first.session(), await first.session()];
@@ -240,7 +240,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
     expect(answer.body).toMatchObject({ code: 'CONVERSATION_NOT_RESET', result: { cleared: [] } });
   });
 
-  it('FIX-46 refuses compaction at the start', async () => {
+  it('FIX-46 rejects compaction at the start', async () => {
     @Orchestrator({ name: 'summing' })
     class Summing {
       @Intent()
@@ -258,7 +258,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
       compaction: { summarize: () => 'all of it' },
       intents: { answer: () => 'ok' },
     });
-    const rule = `needs the state module conversation, which is not enabled. Enabled are: ${modules.join(', ') || 'none'}.`;
+    const rule = `needs the state module conversation, which is not enabled. Enabled: ${modules.join(', ') || 'none'}.`;
     for (const [name, orchestrator] of [
       ['summing', Summing],
       ['compacting', compacting],

@@ -1,12 +1,12 @@
 import {
   InvalidInputError,
   type SessionStateService,
-  type TaskState,
   TaskConflictError,
   TaskNotFoundError,
   TaskTransitionError,
   TooLargeError,
 } from 'nestjs-agent-sessions';
+import { type TaskState } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { TASK_STATES } from '../../lib/state/task.js';
 import { anyText, describeStores } from '../support/orchestration.js';
@@ -14,7 +14,7 @@ import { recordingAdapter } from '../support/recording-adapter.js';
 import { rejection } from '../support/running-application.js';
 import { sessionState } from '../support/session-state.js';
 
-/** What may follow what. */
+/** The allowed transitions. */
 const GRAPH: Record<TaskState, TaskState[]> = {
   submitted: ['working', 'failed', 'canceled'],
   working: ['input-required', 'completed', 'failed', 'canceled'],
@@ -24,7 +24,7 @@ const GRAPH: Record<TaskState, TaskState[]> = {
   canceled: [],
 };
 
-/** How a task gets into each state. */
+/** The transitions that lead to each state. */
 const WAYS: Record<TaskState, TaskState[]> = {
   submitted: [],
   working: ['working'],
@@ -51,7 +51,7 @@ describeStores('tasks of sessions', (store) => {
   const idsIn = async (of: TaskState): Promise<string[]> =>
     (await state.task.list(id, { state: of })).items.map((task) => task.id);
 
-  it('STA-05 creates a task, and gives it again', async () => {
+  it('STA-05 creates and returns a task', async () => {
     const { task: tasks } = state;
     const task = await tasks.create(id, { id: 'refund-7', flowState: { step: 1 } });
     expect(task).toEqual({
@@ -73,7 +73,7 @@ describeStores('tasks of sessions', (store) => {
   });
 
   it.each(TASK_STATES.flatMap((from) => TASK_STATES.map((to) => [from, to] as const)))(
-    'STA-05 holds the graph from %s to %s',
+    'STA-05 follows the transition graph from %s to %s',
     async (from, to) => {
       const taskId = await taskIn(WAYS[from]);
       const before = (await state.task.get(id, taskId))!;
@@ -107,7 +107,7 @@ describeStores('tasks of sessions', (store) => {
     expect(createdAt <= times[0]).toBe(true);
   });
 
-  it('STA-05 sets a flow state, whoever else changes the task', async () => {
+  it('STA-05 sets a flow state during concurrent changes', async () => {
     const { task: tasks } = state;
     const taskId = await taskIn(['working']);
     await Promise.all([tasks.setFlowState(id, taskId, { n: 1 }), tasks.transition(id, taskId, 'input-required')]);
@@ -119,7 +119,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await idsIn('working')).toEqual([]);
   });
 
-  it('STA-05 lists by state, and all, page by page', async () => {
+  it('STA-05 lists all tasks and those of a state, page by page', async () => {
     const names = ['e', 'b', 'd', 'a', 'c'];
     for (const name of names) await state.task.create(id, { id: name });
     for (const name of ['a', 'c', 'e']) await state.task.transition(id, name, 'working');
@@ -142,7 +142,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await state.task.list(mintId(), { state: 'working' })).toEqual({ items: [] });
   });
 
-  it('STA-05 a list by state costs the page, whatever the number of tasks', async () => {
+  it('STA-05 reads only one page for a list by state, whatever the number of tasks', async () => {
     for (let n = 0; n < 40; n += 1) await state.task.create(id, { id: `t${10 + n}` });
     await state.task.transition(id, 't20', 'working');
     const calls: string[] = [];
@@ -154,7 +154,7 @@ describeStores('tasks of sessions', (store) => {
     expect(calls).toEqual(['state.list', 'state.get', 'state.get', 'state.get']);
   });
 
-  it('STA-05 one that was interrupted between the mark and the change is in its own list only', async () => {
+  it('STA-05 lists a task in its stored state if a transition stopped after writing its mark', async () => {
     const { state: documents } = store();
     const taskId = await taskIn(['working']);
     const mark = { namespace: 'agent-sessions:task', scope: 'completed', sessionId: id, key: `${taskId} ${mintId()}` };
@@ -166,7 +166,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await idsIn('working')).toEqual([]);
   });
 
-  it('STA-05 STA-23 a task that is created while its module is reset is in the list of its state', async () => {
+  it('STA-05 STA-23 lists a task by state if it is created during a reset of its module', async () => {
     const racing = { ...store(), state: Object.create(store().state) as ReturnType<typeof store>['state'] };
     let resets = 0;
     racing.state.append = async (address, append) => {
@@ -178,7 +178,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await idsIn('submitted')).toEqual([taskId]);
   });
 
-  it('STA-05 a list takes away marks that no task knows, once their change cannot be under way any more', async () => {
+  it('STA-05 deletes orphaned marks during a list once they are an hour old', async () => {
     const { state: documents } = store();
     const taskId = await taskIn([]);
     const place = { namespace: 'agent-sessions:task', scope: 'working', sessionId: id };
@@ -197,7 +197,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await idsIn('submitted')).toEqual([taskId]);
   });
 
-  it('STA-05 a list by state reads some tasks at a time', async () => {
+  it('STA-05 reads at most 20 tasks at a time for a list by state', async () => {
     for (let n = 0; n < 50; n += 1) await state.task.create(id);
     let [now, most] = [0, 0];
     const counting = { ...store(), state: Object.create(store().state) as ReturnType<typeof store>['state'] };
@@ -212,7 +212,7 @@ describeStores('tasks of sessions', (store) => {
     expect(most).toBe(20);
   });
 
-  it('STA-05 leaves no mark of what it refused', async () => {
+  it('STA-05 leaves no mark of rejected changes', async () => {
     const taskId = await taskIn(['working']);
     await Promise.allSettled(
       Array.from({ length: 8 }, (_, n) => state.task.transition(id, taskId, n % 2 ? 'completed' : 'failed')),
@@ -223,7 +223,7 @@ describeStores('tasks of sessions', (store) => {
     expect(places.map(({ scope }) => scope)).toEqual(['', end]);
   });
 
-  it('STA-05 of many transitions that exclude each other one wins', async () => {
+  it('STA-05 accepts only one of concurrent transitions that exclude each other', async () => {
     const taskId = await taskIn(['working']);
     const ends = ['completed', 'failed', 'canceled'] as const;
     const outcomes = await Promise.allSettled(
@@ -238,7 +238,7 @@ describeStores('tasks of sessions', (store) => {
     for (const end of ends) expect(await idsIn(end)).toEqual(won[0].state === end ? [taskId] : []);
   });
 
-  it('STA-05 loses none of many transitions that may follow each other', async () => {
+  it('STA-05 loses none of many concurrent transitions', async () => {
     const taskId = await taskIn(['working']);
     const before = (await state.task.get(id, taskId))!;
     const outcomes = await Promise.allSettled(
@@ -261,7 +261,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await state.task.create(id, { id: taskId })).toMatchObject({ state: 'submitted' });
   });
 
-  it('STA-05 takes flow states up to the limit', async () => {
+  it('STA-05 accepts flow states up to the size limit', async () => {
     const { task: tasks } = sessionState(store(), { maxBytes: 10 });
     const large = 'x'.repeat(9);
     await rejection(tasks.create(id, { id: 't', flowState: large }), TooLargeError);
@@ -278,10 +278,10 @@ describeStores('tasks of sessions', (store) => {
     ['a task id with a space', (tasks, at) => tasks.create(at, { id: 'a b' })],
     ['an unknown key', (tasks, at) => tasks.create(at, { state: 'working' } as never)],
     ['an unknown state', (tasks, at) => tasks.transition(at, 't', 'done' as never)],
-    ['the name of something that every object has', (tasks, at) => tasks.transition(at, 't', 'constructor' as never)],
+    ['a state named like a property of every object', (tasks, at) => tasks.transition(at, 't', 'constructor' as never)],
     ['a list of an unknown state', (tasks, at) => tasks.list(at, { state: 'done' as never })],
-    ['a page after nothing that is a place', (tasks, at) => tasks.list(at, { after: '7' })],
-  ])('STA-09 refuses %s, and writes nothing', async (_, call) => {
+    ['a page after an invalid cursor', (tasks, at) => tasks.list(at, { after: '7' })],
+  ])('STA-09 rejects %s, and writes nothing', async (_, call) => {
     await rejection(call(state.task, id), InvalidInputError);
     expect(await store().state.count({ namespace: 'agent-sessions:task', sessionId: id })).toBe(0);
   });

@@ -1,5 +1,10 @@
-import { type JsonValue, type SessionStateService } from 'nestjs-agent-sessions';
-import { InvalidInputError, StateSerializationError, TooLargeError } from 'nestjs-agent-sessions';
+import {
+  type JsonValue,
+  type SessionStateService,
+  InvalidInputError,
+  StateSerializationError,
+  TooLargeError,
+} from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from '../support/eventually.js';
 import { anyText, describeStores } from '../support/orchestration.js';
@@ -7,10 +12,10 @@ import { rejection } from '../support/running-application.js';
 import { collect, sessionState } from '../support/session-state.js';
 
 const HOUR = 3_600_000;
-/** Texts that a store or a key could take for something else. */
+/** Strings that a store or a key encoding could misread. */
 const ODD = ['__proto__', 'constructor', 'a:b', 'ä', '日本語', '🙂', '%_', "'; DROP", 'A', 'a', ' x ', '[*]'];
 
-describeStores('what tools keep', (store) => {
+describeStores('the tools module', (store) => {
   let state: SessionStateService;
   let id: string;
 
@@ -19,7 +24,7 @@ describeStores('what tools keep', (store) => {
     id = mintId();
   });
 
-  it('STA-04 keeps a value under a key, by session and tool', async () => {
+  it('STA-04 stores a value by session, tool and key', async () => {
     const { tools } = state;
     const other = mintId();
     const made = await tools.set(id, 'search', 'cursor', { page: 1 });
@@ -49,7 +54,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.get(id, 'search', 'cursor')).toBeNull();
   });
 
-  it('STA-04 set goes over the expected version only', async () => {
+  it('STA-04 sets a value only over the expected version', async () => {
     const { tools } = state;
     expect(await tools.set(id, 'search', 'k', 1, { ifVersion: 1 })).toBeNull();
     const { version } = (await tools.set(id, 'search', 'k', 1, { ifVersion: 0 }))!;
@@ -62,7 +67,7 @@ describeStores('what tools keep', (store) => {
     });
   });
 
-  it('STA-04 patch merges at the first level, and makes the entry', async () => {
+  it('STA-04 merges a patch at the first level, and creates a missing entry', async () => {
     const { tools } = state;
     expect(await tools.patch(id, 'search', 'k', { a: { x: 1 }, b: 1 })).toMatchObject({
       value: { a: { x: 1 }, b: 1 },
@@ -73,7 +78,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.get(id, 'search', 'k')).toMatchObject({ value: { a: { y: 2 }, b: 1, c: null } });
   });
 
-  it('FIX-47 a patch removes the keys of unset, and stores null as a value', async () => {
+  it('FIX-47 removes the keys of `unset` in a patch, and stores null as a value', async () => {
     const { tools } = state;
     await tools.set(id, 'search', 'k', { a: 1, b: 2, c: null, '': 3 });
     const unset = ['a', 'c', '', 'unknown', 'toString', '__proto__'];
@@ -101,7 +106,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.patch(id, 'search', 'o', { b: 1 }, { unset: ['a'] })).toMatchObject({ value: { b: 1 } });
   });
 
-  it('STA-04 increment adds, and makes the entry', async () => {
+  it('STA-04 adds an increment, and creates a missing entry', async () => {
     const { tools } = state;
     expect(await tools.increment(id, 'search', 'calls')).toMatchObject({ value: 1 });
     expect(await tools.increment(id, 'search', 'calls', 4.5)).toMatchObject({ value: 5.5 });
@@ -114,13 +119,13 @@ describeStores('what tools keep', (store) => {
     ['a patch of a list', [7], (tools, at) => tools.patch(at, 'search', 'k', { a: 1 })],
     ['a patch of null', null, (tools, at) => tools.patch(at, 'search', 'k', { a: 1 })],
     ['an increment of an object', { a: 7 }, (tools, at) => tools.increment(at, 'search', 'k')],
-    ['an increment of a text', '7', (tools, at) => tools.increment(at, 'search', 'k')],
+    ['an increment of a string', '7', (tools, at) => tools.increment(at, 'search', 'k')],
     [
-      'an increment beyond all numbers',
+      'an increment that overflows',
       Number.MAX_VALUE,
       (tools, at) => tools.increment(at, 'search', 'k', Number.MAX_VALUE),
     ],
-  ])('STA-04 refuses %s, and leaves the value', async (_, value, change) => {
+  ])('STA-04 rejects %s, and keeps the value', async (_, value, change) => {
     const { tools } = state;
     await tools.set(id, 'search', 'k', value, { secret: true });
     await rejection(change(tools, id), InvalidInputError);
@@ -129,7 +134,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.get(id, 'search', 'k')).toMatchObject({ secret: false });
   });
 
-  it('STA-04 folds a long tail, and means the same', async () => {
+  it('STA-04 folds many changes without changing the value', async () => {
     const { tools } = state;
     const { expiresAt, version } = (await tools.set(id, 'search', 'n', 0, { ttlMs: HOUR }))!;
     for (let n = 1; n <= 100; n += 1) {
@@ -153,7 +158,7 @@ describeStores('what tools keep', (store) => {
     expect(value).toEqual(Object.fromEntries(many.filter((n) => n % 2 === 0).map((n) => [`k${n}`, n])));
   });
 
-  it('STA-04 an entry goes when its time is over, by the store’s clock; patches and increments leave that time', async () => {
+  it('STA-04 expires an entry by the store’s clock; patches and increments do not move its expiry', async () => {
     const { tools } = state;
     const made = await tools.set(id, 'search', 'long', 1, { ttlMs: HOUR });
     expect(made?.expiresAt).toBeDefined();
@@ -172,7 +177,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.get(id, 'search', 'short')).toBeNull();
     expect(await tools.set(id, 'search', 'short', 2, { ifVersion: 0 })).toMatchObject({ value: 2 });
     expect(await tools.increment(id, 'search', 'made')).toMatchObject({ value: 1 });
-    // Written anew, it does not expire any more.
+    // After a new write, it no longer expires.
     expect(await tools.set(id, 'search', 'long', 1)).not.toHaveProperty('expiresAt');
   });
 
@@ -196,7 +201,7 @@ describeStores('what tools keep', (store) => {
     expect((await tools.list(id, { limit: 6 })).next).toBeUndefined();
   });
 
-  it('STA-04 secret values are in no description and no export; the application has them', async () => {
+  it('STA-04 hides secret values from descriptions and exports, but not from the application', async () => {
     const { tools } = state;
     const secret = `hunter2 ${mintId()}`;
     await tools.set(id, 'pay', 'token', { secret }, { secret: true });
@@ -213,11 +218,11 @@ describeStores('what tools keep', (store) => {
     ]);
     expect(exported).toEqual([{ store: 'tools', item: expect.objectContaining({ key: 'plain' }) as object }]);
     expect((await tools.list(id)).items[1]).toMatchObject({ value: { secret, more: secret }, secret: true });
-    // Written anew without saying so, it is none any more.
+    // A new `set` without `secret` makes the entry public.
     expect(await tools.set(id, 'pay', 'token', 'public')).toMatchObject({ secret: false });
   });
 
-  it('STA-04 a patch or an increment makes a secret where it says so, and leaves what is there as secret as it was', async () => {
+  it('STA-04 applies `secret` of a patch or an increment only when it creates the entry', async () => {
     const { tools } = state;
     const made = await tools.patch(id, 'pay', 'token', { access: 'hunter2' }, { secret: true, ttlMs: HOUR });
     expect(made).toMatchObject({ secret: true, expiresAt: anyText() });
@@ -225,7 +230,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.increment(id, 'pay', 'pin', 7341, { secret: true })).toMatchObject({ secret: true });
     await tools.set(id, 'pay', 'plain', {});
     expect(await tools.patch(id, 'pay', 'plain', { a: 1 }, { secret: true })).toMatchObject({ secret: false });
-    // One that has expired is made anew.
+    // A patch creates an expired entry again.
     await tools.set(id, 'pay', 'brief', { access: 'hunter2' }, { secret: true, ttlMs: 1 });
     await eventually(async () => (await tools.get(id, 'pay', 'brief')) === null);
     await tools.patch(id, 'pay', 'brief', { access: 'hunter2' }, { secret: true });
@@ -233,7 +238,7 @@ describeStores('what tools keep', (store) => {
     expect(JSON.stringify(shown)).not.toMatch(/hunter2|7341/);
   });
 
-  it('STA-04 an entry does not grow by what it refuses', async () => {
+  it('STA-04 does not grow an entry by rejected changes', async () => {
     const { tools } = sessionState(store(), { maxBytes: 20_000 });
     await tools.set(id, 'search', 'o', { a: 'x'.repeat(10_000) });
     await tools.set(id, 'search', 'list', []);
@@ -249,7 +254,7 @@ describeStores('what tools keep', (store) => {
     expect((await tools.get(id, 'search', 'o'))?.value).toMatchObject({ b: 'y'.repeat(9_000) });
   });
 
-  it('STA-04 errors say nothing of what is secret', async () => {
+  it('STA-04 puts no secrets into errors', async () => {
     const secret = `hunter2 ${mintId()}`;
     const tools = sessionState(store(), { maxBytes: 60 }).tools;
     await tools.set(id, 'pay', 'token', { secret }, { secret: true });
@@ -266,7 +271,7 @@ describeStores('what tools keep', (store) => {
     expect(await tools.get(id, 'pay', 'token')).toMatchObject({ value: { secret } });
   });
 
-  it.each(ODD)('STA-04 tells odd names apart: %j', async (odd) => {
+  it.each(ODD)('STA-04 keeps entries with unusual names apart: %j', async (odd) => {
     const { tools } = state;
     await tools.set(id, 'search', 'k', 'plain');
     await tools.set(id, odd, odd, { [odd]: odd });
@@ -280,7 +285,7 @@ describeStores('what tools keep', (store) => {
     expect(({} as { n?: unknown }).n).toBeUndefined();
   });
 
-  it('STA-04 takes values up to its limit, 256 KiB unless said otherwise', async () => {
+  it('STA-04 accepts values up to the size limit, 256 KiB by default', async () => {
     const { tools } = state;
     const most = 'x'.repeat(262_142);
     expect(await tools.set(id, 'search', 'k', most)).not.toBeNull();
@@ -293,22 +298,22 @@ describeStores('what tools keep', (store) => {
     const small = sessionState(store(), { maxBytes: 20 }).tools;
     await small.patch(id, 'search', 'o', { a: 'ää' });
     await rejection(small.patch(id, 'search', 'o', { b: 'ää' }), TooLargeError);
-    // Whoever reads, with whatever limit, sees the same.
+    // Reads do not depend on the reader's limit.
     expect((await tools.get(id, 'search', 'o'))?.value).toEqual({ a: 'ää' });
     expect((await small.patch(id, 'search', 'o', { a: 'ö' })).value).toEqual({ a: 'ö' });
   });
 
   it.each<[string, (of: SessionStateService['tools'], at: string) => Promise<unknown>]>([
     ['an empty session id', (tools) => tools.get('', 'search', 'k')],
-    ['a session id that is none', (tools) => tools.set(null as never, 'search', 'k', 1)],
+    ['a session id of null', (tools) => tools.set(null as never, 'search', 'k', 1)],
     ['an empty tool', (tools, at) => tools.set(at, '', 'k', 1)],
     ['an empty key', (tools, at) => tools.delete(at, 'search', '')],
     ['a key with control characters', (tools, at) => tools.increment(at, 'search', 'a\u001fb')],
     ['a time to live of 0', (tools, at) => tools.set(at, 'search', 'k', 1, { ttlMs: 0 })],
     ['an unknown option', (tools, at) => tools.patch(at, 'search', 'k', {}, { ifVersion: 1 } as never)],
-    ['unset keys that are no list', (tools, at) => tools.patch(at, 'search', 'k', {}, { unset: 'a' } as never)],
+    ['unset keys that are not a list', (tools, at) => tools.patch(at, 'search', 'k', {}, { unset: 'a' } as never)],
     ['unset keys of null', (tools, at) => tools.patch(at, 'search', 'k', {}, { unset: null } as never)],
-    ['an unset key that is no string', (tools, at) => tools.patch(at, 'search', 'k', {}, { unset: [1] } as never)],
+    ['an unset key that is not a string', (tools, at) => tools.patch(at, 'search', 'k', {}, { unset: [1] } as never)],
     ['a list of unset keys with holes', (tools, at) => tools.patch(at, 'search', 'k', {}, { unset: new Array(2) })],
     [
       'more than 1000 unset keys',
@@ -317,17 +322,17 @@ describeStores('what tools keep', (store) => {
     ['a key that a patch sets and removes', (tools, at) => tools.patch(at, 'search', 'k', { a: 1 }, { unset: ['a'] })],
     ['unset keys of a set', (tools, at) => tools.set(at, 'search', 'k', {}, { unset: ['a'] } as never)],
     ['unset keys of an increment', (tools, at) => tools.increment(at, 'search', 'k', 1, { unset: ['a'] } as never)],
-    ['a secret that is no boolean', (tools, at) => tools.increment(at, 'search', 'k', 1, { secret: 1 } as never)],
-    ['an increment of nothing', (tools, at) => tools.increment(at, 'search', 'k', NaN)],
-    ['a page of too many', (tools, at) => tools.list(at, { limit: 1001 })],
-    ['a page after nothing that is a place', (tools, at) => tools.list(at, { after: '["a"]' })],
+    ['a `secret` that is not a boolean', (tools, at) => tools.increment(at, 'search', 'k', 1, { secret: 1 } as never)],
+    ['an increment of NaN', (tools, at) => tools.increment(at, 'search', 'k', NaN)],
+    ['a page limit that is too large', (tools, at) => tools.list(at, { limit: 1001 })],
+    ['a page after an invalid cursor', (tools, at) => tools.list(at, { after: '["a"]' })],
     ['a page after broken JSON', (tools, at) => tools.list(at, { after: '[' })],
-  ])('STA-09 refuses %s, and writes nothing', async (_, call) => {
+  ])('STA-09 rejects %s, and writes nothing', async (_, call) => {
     await rejection(call(state.tools, id), InvalidInputError);
     expect(await state.tools.list(id)).toEqual({ items: [] });
   });
 
-  it('STA-04 refuses what is no JSON', async () => {
+  it('STA-04 rejects values that JSON cannot represent', async () => {
     await rejection(state.tools.set(id, 'search', 'k', undefined), StateSerializationError);
     await rejection(state.tools.patch(id, 'search', 'k', [] as never), StateSerializationError);
     expect(await state.tools.get(id, 'search', 'k')).toBeNull();

@@ -33,12 +33,12 @@ interface Desk {
   readonly handle: OrchestratorHandle;
   readonly state: SessionStateService;
   readonly sessionId: string;
-  /** Runs a turn whose intent does this. */
+  /** Runs a turn whose intent calls `work`. */
   readonly run: (work: Work, options?: { readonly taskId?: string }) => Promise<unknown>;
 }
 
 describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
-  it('STA-04 a turn sees what it writes, and everybody once it has settled', async () => {
+  it('STA-04 shows writes to their own turn at once, and to others when it settles', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await state.tools.set(sessionId, 'weather', 'cache', { city: 'Bonn' });
     await run(async ({ modules: { tools } }) => {
@@ -71,7 +71,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.tools.get(sessionId, 'weather', 'calls')).toBeNull();
   });
 
-  it('STA-04 what a turn wrote is added to what others have written meanwhile', async () => {
+  it('STA-04 merges the changes of a turn with concurrent changes', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await state.tools.set(sessionId, 'cart', 'total', 1);
     await state.tools.set(sessionId, 'cart', 'items', { a: 1 });
@@ -87,7 +87,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.tools.get(sessionId, 'cart', 'items')).toMatchObject({ value: { a: 1, b: 2, c: 3 } });
   });
 
-  it('FIX-47 a patch of a turn removes keys from the entry as it is when the turn settles', async () => {
+  it('FIX-47 removes the keys of a patch from the entry that exists when the turn settles', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await state.tools.set(sessionId, 'cart', 'items', { a: 1, b: 2 });
     await run(async ({ modules: { tools } }) => {
@@ -101,7 +101,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect((await state.tools.get(sessionId, 'cart', 'items'))?.value).toEqual({ b: 2, d: null, e: 5 });
   });
 
-  it('STA-04 an entry that a turn writes expires, and is secret, as it says', async () => {
+  it('STA-04 applies `ttlMs` and `secret` when a turn sets an entry', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await run(({ modules: { tools } }) => {
       tools.set('bank', 'token', 'abc', { ttlMs: 60_000, secret: true });
@@ -113,7 +113,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(JSON.stringify(stores)).not.toContain('abc');
   });
 
-  it('STA-04 an entry that a patch or an increment of a turn makes is secret and expires as it says', async () => {
+  it('STA-04 applies `ttlMs` and `secret` when a patch or an increment of a turn creates an entry', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await run(({ modules: { tools } }) => {
       tools.patch('bank', 'token', { access: 'hunter2' }, { ttlMs: 60_000, secret: true });
@@ -129,7 +129,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(JSON.stringify(stores)).not.toMatch(/hunter2|7341/);
   });
 
-  it('STA-04 STA-05 STA-06 nothing of a turn that fails stays, and each attempt begins anew', async () => {
+  it('STA-04 STA-05 STA-06 discards the writes of a failed turn, and starts each attempt from the stored state', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     let attempts = 0;
     const failing = run(async ({ modules }) => {
@@ -155,7 +155,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.tools.get(sessionId, 'a', 'b')).toMatchObject({ value: 1 });
   });
 
-  it('STA-04 what a completed iteration wrote is kept by the attempts after it', async () => {
+  it('STA-04 keeps the writes of a completed iteration in later attempts', async () => {
     let failed = false;
     const config: Partial<OrchestratorConfig> = {
       iterate: true,
@@ -183,7 +183,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     ]);
   });
 
-  it('STA-05 gives the task of a turn to its handlers, and moves it on with the turn', async () => {
+  it('STA-05 passes the task of a turn to its handlers, and changes it when the turn settles', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     const { id } = await state.task.create(sessionId, { flowState: { step: 1 } });
     await run(
@@ -213,7 +213,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(done?.history.map((entry) => entry.state)).toEqual(['submitted', 'working', 'completed']);
   });
 
-  it('STA-05 of parallel changes of a task in one handler, one wins', async () => {
+  it('STA-05 accepts only one of parallel changes of a task in a handler', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await state.task.create(sessionId, { id: 'old' });
     const winners = async (change: () => Promise<unknown>): Promise<number> => {
@@ -231,7 +231,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.task.get(sessionId, 'new')).toMatchObject({ state: 'submitted' });
   });
 
-  it('FIX-47 takes the options of tasks that the calls outside of turns take, and no others', async () => {
+  it('FIX-47 accepts the same task options as calls outside of turns, and no others', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await state.task.create(sessionId, { id: 'taken' });
     await run(async ({ modules: { task } }) => {
@@ -254,7 +254,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     ]);
   });
 
-  it('STA-05 creates a task in a turn, whose state others find', async () => {
+  it('STA-05 creates a task in a turn, and lists it by state', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     let id = '';
     await run(async ({ modules }) => {
@@ -266,7 +266,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect((await state.task.list(sessionId, { state: 'working' })).items.map((task) => task.id)).toEqual([id]);
   });
 
-  it('STA-05 a transition of a turn is left out when the task has moved on meanwhile', async () => {
+  it('STA-05 drops a transition of a turn if the task has changed meanwhile', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     const { id } = await state.task.create(sessionId);
     await run(async ({ modules }) => {
@@ -278,7 +278,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect((await state.task.list(sessionId, { state: 'working' })).items).toEqual([]);
   });
 
-  it('STA-05 refuses to change a task that is not there, and leaves one alone that comes meanwhile', async () => {
+  it('STA-05 rejects changes of an unknown task, and does not change one that is created meanwhile', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await run(async ({ modules }) => {
       await rejection(modules.task.setFlowState('later', 1), TaskNotFoundError);
@@ -289,7 +289,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.task.get(sessionId, 'later')).toMatchObject({ state: 'submitted', flowState: 'its own' });
   });
 
-  it('STA-05 refuses what may not follow, and a turn of a task that is not there', async () => {
+  it('STA-05 rejects a forbidden transition, and a turn of an unknown task', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     const { id } = await state.task.create(sessionId);
     await run(async ({ modules }) => {
@@ -308,7 +308,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     });
   });
 
-  it('STA-06 saves checkpoints of a flow with the turn, each a version that can be loaded again', async () => {
+  it('STA-06 saves one version of a flow per turn, which can be loaded later', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     const { version: first } = (await state.flow.save(sessionId, 'onboarding', { at: 'start' }))!;
     for (let n = 0; n < 12; n += 1) {
@@ -330,7 +330,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(versions.map(({ version }) => version)).toEqual(Array.from({ length: 13 }, (_, index) => first + index));
   });
 
-  it('STA-08 what is written again and again by turns does not grow', async () => {
+  it('STA-08 bounds the size of documents that many turns write', async () => {
     const { app, state, sessionId, run } = await startDesk({ adapter: open() });
     const { id } = await state.task.create(sessionId);
     const value = 'x'.repeat(1000);
@@ -352,7 +352,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
 });
 
 describe('state modules in turns', () => {
-  it('STA-08 what a turn has only written is read in groups when it settles', async () => {
+  it('STA-08 reads documents for blind writes in groups when a turn settles', async () => {
     const adapter = memoryAdapter();
     let [now, most] = [0, 0];
     const counting = Object.create(adapter.state) as typeof adapter.state;
@@ -371,7 +371,7 @@ describe('state modules in turns', () => {
     expect(most).toBe(20);
   });
 
-  it('STA-08 costs a turn nothing that does not use them, and one read for each document that is written', async () => {
+  it('STA-08 costs one read per written document, and none in turns without modules', async () => {
     const calls: string[] = [];
     const { run } = await startDesk({ adapter: recordingAdapter(memoryAdapter(), calls) });
     await run(() => 'ok');
@@ -393,7 +393,7 @@ describe('state modules in turns', () => {
     expect(others).toEqual(plain.filter((call) => call !== 'turns.due'));
   });
 
-  it('STA-04 refuses bad names and values where they are written, and writing in a step', async () => {
+  it('STA-04 rejects invalid names and values, and writes in a step, in the call itself', async () => {
     const { run, state, sessionId } = await startDesk();
     await run(async (turn) => {
       const { tools, task, flow } = turn.modules;
@@ -415,7 +415,7 @@ describe('state modules in turns', () => {
     expect((await state.tools.list(sessionId)).items).toEqual([]);
   });
 
-  it('STA-01 refuses modules that are not enabled', async () => {
+  it('STA-01 rejects modules that are not enabled', async () => {
     const { run } = await startDesk({ state: { modules: ['tools'] } });
     await run(({ modules }) => {
       expect(() => modules.task.create()).toThrow(StateModuleDisabledError);
@@ -425,7 +425,7 @@ describe('state modules in turns', () => {
     });
   });
 
-  it('STA-04 what a handler is given cannot be changed in place', async () => {
+  it('STA-04 freezes the values that a handler reads', async () => {
     const { run, state, sessionId } = await startDesk();
     await state.tools.set(sessionId, 'a', 'b', { list: [1] });
     await run(async ({ modules: { tools } }) => {
@@ -440,7 +440,7 @@ describe('state modules in turns', () => {
 describe.each(LIVE_STORES)(
   'a reset during a turn over $name (known failure: it wrote back what was cleared)',
   ({ open }) => {
-    it('STA-23 leaves out what the turn was to write, says so in its report, and lets it answer', async () => {
+    it('STA-23 drops the turn’s writes to the reset modules, reports them as dropped, and returns the reply', async () => {
       const { app, handle, state, sessionId, run } = await startDesk({ adapter: open() });
       await run(({ modules }) => {
         modules.tools.set('a', 'b', 'before');
@@ -483,7 +483,7 @@ describe.each(LIVE_STORES)(
       ]);
     });
 
-    it('STA-23 of every session fences every turn that runs', async () => {
+    it('STA-23 drops the writes of all running turns when every session is reset', async () => {
       const { app, handle, state, sessionId, run } = await startDesk({ adapter: open() });
       await run(({ modules }) => {
         modules.tools.set('a', 'b', 'before');
@@ -512,7 +512,7 @@ describe.each(LIVE_STORES)(
       }
     });
 
-    it('STA-23 a turn that begins while every session is reset does not write back what it read', async () => {
+    it('STA-23 drops the writes of turns that start while every session is reset', async () => {
       const adapter = open();
       let meanwhile = async (): Promise<void> => {};
       const evicting = Object.create(adapter.state) as typeof adapter.state;
@@ -549,11 +549,11 @@ describe.each(LIVE_STORES)(
       for (const id of ids) expect((await state.tools.list(id)).items).toEqual([]);
     });
 
-    it('STA-23 looks for what another operation held while it went', async () => {
+    it('STA-23 retries documents that another operation held', async () => {
       const adapter = open();
       let runs = 0;
       const held = Object.create(adapter.state) as typeof adapter.state;
-      // The first time others hold everything.
+      // The first call finds every document held by others.
       held.evictIdle = async (...args) => ((runs += 1) === 1 ? 0 : adapter.state.evictIdle(...args));
       const racing = Object.create(adapter, { state: { value: held } }) as typeof adapter;
       const { state, sessionId } = await startDesk({ adapter: racing });
@@ -562,7 +562,7 @@ describe.each(LIVE_STORES)(
       expect((await state.tools.list(sessionId)).items).toEqual([]);
     });
 
-    it('STA-23 says what it has cleared of every session when it fails half-way', async () => {
+    it('STA-23 reports what it has cleared when a reset of every session fails halfway', async () => {
       const adapter = open();
       const failing = Object.create(adapter.conversations) as typeof adapter.conversations;
       failing.sessions = () => Promise.reject(new StoreUnavailableError('10.0.0.7 refused'));
@@ -585,7 +585,7 @@ describe.each(LIVE_STORES)(
       expect(await state.conversation.list(sessionId)).toHaveLength(1);
     });
 
-    it('BOT-25 STA-23 what was undone before does not hide what is said after', async () => {
+    it('BOT-25 STA-23 does not hide new messages behind turns that were undone before the reset', async () => {
       const { handle, state, sessionId, run } = await startDesk({ adapter: open() });
       for (let n = 0; n < 3; n += 1) await run(() => `old ${n}`);
       await handle.undo(sessionId);
@@ -612,7 +612,7 @@ describe.each(LIVE_STORES)(
   },
 );
 
-/** What turns do that are under way, by session; a turn finds its work when it runs. */
+/** The work of the running turn, by session. A turn reads it when it runs. */
 const works = new Map<string, Work>();
 
 async function startDesk(options: ApplicationOptions = {}, config: Partial<OrchestratorConfig> = {}): Promise<Desk> {

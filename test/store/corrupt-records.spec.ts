@@ -1,10 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type AtomicSessionStoreAdapter,
-  createSessionStore,
-  type Session,
-  type SessionsAdapter,
-} from 'nestjs-agent-sessions';
+import { createSessionStore, type Session, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { adapterOf } from '../support/connections.js';
 import { corruptRecord, type BrokenRecord } from '../support/corrupt-record.js';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { type AtomicSessionStoreAdapter, SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { sessionsEntities, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type DataSourceOptions, EntitySchema, MoreThan } from 'typeorm';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
@@ -14,7 +15,7 @@ const DATABASES: readonly (readonly [name: string, options: () => DataSourceOpti
   ...SQL_SERVERS.map(({ name, type, url }) => [name, () => ({ type, url, poolSize: 4 })] as const),
 ];
 
-/** What the migrations need for themselves, and what only MySQL has, for its indexes and locks. */
+/** Tables of the migrations, and tables that only MySQL has, for its indexes and locks. */
 const NOT_IN_ENTITIES = [`${TABLE_PREFIX}migrations`, `${TABLE_PREFIX}slot`, 'live_since', 'is_open', 'events_until'];
 
 describe.each(DATABASES)('the entities: %s', (_, options) => {
@@ -43,14 +44,14 @@ describe.each(DATABASES)('the entities: %s', (_, options) => {
     await dataSource.destroy();
   });
 
-  it('NST-23 an application generates migrations of its own tables only, before and after ours have run', async () => {
+  it('NST-23 an application generates migrations of its own tables only, before and after our migrations', async () => {
     const ownOnly = [expect.stringMatching(/CREATE TABLE.*_order\W/)];
 
     expect(changesBefore).toEqual(ownOnly);
     expect(await changes()).toEqual(ownOnly);
   });
 
-  it('NST-23 are the tables that the migrations make, column by column', async () => {
+  it('NST-23 match the tables of the migrations, column by column', async () => {
     const described = entities.flatMap(({ options: { name, columns } }) =>
       Object.values(columns).map((column) => columnText(`${name}.${column?.name}`, column?.nullable, column?.primary)),
     );
@@ -58,7 +59,7 @@ describe.each(DATABASES)('the entities: %s', (_, options) => {
     expect(await columnsMade()).toEqual(described.sort());
   });
 
-  it('NST-23 read every table: counters and times are numbers, everything else is text', async () => {
+  it('NST-23 read every table: counters and times as numbers, other columns as strings', async () => {
     await fillEveryTable(store);
 
     for (const { options: entity } of entities) {
@@ -88,7 +89,7 @@ describe.each(DATABASES)('the entities: %s', (_, options) => {
     return upQueries.map(({ query }) => query);
   }
 
-  /** `table.column`, with `?` where it may be null and `key` where it is part of the primary key. */
+  /** Returns `table.column`, with `?` if it is nullable and `key` if it is part of the primary key. */
   async function columnsMade(): Promise<string[]> {
     const rows = await dataSource.query<{ of: string; name: string; nullable: unknown; is_key: unknown }[]>(
       COLUMNS[dataSource.options.type as keyof typeof COLUMNS],
@@ -144,7 +145,7 @@ const COLUMNS_OF_POSTGRES = `
   ) AS is_key
   FROM information_schema.columns AS of WHERE of.table_name LIKE '${TABLE_PREFIX}%'`;
 
-// Joins of its information schema look at every table of the server, which the other tests fill.
+// Joins of its information schema read every table of the server, and other tests create many.
 const COLUMNS_OF_MYSQL = `
   SELECT table_name AS of, column_name AS name, CASE is_nullable WHEN 'YES' THEN 1 END AS nullable,
     CASE column_key WHEN 'PRI' THEN 1 END AS is_key

@@ -17,7 +17,7 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { SCRIPTS } from '../../lib/store/redis/redis-scripts.js';
 
 const BOUND_MS = 1000;
-/** Longer than a batch, shorter than a lease. */
+/** Milliseconds longer than a batch and shorter than a lease. */
 const OUTAGE_MS = 2000;
 const COUNT = 60;
 
@@ -45,7 +45,7 @@ describeServers('events while the server is away', (server) => {
     ['all answers are lost', () => proxy.swallowAnswers()],
     ['the answer to an append is lost', () => proxy.swallowAnswers(APPENDS[server.type])],
     ['the answer to an append is late', () => proxy.holdAnswers(APPENDS[server.type])],
-  ])('TRN-30 are stored once and in order, and shown to every reader, when %s for a while', (_, fail) =>
+  ])('TRN-30 are stored once and in order, and reach every reader, when %s for a while', (_, fail) =>
     whileSteady(BOUND_MS / 2, () => storeAndShow(fail)),
   );
 
@@ -53,7 +53,7 @@ describeServers('events while the server is away', (server) => {
     proxy.restore();
     let failed = 0;
     const app = await start(
-      // Each retry is sent again after a failure that was seen.
+      // Each retry follows an observed failure.
       noting(newStore(), () => (failed += 1)),
       async (turn) => {
         for (let n = 1; n <= COUNT; n += 1) {
@@ -85,7 +85,7 @@ describeServers('events while the server is away', (server) => {
     }
   }
 
-  it('TRN-32 a reader in another process misses nothing of what came while its store was away', () =>
+  it('TRN-32 a reader in another process receives all events from an outage of its store', () =>
     whileSteady(BOUND_MS / 2, async () => {
       proxy.restore();
       const prefix = `s${randomUUID().slice(0, 8)}_`;
@@ -114,7 +114,7 @@ describeServers('events while the server is away', (server) => {
       expect(events.map(({ offset }) => offset)).toEqual(Array.from({ length: COUNT + 1 }, (_, at) => at + 1));
     }));
 
-  it('TRN-33 a reader that has fallen behind goes on once its store is back', () =>
+  it('TRN-33 a reader that has fallen behind continues once its store is back', () =>
     whileSteady(BOUND_MS / 2, async () => {
       proxy.restore();
       const { turns, session } = await start(newStore(), async (turn) => {
@@ -157,7 +157,7 @@ async function all(stream: AsyncIterable<TurnEvent>): Promise<TurnEvent[]> {
   return events;
 }
 
-/** The same store, which tells of each append that failed. */
+/** Returns the store, and reports each failed append. */
 function noting(adapter: SessionsAdapter, failed: () => void): SessionsAdapter {
   const { events } = adapter;
   const append: typeof events.append = async (...args) => {

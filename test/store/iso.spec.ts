@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { iso } from '../../lib/store/core/iso.js';
 
-/** The largest time that a `Date` has. */
+/** The largest time of a `Date`. */
 const LAST = 8_640_000_000_000_000;
 
 describe('the times of records', () => {
-  it('PRF-14 are formatted as Date formats them', () => {
+  it('PRF-14 are formatted like Date.toISOString', () => {
     const time = fc.oneof(
       fc.integer({ min: -LAST, max: LAST }),
       fc.integer({ min: Date.UTC(1970, 0), max: Date.UTC(2100, 0) }),
@@ -17,7 +17,7 @@ describe('the times of records', () => {
     );
   });
 
-  it('FIX-53 are refused when they are no times', () => {
+  it('FIX-53 are rejected when they are not times', () => {
     for (const time of [NaN, Infinity, 'soon' as unknown as number, undefined as unknown as number]) {
       expect(() => iso(time)).toThrow(RangeError);
     }

@@ -3,12 +3,8 @@ import { once } from 'node:events';
 import { appendFileSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  type AtomicSessionStoreAdapter,
-  type NewSession,
-  type SessionsAdapter,
-  SessionsConfigurationError,
-} from 'nestjs-agent-sessions';
+import { type SessionsAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type NewSession } from 'nestjs-agent-sessions/adapter';
 import { describeSessionsAdapter } from 'nestjs-agent-sessions/testing';
 import { jsonFileAdapter } from '../../sample/02-json-file-store/json-file-adapter.js';
 import { limitModelRuns } from '../support/model-runs.js';
@@ -56,7 +52,7 @@ describe('the file of the json file store', () => {
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('NST-26 keeps everything when it is closed and opened again', async () => {
+  it('NST-26 keeps all data when it is closed and opened again', async () => {
     const adapter = await open();
     await fill(adapter);
     const before = await everything(adapter);
@@ -69,7 +65,7 @@ describe('the file of the json file store', () => {
     expect((await again.turns.accept({ ...ACCEPT, id: 'turn-4' })).turn.position).toBe(4);
   });
 
-  it('NST-26 leaves nothing of what was deleted', async () => {
+  it('NST-26 contains no deleted data', async () => {
     const adapter = await open();
     const before = await everything(adapter);
     await fill(adapter);
@@ -79,7 +75,7 @@ describe('the file of the json file store', () => {
     expect(await everything(await open())).toEqual(before);
   });
 
-  it('NST-26 drops a line that was not written to its end, and goes on', async () => {
+  it('NST-26 drops an incomplete last line, and continues', async () => {
     const adapter = await open();
     await fill(adapter);
     const before = await everything(adapter);
@@ -96,12 +92,12 @@ describe('the file of the json file store', () => {
     expect(messages).toEqual([...before.messages, expect.objectContaining({ id: 'late' })]);
   });
 
-  it('NST-26 refuses a file that was damaged in the middle', async () => {
+  it('NST-26 is rejected when it was damaged in the middle', async () => {
     writeFileSync(file, '[["sessions",["a"],{"id\n[]\n');
     await expect(open()).rejects.toThrow(SessionsConfigurationError);
   });
 
-  it('NST-26 refuses a second process', async () => {
+  it('NST-26 rejects a second process', async () => {
     const adapter = await open();
     await adapter.beginWork?.();
     const second = await open();
@@ -115,11 +111,11 @@ describe('the file of the json file store', () => {
     expect(await everything(second)).toEqual(before);
   });
 
-  it('NST-26 takes over from a process that was killed, and gives its running turn at once', async () => {
+  it('NST-26 can be taken over from a killed process, with its running turn immediately claimable', async () => {
     const victim = await open();
     await fill(victim);
     const { hold } = (await victim.turns.claim(DRAFT.id, { ...CLAIM, holder: 'victim' }))!;
-    // The file as a process leaves it that cannot close it.
+    // The file after a process that could not close it.
     const left = `${file}.left`;
     copyFileSync(file, left);
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
@@ -148,7 +144,7 @@ describe('the file of the json file store', () => {
     return adapter;
   }
 
-  /** Something in every port: a settled turn, one that waits, one that is queued; the lane can be claimed. */
+  /** Fills every port: a settled, a waiting and a queued turn, in a lane that can be claimed. */
   async function fill(adapter: SessionsAdapter): Promise<void> {
     const { turns, checkpoints, conversations, state, leases } = adapter;
     await atomic(adapter).create(DRAFT, { policy: 'move', maxSurfaces: 9 });

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SessionStore, type SessionsAdapter, type TurnHold } from 'nestjs-agent-sessions';
+import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type DataSourceOptions } from 'typeorm';
 import { MYSQL_MIGRATIONS } from '../../lib/store/mysql/mysql-migrations.js';
@@ -17,7 +18,7 @@ import { useEverything } from '../support/use-everything.js';
 
 describe('migrations', () => {
   // Written by: sha256sum lib/store/*/migrations/*/* > test/store/fixtures/migrations.sha256
-  // Only for a migration that is not released yet.
+  // Only for a migration that has not been released.
   const checksums = readFileSync('test/store/fixtures/migrations.sha256', 'utf8');
 
   it('NST-23 the files of a released migration never change', () => {
@@ -52,7 +53,7 @@ describeSqlServers('a second migration of a filled database', ({ type, url }) =>
   );
 });
 
-/** Every table gets a column that the version which is still running knows nothing of. */
+/** Adds a column to every table that the running version does not know. */
 const SECOND: Migration = {
   name: 'AddColumns1763683300000',
   usableFrom: 1,
@@ -88,7 +89,7 @@ function testSecondMigration(options: () => TypeormAdapterOptions, first: readon
     await adapter.close?.();
   });
 
-  it('NST-23 keeps every row, and the running version goes on with it', async () => {
+  it('NST-23 keeps every row, and the running version continues to work', async () => {
     const hold = await fill(adapter);
     const before = await rows();
 
@@ -104,7 +105,7 @@ function testSecondMigration(options: () => TypeormAdapterOptions, first: readon
     await useEverything(adapter);
   });
 
-  it('NST-23 is undone without a loss', async () => {
+  it('NST-23 is reverted without data loss', async () => {
     const hold = await fill(adapter);
     const before = await rows();
     await dataSource.runMigrations();
@@ -114,7 +115,7 @@ function testSecondMigration(options: () => TypeormAdapterOptions, first: readon
     expect(await adapter.turns.renew(hold, 60_000)).toEqual({});
   });
 
-  /** Of every table but the one that says which migration it is at. */
+  /** Reads every table except the table of migrations. */
   async function rows(): Promise<Record<string, object[]>> {
     const found: Record<string, object[]> = {};
     for (const table of Object.keys(TABLES)) {
@@ -124,7 +125,7 @@ function testSecondMigration(options: () => TypeormAdapterOptions, first: readon
   }
 }
 
-/** A settled turn with all that a turn leaves behind, and one that runs. */
+/** Creates a settled turn with all its data, and a running one. */
 async function fill({ sessions, turns, events, state, leases }: SessionsAdapter): Promise<TurnHold> {
   await new SessionStore(sessions).create({ id: 'before', userId: 'ann', initialSurfaceId: 'web' });
   for (const id of ['settled', 'running']) await turns.accept(turnRequest(id, { sessionId: 'before' }));

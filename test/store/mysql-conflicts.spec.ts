@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import mysql from 'mysql2/promise';
-import { SessionStore, StoreUnavailableError, type SurfaceRules } from 'nestjs-agent-sessions';
+import { SessionStore, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type SurfaceRules } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
@@ -9,7 +10,7 @@ import { describeMariadb } from '../support/servers.js';
 
 const MOVE: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 
-/** Callers that are in each other's way, with another connection that holds what they need until all have come. */
+/** Conflicting callers. Another connection holds their locks until all of them wait. */
 describeMariadb('conflicts in the MySQL store', () => {
   let store: OpenMysql;
   let other: mysql.Connection;
@@ -28,11 +29,11 @@ describeMariadb('conflicts in the MySQL store', () => {
     await store.close();
   });
 
-  it('SES-07 an operation that a deadlock ended runs again, its locks first, and loses nothing', async () => {
+  it('SES-07 retries an operation after a deadlock, with its locks first, and loses nothing', async () => {
     await store.sessions.attachSurface('b', 'web', MOVE);
     await begin();
     await lock("SELECT id FROM {session} WHERE id = 'b' FOR UPDATE");
-    // The server ends the transaction that has written less.
+    // The server aborts the transaction that has written less.
     await lock(`INSERT INTO {tombstone} VALUES ${Array.from({ length: 50 }, (_, n) => `('x${n}', 0)`).join(', ')}`);
     const trips = noteTrips();
     const attached = store.sessions.attachSurface('a', 'web', MOVE);
@@ -49,11 +50,11 @@ describeMariadb('conflicts in the MySQL store', () => {
     ]);
   });
 
-  it('SES-16 a session does not come to share a surface while another one is made because nobody has it', async () => {
+  it('SES-16 does not create a session for a free surface while another session attaches it', async () => {
     const share: SurfaceRules = { policy: 'share', maxSurfaces: 16 };
     const draft = { id: 'made', userId: 'ann', attachedSurfaces: ['voice'], metadata: {} };
     await begin();
-    // Its lane, by which the one that is made is held up after it has looked.
+    // The lock on its lane delays the create after its query.
     await lock("INSERT INTO {lane} (session_id, next_position, depth, fence, offers) VALUES ('made', 1, 0, 1, 0)");
     const ended: string[] = [];
     const made = store.sessions
@@ -66,11 +67,11 @@ describeMariadb('conflicts in the MySQL store', () => {
     await other.query('ROLLBACK');
 
     await Promise.all([made, attached]);
-    // Their answers may overtake each other.
+    // Their responses may arrive in any order.
     expect(ended.sort()).toEqual(['attached', 'made true']);
   });
 
-  it('TRN-01 a turn that is accepted twice at once is accepted once', async () => {
+  it('TRN-01 accepts a turn once when it is sent twice concurrently', async () => {
     await begin();
     await lock("SELECT session_id FROM {lane} WHERE session_id = 'c' FOR UPDATE");
     const request = turnRequest('once', { sessionId: 'c' });
@@ -82,7 +83,7 @@ describeMariadb('conflicts in the MySQL store', () => {
     expect(await store.ports.turns.list({ sessionId: 'c' })).toHaveLength(1);
   });
 
-  it('an operation whose row another one makes first runs again, and sees it', async () => {
+  it('retries an operation when another one inserts its row first, and sees that row', async () => {
     let others = 0;
     const trips = noteTrips(async (sql) => {
       if (!sql.includes('INSERT INTO') || (others += 1) > 1) return;
@@ -90,12 +91,12 @@ describeMariadb('conflicts in the MySQL store', () => {
     });
     const lease = await store.ports.leases.acquire('sweep', 'me', 60_000);
 
-    // The fence goes on from the row that it could not make.
+    // The fence continues from the row that it could not insert.
     expect(lease).toMatchObject({ holder: 'me', fence: 8 });
     expect(trips.filter((trip) => trip.includes('START TRANSACTION'))).toHaveLength(2);
   });
 
-  it('SES-07 many at once leave one holder of a surface, and every session', async () => {
+  it('SES-07 keeps one holder of a surface, and every session, after many concurrent calls', async () => {
     const ids = Array.from({ length: 30 }, (_, n) => `of-bob-${n}`);
     const sessions = new SessionStore(store.sessions);
     await Promise.all(ids.map((id) => sessions.create({ id, userId: 'bob', initialSurfaceId: 'web' })));
@@ -105,7 +106,7 @@ describeMariadb('conflicts in the MySQL store', () => {
     expect(await store.sessions.count({ userId: 'bob' })).toBe(ids.length);
   });
 
-  it('gives up with a typed error when it is in the way of others for too long', async () => {
+  it('fails with a typed error after too many conflicts', async () => {
     await begin();
     await lock("SELECT session_id FROM {lane} WHERE session_id = 'd' FOR UPDATE");
     await expect(store.sessions.touch('d')).rejects.toBeInstanceOf(StoreUnavailableError);
@@ -121,10 +122,10 @@ describeMariadb('conflicts in the MySQL store', () => {
     await other.query(store.place.fill(sql));
   }
 
-  /** Until so many transactions of this store wait for a lock. */
+  /** Waits until the given number of transactions of this store wait for a lock. */
   async function waiting(count: number): Promise<void> {
     await eventually(async () => {
-      // Read more often than that, the table shows what it has shown before.
+      // The server caches the table for a while, so read it less often.
       await delay(150);
       const [row] = await store.query(
         `SELECT COUNT(*) AS waiting FROM information_schema.innodb_trx

@@ -6,35 +6,35 @@ import {
   type SurfaceRules,
   type TurnHold,
   type TurnSettlement,
-} from 'nestjs-agent-sessions';
+} from 'nestjs-agent-sessions/adapter';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { openMysql, type OpenMysql } from '../support/mysql-database.js';
 import { useEverything } from '../support/use-everything.js';
 import { describeMariadb } from '../support/servers.js';
 
 const MANY = 20_000;
-/** Each has one session in every state, and a second active one. */
+/** Number of users. Each has one session in every state, and a second active one. */
 const USERS = MANY / 5;
-/** Turns, checkpoints and messages of one session. */
+/** Number of turns, checkpoints and messages of one session. */
 const DEEP = 3000;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const START = Date.now();
 const MOVE: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 
-/** What it is, how many rows it may read, and how it is called. */
+/** A description, the maximum number of rows to read, and the operation. */
 type Operations = [string, number, () => Promise<unknown>][];
 
 /**
- * What the server reads for each operation beside twenty thousand sessions, from the counters of the connection: no more
- * rows than the answer needs.
+ * Reads of the server per operation among twenty thousand sessions, from the counters of the connection. They must not
+ * exceed the rows of the answer.
  */
-describeMariadb('what the MySQL store reads', () => {
+describeMariadb('reads of the MySQL store', () => {
   let store: OpenMysql;
   let sessions: AtomicSessionStoreAdapter;
 
   beforeAll(async () => {
-    // One connection: the counters are its own.
+    // One connection, because each connection has its own counters.
     store = await openMysql(1);
     ({ sessions } = store);
     await fill(store);
@@ -54,18 +54,18 @@ describeMariadb('what the MySQL store reads', () => {
   it.each<Operations[number]>([
     ['a session', 1, () => sessions.fetchById('p-7')],
     ['the sessions of a user', 6, () => sessions.fetchMany({ userId: 'user-7' })],
-    ['those of a user in states', 6, () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] })],
-    ['how many a user has', 6, () => sessions.count({ userId: 'user-7' })],
-    ['those with a surface', 8, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
-    ['those of a user with a surface', 11, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
-    ['the latest in a state', 51, () => sessions.fetchMany({ state: 'active' })],
+    ['sessions of a user in states', 6, () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] })],
+    ['the number of sessions of a user', 6, () => sessions.count({ userId: 'user-7' })],
+    ['sessions with a surface', 8, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
+    ['sessions of a user with a surface', 11, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
+    ['the latest sessions in a state', 51, () => sessions.fetchMany({ state: 'active' })],
     ['a later page of them', 52, async () => sessions.fetchMany({ state: 'active', cursor: await laterPage() })],
     ['a turn', 1, () => store.ports.turns.get('turn-7')],
     ['the turns of a session', 3, () => store.ports.turns.list({ sessionId: 'p-7' })],
     ['the latest checkpoint', 1, () => store.ports.checkpoints.load('desk', 'p-7')],
     ['a window of messages', 4, () => store.ports.conversations.window('p-7', 10)],
     ['a page of documents', 4, () => store.ports.state.list({ namespace: 'n', sessionId: 'p-7', limit: 10 })],
-    ['how many documents', 4, () => store.ports.state.count({ namespace: 'n', sessionId: 'p-7' })],
+    ['the number of documents', 4, () => store.ports.state.count({ namespace: 'n', sessionId: 'p-7' })],
     ['sessions with messages', 25, () => store.ports.conversations.sessions('p-1', 10)],
     ['sessions with checkpoints', 120, () => store.ports.checkpoints.list('desk', { prefix: 'p-1' })],
   ])('PRF-09 finds by index %s', expectFew);
@@ -88,7 +88,7 @@ describeMariadb('what the MySQL store reads', () => {
     ['deleteExpired of ten', 40, () => store.ports.state.deleteExpired(10)],
     ['evictIdle of ten', 80, () => store.ports.state.evictIdle('n', 10, 10)],
     ['deleteExpired of the events of ten turns', 60, () => store.ports.events.deleteExpired(10)],
-  ])('PRF-09 finds by index what it needs: %s', expectFew);
+  ])('PRF-09 finds all its rows by index: %s', expectFew);
 
   describe('of a session with a long history', () => {
     let hold: TurnHold;
@@ -99,7 +99,7 @@ describeMariadb('what the MySQL store reads', () => {
       ['later turns', 11, () => store.ports.turns.list({ sessionId: 'deep', after: before, limit: 10 })],
       ['its open turns', 3, () => store.ports.turns.list({ sessionId: 'deep', status: ['queued', 'running'] })],
       ['the latest checkpoint', 2, () => store.ports.checkpoints.load('desk', 'deep')],
-      ['who has checkpoints', 8, () => store.ports.checkpoints.orchestrators('deep')],
+      ['orchestrators with checkpoints', 8, () => store.ports.checkpoints.orchestrators('deep')],
       ['checkpoints before one', 11, () => store.ports.checkpoints.history('desk', 'deep', { before, limit: 10 })],
       ['a page of documents', 14, () => store.ports.state.list({ ...SHELF, limit: 10 })],
       ['a page of documents of a scope', 14, () => store.ports.state.list({ ...SHELF, scope: 'c', limit: 10 })],
@@ -108,7 +108,7 @@ describeMariadb('what the MySQL store reads', () => {
         14,
         () => store.ports.state.list({ ...SHELF, after: { scope: 'c', key: 'k2' }, limit: 10 }),
       ],
-      ['how many documents of a scope', 4, () => store.ports.state.count({ ...SHELF, scope: 'none' })],
+      ['the number of documents of a scope', 4, () => store.ports.state.count({ ...SHELF, scope: 'none' })],
       ['a reset', 40, () => store.ports.state.reset({ sessionId: 'deep', namespaces: ['none'], epoch: 'e' })],
       ['a page of messages', 11, () => store.ports.conversations.page('deep', { after: before, limit: 10 })],
       ['a window of messages', 14, () => store.ports.conversations.window('deep', 10)],
@@ -131,7 +131,7 @@ describeMariadb('what the MySQL store reads', () => {
         () => store.ports.turns.control({ sessionId: 'deep', mode: 'draining', foreignSession: true }),
       ],
       ['clear', 40, () => store.ports.turns.clear('deep')],
-    ])('PRF-06 costs the answer: %s', expectFew);
+    ])('PRF-06 reads only the rows of its answer: %s', expectFew);
 
     function accept(id: string, changes: Partial<AcceptTurn> = {}): Promise<unknown> {
       return store.ports.turns.accept(turnRequest(id, { sessionId: 'deep', foreignSession: true, ...changes }));
@@ -155,12 +155,12 @@ describeMariadb('what the MySQL store reads', () => {
     expect(rows).toBeLessThanOrEqual(most);
   }
 
-  /** Rows and index entries that an operation reads, in whatever way. */
+  /** Counts all rows and index entries that an operation reads. */
   async function reads(operation: () => Promise<unknown>): Promise<number> {
     const [once, before] = [await counters(), await counters()];
     await operation();
     const after = await counters();
-    // Without what it takes to ask.
+    // Subtracts the reads of the counter query.
     const read = (name: string): number => after[name] - before[name] - (before[name] - once[name]);
     return Object.keys(after).reduce((sum, name) => sum + read(name), 0);
   }
@@ -170,10 +170,10 @@ describeMariadb('what the MySQL store reads', () => {
     return Object.fromEntries(rows.map((row) => [String(row.Variable_name), Number(row.Value)]));
   }
 
-  /** Behind half of the active sessions. */
+  /** A cursor after half of the active sessions. */
   async function laterPage(): Promise<string> {
     const session = await sessions.fetchById(`p-${USERS * 1.5}`);
-    if (!session) throw new Error('There is no such session.');
+    if (!session) throw new Error('The session does not exist.');
     return encodeCursor(session);
   }
 });
@@ -201,7 +201,7 @@ const DIGIT =
 const NUMBERS = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d AS n
   FROM ${['a', 'b', 'c', 'd', 'e'].map((name) => `${DIGIT} ${name}`).join(' JOIN ')} HAVING n < ${MANY}) numbers`;
 
-/** Session `p-7` of `user-7` has the surfaces `app`, as all have, and `phone-7`; the higher the number the older it is. */
+/** Session `p-7` of `user-7` has the surfaces `app`, like all, and `phone-7`. Higher numbers are older. */
 const DEEP_FILL: readonly string[] = [
   `{lane} (session_id, next_position, depth, fence, offers) SELECT 'deep', ${DEEP + 1}, 0, 1, 0`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
@@ -242,7 +242,7 @@ async function fill(store: OpenMysql): Promise<void> {
     await store.query(`INSERT INTO ${rows} FROM ${NUMBERS}`);
     await store.query(`ANALYZE TABLE ${/\{\w+\}/.exec(rows)?.[0]}`);
   }
-  // Not counted: what the server knows of the tables does not tell of a session that is unlike all others.
+  // Not counted: the table statistics do not describe a session that differs from all others.
   for (const rows of DEEP_FILL) {
     const limit = rows.startsWith('{lane}') ? 1 : DEEP;
     await store.query(`INSERT INTO ${rows} FROM ${NUMBERS} WHERE n < ${limit}`);

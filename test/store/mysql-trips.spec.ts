@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals';
-import { type ClaimedTurn, SessionStore, type TurnHold, type TurnSettlement } from 'nestjs-agent-sessions';
+import { SessionStore } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, type TurnHold, type TurnSettlement } from 'nestjs-agent-sessions/adapter';
 import { HEAD } from '../../lib/conversation/conversation-head.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
@@ -8,7 +9,7 @@ import { describeMariadb } from '../support/servers.js';
 const WINDOWS = { windows: { desk: 10 }, documents: { desk: [HEAD] } };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
-/** How often the MySQL store goes to the server and back, on a lane that has been in use for a while. */
+/** Round trips of the MySQL store, on a lane that has been used before. */
 describeMariadb('round trips of the MySQL store', () => {
   let store: OpenMysql;
   let count = 0;
@@ -52,9 +53,9 @@ describeMariadb('round trips of the MySQL store', () => {
     expect(trips).toBe(4);
   });
 
-  it('PRF-05 settle that appends to documents, and brings the next turn these and another one, takes 5', async () => {
+  it('PRF-05 settle with appends, and a next claim with these and another document, takes 5', async () => {
     await accept();
-    // The same holder gets the same turn.
+    // The same holder receives the same turn.
     const { hold } = await take('next');
     const names = ['a', 'b', 'c'].map((key) => ({ namespace: 'n', scope: '', key }));
     const stateChanges = names.slice(1).map((name) => ({ name, append: { id: name.key, entries: [1], initial: [] } }));

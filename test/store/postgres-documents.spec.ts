@@ -1,19 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type SessionsAdapter,
-  type SettledTurn,
-  type StateAddress,
-  type StateName,
-  type TurnHold,
-} from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SettledTurn, type StateAddress, type StateName, type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { PostgresRival } from '../support/postgres-rival.js';
 import { describePostgres } from '../support/servers.js';
 
-/** Who writes documents while another connection, which has not committed yet, holds what they need. */
-describePostgres('documents in the PostgreSQL store, at once', () => {
+/** Document writes while another uncommitted transaction holds their locks. */
+describePostgres('concurrent documents in the PostgreSQL store', () => {
   const url = process.env.TEST_POSTGRES_URL ?? '';
   const tablePrefix = `d${randomUUID().slice(0, 8)}_`;
   let store: SessionsAdapter;
@@ -37,7 +32,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
   it.each([
     ['COMMIT', 2],
     ['ROLLBACK', 1],
-  ])('ORC-04 who makes a document waits for another one who makes it: %s', async (end, batches) => {
+  ])('ORC-04 a create of a document waits for a concurrent create: %s', async (end, batches) => {
     const address = someAddress();
     await other.call('append_document', { ...argsOf(address), id: 'theirs', entries: '["theirs"]', initial: '0' });
     const mine = store.state.append(address, { id: 'mine', entries: ['mine'], initial: 0 });
@@ -49,7 +44,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     expect((await mine)?.batches).toHaveLength(batches);
   });
 
-  it('ORC-12 what expires while an append waits for it is made anew', async () => {
+  it('ORC-12 an append creates a document again that expires while it waits for it', async () => {
     const address = someAddress();
     await store.state.set(address, 'old', { ttlMs: 500 });
     await lock(address);
@@ -61,7 +56,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     expect(await appended).toMatchObject({ value: 'new' });
   });
 
-  it('ORC-13 evicts nothing in the place of a document that somebody is just writing', async () => {
+  it('ORC-13 an eviction skips a document that is being written, and evicts no other in its place', async () => {
     const namespace = randomUUID();
     const [idle, ...others] = ['a', 'b', 'c'].map((key) => ({ ...someAddress(), namespace, key }));
     for (const address of [idle, ...others]) await store.state.set(address, address.key);
@@ -74,7 +69,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     for (const address of others) expect(await store.state.get(address)).toMatchObject({ value: address.key });
   });
 
-  it('ORC-13 evicts nothing in the place of what another one is just evicting', async () => {
+  it('ORC-13 an eviction skips a document that is being evicted, and evicts no other in its place', async () => {
     const namespace = randomUUID();
     const addresses = ['a', 'b', 'c'].map((key) => ({ ...someAddress(), namespace, key }));
     for (const address of addresses) await store.state.set(address, address.key);
@@ -86,7 +81,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     expect(await store.state.get(addresses[0])).toBeNull();
   });
 
-  it('ORC-30 a settlement has one time, not before that of who makes its document meanwhile', async () => {
+  it('ORC-30 a settlement has one time, not earlier than a concurrent create of its document', async () => {
     const address = someAddress();
     const hold = await take(address.sessionId);
     const theirs = { id: 'theirs', entries: '["theirs"]', initial: '0' };
@@ -100,7 +95,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     await expectOneTime(await settled, address, made);
   });
 
-  it('ORC-30 a settlement has one time, not before that of who accesses its document meanwhile', async () => {
+  it('ORC-30 a settlement has one time, not earlier than a concurrent access to its document', async () => {
     const address = someAddress();
     const hold = await take(address.sessionId);
     await store.state.set(address, 0);
@@ -114,7 +109,7 @@ describePostgres('documents in the PostgreSQL store, at once', () => {
     await expectOneTime(await settled, address, accessed);
   });
 
-  it('ORC-30 a settlement makes the document that somebody removes while it waits', async () => {
+  it('ORC-30 a settlement creates a document that is removed while it waits', async () => {
     const address = someAddress();
     const hold = await take(address.sessionId);
     await store.state.set(address, 0);

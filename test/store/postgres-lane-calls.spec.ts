@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { jest } from '@jest/globals';
-import { type AcceptedTurn, type AcceptTurn, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AcceptedTurn, type AcceptTurn } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
 import { eventually } from '../support/eventually.js';
@@ -10,11 +11,11 @@ import { PostgresRival } from '../support/postgres-rival.js';
 import { describePostgres } from '../support/servers.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
-/** Statements that calls of one moment share, when no others are under way. */
+/** The number of statements that concurrent calls share when no others are pending. */
 const STATEMENTS = 2;
 const PATIENCE_MS = 600_000;
 
-describePostgres('calls of the PostgreSQL store that are made at once', () => {
+describePostgres('concurrent calls of the PostgreSQL store', () => {
   const url = process.env.TEST_POSTGRES_URL ?? '';
   const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
   const open: SessionsAdapter[] = [];
@@ -28,7 +29,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     for (const adapter of open) await adapter.close?.();
   });
 
-  it('PRF-05 share two round trips, whichever they are', async () => {
+  it('PRF-05 share two round trips, in any combination', async () => {
     const ids = await newSessions(20);
     await acceptAll(ids);
 
@@ -36,7 +37,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
       Promise.all(ids.map((id, at) => (at % 2 ? store.turns.claim(id, claimRequest('a')) : accept(id)))),
     );
     expect(trips).toHaveLength(STATEMENTS);
-    // So that a server that keeps statistics of statements has few to keep.
+    // Servers with statement statistics must store few statements.
     const others = await tripsOf(() => acceptAll(ids));
     expect(others).toEqual(trips);
   });
@@ -46,7 +47,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     const rival = await PostgresRival.open(url, tablePrefix);
     await rival.begin();
     await rival.query(`SELECT FROM ${tablePrefix}lane WHERE session_id = $1 FOR UPDATE`, [locked]);
-    // The first half has to wait; the other one must not overtake it.
+    // The first half has to wait, and the second half must not overtake it.
     const accepted = acceptAll([locked, ...Array<string>(19).fill(id)]);
     await rival.isWaitedFor();
     expect(await openTurns([id])).toBe(0);
@@ -57,7 +58,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     expect(positions).toEqual(Array.from({ length: 19 }, (_, at) => at + 1));
   });
 
-  it('TRN-01 are refused each for itself', async () => {
+  it('TRN-01 are rejected individually', async () => {
     const [first, full, last] = await newSessions(3);
     const outcomes = await Promise.allSettled([
       accept(first),
@@ -74,9 +75,9 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     ]);
   });
 
-  it('TRN-01 go on without the one that PostgreSQL cannot carry out', async () => {
+  it('TRN-01 succeed without a call that PostgreSQL cannot execute', async () => {
     const ids = await newSessions(6);
-    // Text of PostgreSQL has no NUL.
+    // PostgreSQL text cannot contain NUL.
     const calls = ids.map((id, at) => accept(id, at === 3 ? { version: '\0' } : {}));
     const outcomes = await Promise.allSettled(calls);
 
@@ -85,7 +86,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     expect(await store.turns.list({ sessionId: ids[3] })).toEqual([]);
   });
 
-  it('TRN-01 do not wait for a lane that somebody else holds', async () => {
+  it('TRN-01 do not wait for a lane that another transaction holds', async () => {
     const ids = await newSessions(8);
     const rival = await PostgresRival.open(url, tablePrefix);
     await rival.begin();
@@ -93,7 +94,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     const impatient = await newStore({ operationTimeoutMs: 60_000 });
     const [a, b, c, ...others] = ids.map((id) => impatient.turns.accept(request(id)));
 
-    // More of those that wait than there are statements at once, and others that come after them.
+    // More waiting calls than concurrent statements, and other calls after them.
     expect(await Promise.all(others)).toHaveLength(5);
     expect(await impatient.turns.accept(request(ids[5]))).toMatchObject({ turn: { position: 2 } });
     await rival.end('COMMIT');
@@ -101,13 +102,13 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     expect(await Promise.all([a, b, c])).toMatchObject(Array(3).fill({ turn: { position: 1 } }));
   });
 
-  it('TRN-01 of several processes take their locks in one order', async () => {
+  it('TRN-01 of several processes take their locks in the same order', async () => {
     const ids = (await newSessions(12)).sort();
     const halves = [ids.slice(0, 6), ids.slice(6)];
     const other = await newStore();
     const rival = await PostgresRival.open(url, tablePrefix);
     await rival.begin();
-    // So that both have some and wait in the middle, unless one of them waits for the other from the beginning.
+    // Both get some locks and wait in the middle, unless one waits for the other from the start.
     await rival.query(`SELECT FROM ${tablePrefix}lane WHERE session_id = ANY($1) FOR UPDATE`, [[ids[3], ids[9]]]);
     const trips = await tripsOf(async () => {
       const accepted = [
@@ -123,13 +124,13 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     });
     await rival.close();
 
-    // One that was sacrificed to end a deadlock would be sent again.
+    // A call that PostgreSQL aborted to end a deadlock would be retried.
     const statements = trips.filter((sql) => sql.includes('lane_call_v1'));
     expect(statements).toHaveLength(2 * STATEMENTS);
     expect(await openTurns(ids)).toBe(24);
   });
 
-  it('TRN-01 are told each that nobody knows when the connection breaks, and are sent again without harm', async () => {
+  it('TRN-01 all report an unknown outcome when the connection breaks, and can be sent again', async () => {
     const ids = await newSessions(10);
     const proxy = await TcpProxy.start(url);
     const behind = await newStore({ url: proxy.url });
@@ -149,17 +150,17 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     await proxy.stop();
   });
 
-  it('TRN-01 are all done or none, when the connection breaks before they are', async () => {
+  it('TRN-01 are all committed or none, when the connection breaks first', async () => {
     const ids = await newSessions(10);
     const rival = await PostgresRival.open(url, tablePrefix);
     await rival.begin();
-    // The last in the order of the locks of each statement.
+    // The last lane in the lock order of each statement.
     const last = [...ids].sort()[9];
     await rival.query(`SELECT FROM ${tablePrefix}lane WHERE session_id = $1 FOR UPDATE`, [last]);
     const proxy = await TcpProxy.start(url);
     const behind = await newStore({ url: proxy.url });
     const calls = [...ids].sort().map((id) => behind.turns.accept(request(id)));
-    // The first statement is done, the second one waits for the last of its lanes.
+    // The first statement is done; the second waits for the last of its lanes.
     await Promise.all(calls.slice(0, 5));
     const outcomes = Promise.allSettled(calls.slice(5));
     await rival.isWaitedFor();
@@ -169,7 +170,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
     expect(await outcomes).toMatchObject(Array(5).fill({ reason: unavailable(true) }));
     await rival.end('ROLLBACK');
     await rival.close();
-    // PostgreSQL may have gone on without whoever asked.
+    // PostgreSQL may have continued without the client.
     expect([5, 10]).toContain(await openTurns(ids));
     proxy.restore();
     await close(behind);
@@ -205,7 +206,7 @@ describePostgres('calls of the PostgreSQL store that are made at once', () => {
   }
 
   async function newStore({ url: at = url, ...options }: { url?: string } & Options = {}): Promise<SessionsAdapter> {
-    // So that no sign of life is asked for while trips are counted, and no lock is waited for in vain.
+    // Prevents keep-alive queries while trips are counted, and lock time-outs.
     const dataSource = { type: 'postgres', url: at, poolSize: 6 } as const;
     const adapter = typeormAdapter({ dataSource, tablePrefix, operationTimeoutMs: PATIENCE_MS, ...options });
     await adapter.init?.();
@@ -223,7 +224,7 @@ function request(sessionId: string, changes: Partial<AcceptTurn> = {}): AcceptTu
   return turnRequest(randomUUID(), { sessionId, ...changes });
 }
 
-/** @returns what was sent */
+/** @returns the sent statements */
 async function tripsOf(operation: () => Promise<unknown>): Promise<string[]> {
   const queries = jest.spyOn(pg.Client.prototype, 'query');
   await operation();
@@ -232,7 +233,7 @@ async function tripsOf(operation: () => Promise<unknown>): Promise<string[]> {
   return trips;
 }
 
-/** Until so many wait for it, or for somebody who does. */
+/** Waits until the given number of transactions wait for it, directly or indirectly. */
 async function waitersOf(rival: PostgresRival, count: number): Promise<void> {
   const sql = `WITH RECURSIVE waiter (pid) AS (
       SELECT pg_backend_pid() UNION SELECT l.pid FROM pg_locks l JOIN waiter w ON w.pid = ANY(pg_blocking_pids(l.pid))

@@ -21,7 +21,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     calls = new PostgresLaneCalls(database as unknown as PostgresDatabase);
   });
 
-  it('TRN-01 are shared by those that have about as much time left', async () => {
+  it('TRN-01 are shared by calls with similar remaining time', async () => {
     database.timeoutMs = LONG_MS / 2;
     begin('old');
     database.timeoutMs = LONG_MS;
@@ -32,7 +32,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.sessions()).toEqual([['old'], ['new', 'newest']]);
   });
 
-  it('TRN-01 are not made of what waited too long for its lane', async () => {
+  it('TRN-01 exclude calls that waited too long for their lane', async () => {
     begin('a');
     await turnOfTheLoop();
     database.timeoutMs = 5;
@@ -43,7 +43,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.sessions()).toEqual([['a']]);
   });
 
-  it('TRN-01 are not made of what waited too long for others', async () => {
+  it('TRN-01 exclude calls that waited too long for other statements', async () => {
     begin('a');
     begin('b');
     await turnOfTheLoop();
@@ -55,7 +55,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.sessions()).toEqual([['a'], ['b']]);
   });
 
-  it('NST-21 are sent as part of the request of the only one in it', async () => {
+  it('NST-21 are sent in the trace of the call if they contain only one', async () => {
     request.run('first', () => begin('a'));
     request.run('second', () => begin('b'));
     await turnOfTheLoop();
@@ -66,7 +66,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.requests()).toEqual(['first', 'second', 'third']);
   });
 
-  it('NST-21 are part of nobody when several share one, and of each when it has to be sent alone', async () => {
+  it('NST-21 belong to no trace when several calls share one, and to each trace when sent alone', async () => {
     const ids = ['a', 'b', 'c', 'd'];
     ids.forEach((id) => request.run(id, () => begin(id)));
     await turnOfTheLoop();
@@ -77,7 +77,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.requests().slice(2)).toEqual(ids);
   });
 
-  it('TRN-02 leave a lane alone until what was sent alone for it has an answer', async () => {
+  it('TRN-02 skip a lane until its call that was sent alone has an answer', async () => {
     ['locked', 'b'].forEach(begin);
     await turnOfTheLoop();
     database.statements[0].fail(LOCK_TIMEOUT);
@@ -95,7 +95,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.sessions().slice(4)).toEqual([['locked']]);
   });
 
-  it('TRN-02 keep the order of calls of a lane that are sent each alone', async () => {
+  it('TRN-02 keep the order of calls of one lane that are sent alone', async () => {
     const settled: string[] = [];
     ['first', 'second', 'third'].forEach((name) => void call('a').then(() => settled.push(name)));
     await turnOfTheLoop();
@@ -115,7 +115,7 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     ['there is no connection', asStoreError(new Error('connect ECONNREFUSED'), false)],
     ['the server takes no writes', answerOf('25006')],
     ['the disk is full', answerOf('53100')],
-  ])('TRN-01 are not sent once for each call when %s', async (_, error) => {
+  ])('TRN-01 are not sent again per call when %s', async (_, error) => {
     const outcomes = Promise.allSettled(['a', 'b', 'c', 'd'].map(call));
     await turnOfTheLoop();
     database.failAll(error);
@@ -148,14 +148,14 @@ describe('a statement of PostgreSQL', () => {
     sent.length = 0;
   });
 
-  it('TRN-01 waits for a lock no longer than its caller waits for it', async () => {
+  it('TRN-01 waits for a lock no longer than its caller waits', async () => {
     await database.callAll([CALL], new Deadline(LONG_MS / 10));
     const lockTimeoutMs = Number(sent[0][0]);
     expect(lockTimeoutMs).toBeLessThan(LONG_MS / 10);
     expect(lockTimeoutMs).toBeGreaterThan(LONG_MS / 20);
   });
 
-  it('TRN-01 is not sent when its time is over', async () => {
+  it('TRN-01 is not sent after its deadline', async () => {
     await expect(database.callAll([CALL], new Deadline(0))).rejects.toMatchObject(unavailable(false));
     expect(sent).toEqual([]);
   });
@@ -170,7 +170,7 @@ interface Statement {
   fail(error: Error): void;
 }
 
-/** Answers when it is told to. */
+/** Answers when the test tells it to. */
 class DatabaseOfNobody {
   timeoutMs = LONG_MS;
   readonly statements: Statement[] = [];
@@ -207,7 +207,7 @@ class DatabaseOfNobody {
   }
 }
 
-/** What becomes of an error that PostgreSQL answers with. */
+/** Returns the store's error for an error of PostgreSQL. */
 function answerOf(code: string): Error {
   return asStoreError(Object.assign(new Error(code), { code, severity: 'ERROR' }), true);
 }

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { jest } from '@jest/globals';
+import { type SessionsAdapter, type SurfacePolicy } from 'nestjs-agent-sessions';
 import {
   type AtomicSessionStoreAdapter,
   encodeCursor,
   type NewSession,
-  type SessionsAdapter,
-  type SurfacePolicy,
   type SurfaceRules,
-} from 'nestjs-agent-sessions';
+} from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
 import { DataSource } from 'typeorm';
@@ -18,38 +17,38 @@ import { useEverything } from '../support/use-everything.js';
 import { describePostgres } from '../support/servers.js';
 
 const HOUR = 3_600_000;
-/** What it is, how many rows it may read, and how it is called. */
+/** A description, the maximum number of rows to read, and the operation. */
 type Operations = [string, number, () => Promise<unknown>][];
 
-/** Sessions that have open turns. */
+/** Number of sessions with open turns. */
 const BUSY = [MANY - 3, MANY - 2, MANY - 1].map((n) => `p-${n}`);
 
-/** Documents and messages of one session. */
+/** Number of documents and messages of one session. */
 const DEEP = 2000;
 
-/** After so many calls PostgreSQL has settled on a plan for the statements of a function. */
+/** Number of calls after which PostgreSQL has chosen a plan for the statements of a function. */
 const CALLS = 7;
 
 /**
- * What PostgreSQL reads for each operation beside fifty thousand sessions, from its own counters: rows by index, and no
+ * Reads of PostgreSQL per operation among fifty thousand sessions, from its own counters: rows by index, and no
  * more than the answer needs.
  */
-describePostgres('what the PostgreSQL store reads', () => {
+describePostgres('reads of the PostgreSQL store', () => {
   const tablePrefix = `plans${randomBytes(4).toString('hex')}_`;
   let dataSource: DataSource;
   let place: SqlPlace;
   let adapter: SessionsAdapter;
   let sessions: AtomicSessionStoreAdapter;
-  /** Behind half of the active sessions. */
+  /** A cursor after half of the active sessions. */
   let cursor: string;
 
   beforeAll(async () => {
     const url = process.env.TEST_POSTGRES_URL;
-    if (url === undefined) throw new Error('TEST_POSTGRES_URL names no server: see docs/contributing.md.');
-    // One connection listens for hints, so all statements go to the other, where they see one transaction.
+    if (url === undefined) throw new Error('TEST_POSTGRES_URL is not set. See CONTRIBUTING.md.');
+    // One connection listens for notifications, so all statements use the other one and its transaction.
     dataSource = new DataSource({ type: 'postgres', url, poolSize: 2 });
     await dataSource.initialize();
-    // So that no sign of life is asked for while trips are counted.
+    // Prevents keep-alive queries while trips are counted.
     adapter = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: 600_000 });
     sessions = adapter.sessions as AtomicSessionStoreAdapter;
     await adapter.init?.();
@@ -103,20 +102,24 @@ describePostgres('what the PostgreSQL store reads', () => {
     ['a session', 1, () => sessions.fetchById('p-7')],
     ['the sessions of a user', 10, () => sessions.fetchMany({ userId: 'user-7' })],
     [
-      'those of a user in a workspace and a state',
+      'sessions of a user in a workspace and a state',
       10,
       () => sessions.fetchMany({ userId: 'user-7', workspaceId: 'space', state: 'active' }),
     ],
     [
-      'those of a user in several states',
+      'sessions of a user in several states',
       10,
       () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] }),
     ],
-    ['how many a user has', 10, () => sessions.count({ userId: 'user-7' })],
-    ['those with a surface', 10, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
-    ['those of a user with a surface', 20, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
-    ['those of a user with a rare surface', 20, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'phone-7' })],
-    ['the latest in a state', 60, () => sessions.fetchMany({ state: 'active' })],
+    ['the number of sessions of a user', 10, () => sessions.count({ userId: 'user-7' })],
+    ['sessions with a surface', 10, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
+    ['sessions of a user with a surface', 20, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
+    [
+      'sessions of a user with a rare surface',
+      20,
+      () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'phone-7' }),
+    ],
+    ['the latest sessions in a state', 60, () => sessions.fetchMany({ state: 'active' })],
     ['a later page of them', 60, () => sessions.fetchMany({ state: 'active', cursor })],
     ['the end of a conversation', 5, () => adapter.conversations.window('p-7', 10)],
     ['a page of a conversation', 5, () => adapter.conversations.page('p-7')],
@@ -137,7 +140,7 @@ describePostgres('what the PostgreSQL store reads', () => {
       () => adapter.state.list({ ...deep, scope: 'b', after: { scope: 'b', key: `k${DEEP - 20}` }, limit: 10 }),
     ],
     ['one of many documents', 5, () => adapter.state.get({ ...deep, scope: 'b', key: 'k7' })],
-    ['how many documents a session has', 5, () => adapter.state.count({ ...deep, sessionId: 'p-8' })],
+    ['the number of documents of a session', 5, () => adapter.state.count({ ...deep, sessionId: 'p-8' })],
     ['the first sessions with messages', 15, () => adapter.conversations.sessions('', 10)],
     ['later sessions with messages', 15, () => adapter.conversations.sessions('p-6999', 10)],
     ['a page of events', 3, () => adapter.events.read('turn-7', 0, 10)],
@@ -197,19 +200,19 @@ describePostgres('what the PostgreSQL store reads', () => {
   it.each([
     ['a namespace', { scope: 'a', key: `k${DEEP - 5}` }, {}],
     ['a scope', { scope: 'b', key: `k${DEEP - 20}` }, { scope: 'b' }],
-  ])('STA-08 a later page of the documents of %s begins in the index where it stands', async (_, after, of) => {
+  ])('STA-08 a later page of the documents of %s starts at its position in the index', async (_, after, of) => {
     const first = await blocksOf(() => adapter.state.list({ ...deep, ...of, limit: 10 }));
     expect(await blocksOf(() => adapter.state.list({ ...deep, ...of, after, limit: 10 }))).toBeLessThanOrEqual(
       first + 3,
     );
   });
 
-  // What a function settles on depends on the calls before, so it is asked in both ways.
+  // The plan of a function depends on earlier calls, so test both modes.
   describe.each(['auto', 'force_generic_plan'])('with plan_cache_mode = %s', (mode) => {
     beforeAll(() => dataSource.query(`SET plan_cache_mode = ${mode}`));
     afterAll(() => dataSource.query('RESET plan_cache_mode'));
 
-    it.each(changes)('PRF-05 PRF-09 finds what it needs by index, in one round trip: %s', expectFew);
+    it.each(changes)('PRF-05 PRF-09 finds all its rows by index, in one round trip: %s', expectFew);
 
     it('PRF-07 no operation of any port reads a whole table', async () => {
       const { scanned, rows } = await reads(() => useEverything(adapter));
@@ -219,7 +222,7 @@ describePostgres('what the PostgreSQL store reads', () => {
     });
   });
 
-  /** Two scopes of documents, and a log: long ones, of which the planner knows nothing yet. */
+  /** Two large scopes of documents, and a large log, without planner statistics. */
   async function fillSession(): Promise<void> {
     const numbers = `WITH numbers AS (SELECT generate_series(2, ${DEEP}) AS n)`;
     const documents = `INSERT INTO {document} SELECT 'deep', scope, 'p-7', 'k' || n, '1', '[]', 1, 0, 0, NULL
@@ -233,12 +236,12 @@ describePostgres('what the PostgreSQL store reads', () => {
     const { trips, scanned, lookups, rows } = await reads(operation);
 
     expect({ trips, scanned }).toEqual({ trips: 1, scanned: [] });
-    // An index alone may answer, and then no row is read.
+    // An index-only scan reads no row.
     expect(lookups).toBeGreaterThan(0);
     expect(rows).toBeLessThanOrEqual(most);
   }
 
-  /** How many blocks the statement of a read reads: beside rows also what of an index is passed over. */
+  /** Counts the blocks that a read statement reads, including skipped index entries. */
   async function blocksOf(read: () => Promise<unknown>): Promise<number> {
     const sent = jest.spyOn(pg.Client.prototype, 'query');
     await read();
@@ -250,7 +253,7 @@ describePostgres('what the PostgreSQL store reads', () => {
     return hit + fetched;
   }
 
-  /** What an operation, which is then undone, sends, and reads: tables from end to end, and rows. */
+  /** Returns the statements, full table scans and rows of an operation, which is then rolled back. */
   async function reads(operation: () => Promise<unknown>): Promise<Reads> {
     await dataSource.query('BEGIN');
     try {
@@ -289,7 +292,7 @@ interface Blocks {
 
 interface Reads {
   readonly trips: number;
-  /** Tables that were read from end to end. */
+  /** Tables with full scans. */
   readonly scanned: string[];
   readonly lookups: number;
   readonly rows: number;
@@ -297,7 +300,7 @@ interface Reads {
 
 interface Counters {
   readonly scans: number;
-  /** Uses of an index. */
+  /** Number of index scans. */
   readonly lookups: number;
   readonly rows: number;
 }

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { type SessionsAdapter, type StateAddress, type TurnHold } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type StateAddress, type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
-import { CONVERSATION_NAMESPACE } from '../../lib/ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../../lib/ledger/namespaces.js';
 import { HEAD } from '../../lib/conversation/conversation-head.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { PostgresRival } from '../support/postgres-rival.js';
 import { describePostgres } from '../support/servers.js';
 
-/** Who writes while another connection resets and has not committed yet, and the other way round. */
-describePostgres('resets in the PostgreSQL store, at once with others', () => {
+/** Writes during an uncommitted reset of another connection, and resets during uncommitted writes. */
+describePostgres('concurrent resets in the PostgreSQL store', () => {
   const url = process.env.TEST_POSTGRES_URL ?? '';
   const tablePrefix = `z${randomUUID().slice(0, 8)}_`;
   let store: SessionsAdapter;
@@ -38,7 +39,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
   it.each([
     ['set', () => store.state.set(address, 'new')],
     ['append', () => store.state.append(address, append)],
-  ])('STA-23 %s waits for the reset, and makes the document anew', async (_, write) => {
+  ])('STA-23 %s waits for the reset, and creates the document again', async (_, write) => {
     await store.state.set(address, 'old');
     await store.state.set(address, 'older');
     await reset();
@@ -49,7 +50,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await written).toMatchObject({ value: 'new' });
   });
 
-  it('STA-23 waits for who writes documents, and clears what they wrote', async () => {
+  it('STA-23 a reset waits for concurrent document writes, and clears them', async () => {
     const { namespace, scope, sessionId, key } = address;
     await other.call('append_document', { namespace, scope, session_id: sessionId, key, id: 'b', initial: '0' });
     const cleared = store.state.reset({ sessionId, namespaces: [namespace], epoch: 'new' });
@@ -60,7 +61,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await store.state.get(address)).toBeNull();
   });
 
-  it('STA-23 a settle waits for the reset, and is refused', async () => {
+  it('STA-23 a settle waits for the reset, and is rejected', async () => {
     const hold = await take();
     await reset();
     const settled = settle(hold);
@@ -72,7 +73,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await store.state.get(address)).toBeNull();
   });
 
-  it('STA-23 a settle waits for a reset that comes to nothing, and settles', async () => {
+  it('STA-23 a settle waits for a reset that is rolled back, and succeeds', async () => {
     const hold = await take();
     await reset();
     const settled = settle(hold);
@@ -83,7 +84,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await store.state.get(address)).toMatchObject({ value: 'new' });
   });
 
-  it('STA-23 a claim waits for the reset, and begins in its epoch', async () => {
+  it('STA-23 a claim waits for the reset, and starts in its epoch', async () => {
     const { sessionId } = address;
     await store.turns.accept(turnRequest(randomUUID(), { sessionId, foreignSession: true }));
     await store.state.set(address, 'old');
@@ -96,7 +97,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await claimed).toMatchObject({ documents: [null], epochs: { [address.namespace]: 'epoch' } });
   });
 
-  it('STA-23 who reads the head while another one takes its place waits for that one', async () => {
+  it('STA-23 a read of the head waits for a concurrent replacement', async () => {
     const head = { ...HEAD, sessionId: address.sessionId };
     await take();
     const { version } = (await store.state.set(head, 'old'))!;
@@ -108,7 +109,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await read).toMatchObject({ value: 'new head', version: version + 1 });
   });
 
-  it('STA-23 no turn begins in a session without a lane until it is reset, and no lane stays', async () => {
+  it('STA-23 no turn starts in a session without a lane during its reset, and no lane remains', async () => {
     const { sessionId } = address;
     await store.state.set(address, 'old');
     expect(await reset()).toMatchObject({ documents: { [address.namespace]: 1 } });
@@ -123,7 +124,7 @@ describePostgres('resets in the PostgreSQL store, at once with others', () => {
     expect(await other.query(`SELECT session_id FROM "${tablePrefix}lane" WHERE session_id = 'nobody'`)).toEqual([]);
   });
 
-  /** As another process does it that has not committed yet. */
+  /** Runs a reset in another transaction without a commit. */
   function reset(changes: object = {}): Promise<unknown> {
     const { sessionId, namespace } = address;
     const args = { session_id: sessionId, namespaces: [namespace], epoch: 'epoch', ...changes };

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { jest } from '@jest/globals';
-import { type AtomicSessionStoreAdapter, type ClaimedTurn, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
@@ -19,7 +20,7 @@ describePostgres('the PostgreSQL store', () => {
 
   beforeAll(async () => {
     const dataSource = { type: 'postgres', url, poolSize: 3 } as const;
-    // So that no sign of life is asked for while trips are counted.
+    // Prevents keep-alive queries while trips are counted.
     store = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: 600_000 });
     sessions = store.sessions as AtomicSessionStoreAdapter;
     await store.init?.();
@@ -28,7 +29,7 @@ describePostgres('the PostgreSQL store', () => {
 
   afterAll(() => store.close?.());
 
-  it('PRF-05 accept, claim with all it needs, and settle with the next turn take one round trip each', async () => {
+  it('PRF-05 accept, claim with all its data, and settle with the next turn take one round trip each', async () => {
     expect(await tripsOf(() => store.turns.accept(turnRequest('first')))).toBe(1);
     await store.turns.accept(turnRequest('second'));
     let claimed: ClaimedTurn | null = null;
@@ -76,7 +77,7 @@ describePostgres('the PostgreSQL store', () => {
     expect(await tripsOf(operation)).toBe(1);
   });
 
-  it('PRF-05 an operation takes two more where the default isolation level is another one', async () => {
+  it('PRF-05 an operation takes two more with another default isolation level', async () => {
     const extra = { options: '-c default_transaction_isolation=serializable' };
     const other = typeormAdapter({ dataSource: { type: 'postgres', url, poolSize: 3, extra }, tablePrefix });
     await other.init?.();
@@ -85,11 +86,11 @@ describePostgres('the PostgreSQL store', () => {
     await other.close?.();
   });
 
-  it('TRN-01 an operation that PostgreSQL sacrifices to end a deadlock is done all the same', async () => {
+  it('TRN-01 an operation that PostgreSQL aborts to end a deadlock is retried and succeeds', async () => {
     await sessions.create({ id: 'd', userId: 'ann', attachedSurfaces: [], metadata: {} }, RULES);
     const other = await PostgresRival.open(url, tablePrefix);
     await other.begin();
-    // The other one is patient, so that the victim is ours.
+    // The other transaction has a longer deadlock time-out, so PostgreSQL aborts ours.
     await other.query("SET LOCAL deadlock_timeout = '10s'");
     await other.query(`UPDATE ${tablePrefix}session SET workspace_id = 'w' WHERE id = 'd'`);
     const queries = jest.spyOn(pg.Client.prototype, 'query');

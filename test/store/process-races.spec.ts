@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { type ClaimedTurn, type Checkpoint, type Message, type SettledTurn } from 'nestjs-agent-sessions';
+import { type Checkpoint, type ConversationMessage } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, type SettledTurn } from 'nestjs-agent-sessions/adapter';
 import { turnRequest } from '../support/ledger-requests.js';
 import { StoreProcess } from '../support/store-process.js';
 import { STORES, type StoreOptions, type TestStore } from '../support/stores.js';
 
-/** `npm run test:full` races a thousand times. */
+/** `npm run test:full` runs a thousand races. */
 const RACES = numberOfRaces(process.env.RACES ?? '60');
 const AT_ONCE = 10;
 
@@ -31,7 +32,7 @@ describe.each(STORES.filter((store): store is Shared => store.place !== undefine
       }
     }, 600_000);
 
-    /** Both run the turn, because the lease of whoever claims first lapses at once; then both settle it. */
+    /** Both run the turn, because the lease of the first claim lapses immediately. Then both settle it. */
     async function race(): Promise<void> {
       const sessionId = randomUUID();
       const turnId = randomUUID();
@@ -45,7 +46,7 @@ describe.each(STORES.filter((store): store is Shared => store.place !== undefine
       expect(settled.filter((outcome) => outcome === 'settled')).toHaveLength(1);
       const checkpoints = await first.call<Checkpoint[]>('checkpoints.history', 'desk', sessionId);
       expect(checkpoints.map(({ turnIndex }) => turnIndex)).toEqual([0]);
-      const messages = await first.call<Message[]>('conversations.page', sessionId);
+      const messages = await first.call<ConversationMessage[]>('conversations.page', sessionId);
       expect(messages.map(({ turnId: of }) => of)).toEqual([turnId]);
     }
   },
@@ -53,7 +54,7 @@ describe.each(STORES.filter((store): store is Shared => store.place !== undefine
 
 function numberOfRaces(given: string): number {
   if (/^[1-9]\d*$/.test(given)) return Number(given);
-  throw new Error(`RACES is ${JSON.stringify(given)}; it must be a number of races, 1 or more.`);
+  throw new Error(`RACES must be an integer of at least 1. Received: ${JSON.stringify(given)}.`);
 }
 
 async function runAndSettle(process: StoreProcess, sessionId: string): Promise<string> {

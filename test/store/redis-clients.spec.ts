@@ -13,7 +13,7 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { useEverything } from '../support/use-everything.js';
 
 const BOUND_MS = 400;
-/** Long enough for a busy machine, and far from for ever. */
+/** Milliseconds long enough for a busy machine, but limited. */
 const SOON_MS = 10 * BOUND_MS;
 
 describeRedis("the application's client of Redis", () => {
@@ -33,13 +33,13 @@ describeRedis("the application's client of Redis", () => {
   });
 
   it.each<[string, object, string]>([
-    ['as it is', {}, '{agent-sessions}:'],
-    ['that connects by its first command', { lazyConnect: true }, '{agent-sessions}:'],
-    ["that repeats for ever, as BullMQ's", { maxRetriesPerRequest: null }, '{agent-sessions}:'],
+    ['with default options', {}, '{agent-sessions}:'],
+    ['that connects on its first command', { lazyConnect: true }, '{agent-sessions}:'],
+    ["with unlimited retries, like BullMQ's", { maxRetriesPerRequest: null }, '{agent-sessions}:'],
     ['without an offline queue', { enableOfflineQueue: false, lazyConnect: true }, '{agent-sessions}:'],
-    ['with a prefix of its own', { keyPrefix: 'shop:' }, 'shop:{agent-sessions}:'],
+    ['with its own prefix', { keyPrefix: 'shop:' }, 'shop:{agent-sessions}:'],
     ['with automatic pipelines', { enableAutoPipelining: true }, '{agent-sessions}:'],
-  ])('NST-05 %s does all that a store needs, and stays open', async (_, options, base) => {
+  ])('NST-05 %s supports all operations, and stays open', async (_, options, base) => {
     client = new Redis(redis.url, options);
     if (options && 'enableOfflineQueue' in options) await client.connect();
     store = redisAdapter({ client });
@@ -53,7 +53,7 @@ describeRedis("the application's client of Redis", () => {
     await eventually(async () => ((await redis.client.client('LIST')) as string).trim().split('\n').length === 2);
   });
 
-  it('NST-05 keeps to its database', async () => {
+  it('NST-05 uses only its database', async () => {
     client = new Redis(redis.url, { db: 1 });
     store = redisAdapter({ client });
     await openWithTurn(store, 's');
@@ -61,7 +61,7 @@ describeRedis("the application's client of Redis", () => {
     expect(await client.dbsize()).toBeGreaterThan(0);
   });
 
-  it('NST-05 of a cluster does all that a store needs, also pipelined beside other commands', async () => {
+  it('NST-05 of a cluster supports all operations, also pipelined with other commands', async () => {
     await redis.stop();
     redis = await PrivateRedis.startCluster();
     client = new Cluster([redis.url], { enableAutoPipelining: true });
@@ -74,7 +74,7 @@ describeRedis("the application's client of Redis", () => {
     expect(await client.get('own')).toBe('value');
   });
 
-  it('NST-05 that waits for ever ends with the time for an operation, at the start and later', async () => {
+  it('NST-05 with unlimited retries is limited by the operation time-out, at the start and later', async () => {
     const proxy = await TcpProxy.start(redis.url);
     client = new Redis(proxy.url, { maxRetriesPerRequest: null });
     client.on('error', () => {});
@@ -100,7 +100,7 @@ describeRedis("the application's client of Redis", () => {
   });
 });
 
-describeRedis('a client of our own on a Redis that is silent', () => {
+describeRedis('a client of the store on a silent Redis', () => {
   let proxy: TcpProxy;
   let store: SessionsAdapter;
   let sessionId: string;
@@ -120,19 +120,19 @@ describeRedis('a client of our own on a Redis that is silent', () => {
 
   it.each([
     ['from the beginning', undefined],
-    ['when it is asked what it is like', /config/i],
-    ['when scripts are loaded', /script/i],
-    ['when it is to tell of changes', /subscribe/i],
-  ])('NST-05 the start ends %s', async (_, from) => {
+    ['at CONFIG', /config/i],
+    ['at SCRIPT', /script/i],
+    ['at SUBSCRIBE', /subscribe/i],
+  ])('NST-05 fails the start in time when the server becomes silent %s', async (_, from) => {
     proxy.holdAnswers(from);
     await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
 
     proxy.restore();
-    // On a busy machine perhaps not in the first time.
+    // A busy machine may need more than one attempt.
     await succeeds(async () => store.init?.());
   });
 
-  it('NST-05 fails what has no answer in time, and connects anew', async () => {
+  it('NST-05 fails commands without an answer in time, and reconnects', async () => {
     const { turn } = await openWithTurn(store, sessionId);
     const [silent] = proxy.connections();
     proxy.freeze();
@@ -144,7 +144,7 @@ describeRedis('a client of our own on a Redis that is silent', () => {
     await eventually(() => silent.destroyed);
   });
 
-  it('STA-03 does not append again by itself when the connection broke before the answer', async () => {
+  it('STA-03 does not repeat an append when the connection breaks before the answer', async () => {
     await openWithTurn(store, sessionId);
     const control = redisAdapter({ url: process.env.TEST_REDIS_URL ?? '' });
     await control.init?.();
@@ -160,12 +160,12 @@ describeRedis('a client of our own on a Redis that is silent', () => {
     await control.close?.();
   });
 
-  it('TRN-10 hears hints of others again after its connections fell silent, though nothing breaks', async () => {
+  it('TRN-10 receives notifications again after its connections became silent without breaking', async () => {
     const { turn } = await openWithTurn(store, sessionId);
     const other = redisAdapter({ url: process.env.TEST_REDIS_URL ?? '' });
     await other.init?.();
     const heard: string[] = [];
-    store.hints.subscribe((turnId) => heard.push(turnId));
+    store.changes.subscribe((turnId) => heard.push(turnId));
     proxy.freeze();
 
     await succeeds(async () => {
@@ -182,7 +182,7 @@ describeRedis('a client of our own on a Redis that is silent', () => {
     proxy.restore();
     proxy.swallowAnswers(/subscribe/i);
     await eventually(() => proxy.withheld > withheld);
-    // What is rejected by that and caught by nobody would fail this test.
+    // An unhandled rejection would fail this test.
     await store.close?.();
     await eventually(() => proxy.connections().length === 0);
   });
@@ -197,10 +197,10 @@ describeRedis('a client of our own on a Redis that is silent', () => {
   });
 });
 
-/** Lets another store do everything there is, and the first one hear of it. */
+/** Runs every operation on another store, and checks that the first one is notified. */
 async function hearsOfOthers(store: SessionsAdapter, other: SessionsAdapter): Promise<void> {
   const heard: string[] = [];
-  store.hints.subscribe((turnId) => heard.push(turnId));
+  store.changes.subscribe((turnId) => heard.push(turnId));
   await other.init?.();
   await useEverything(other);
   await eventually(() => heard.includes('keyed'));

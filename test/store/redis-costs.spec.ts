@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import { Redis } from 'ioredis';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import {
   type AtomicSessionStoreAdapter,
   type ClaimedTurn,
   encodeCursor,
-  type SessionsAdapter,
   type TurnSettlement,
-} from 'nestjs-agent-sessions';
+} from 'nestjs-agent-sessions/adapter';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { PrivateRedis } from '../support/private-redis.js';
@@ -15,30 +15,30 @@ import { type Command, RedisMonitor } from '../support/redis-monitor.js';
 import { describeRedis } from '../support/servers.js';
 
 const MANY = 20_000;
-/** Each has one session in every state, and a second active one. */
+/** Number of users. Each has one session in every state, and a second active one. */
 const USERS = MANY / 5;
-/** Turns, checkpoints and messages of one session. */
+/** Number of turns, checkpoints and messages of one session. */
 const DEEP = 1000;
-/** Of one namespace. */
+/** Number of documents of one namespace. */
 const DOCUMENTS = MANY / 20;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const START = Date.now();
 const STATES = ['created', 'active', 'suspended', 'expired', 'active'] as const;
 const NAME = { namespace: 'n', scope: 'c', key: 'k' };
-/** As many documents as there are turns of a deep session. */
+/** The number of documents: one per turn of a deep session. */
 const SHELF = { namespace: 'm', sessionId: 'shelf' };
 const APPEND = { id: 'a', entries: [1], ttlMs: HOUR };
 const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 
-/** What it is, how many things it may touch, and how it is called. */
+/** A description, the maximum number of touched items, and the operation. */
 type Operations = [string, number, () => Promise<unknown>][];
 
 /**
- * What scripts touch beside twenty thousand sessions: each command counts, and each field and member that one reads. Times
+ * Costs of scripts among twenty thousand sessions: each command, and each field and member that it reads. Times
  * and bytes follow from that.
  */
-describeRedis('what an operation costs in Redis', () => {
+describeRedis('costs of operations in Redis', () => {
   let redis: PrivateRedis;
   let client: Redis;
   let monitor: RedisMonitor;
@@ -66,12 +66,12 @@ describeRedis('what an operation costs in Redis', () => {
   it.each<Operations[number]>([
     ['a session', 14, () => sessions.fetchById('p-7')],
     ['the sessions of a user', 75, () => sessions.fetchMany({ userId: 'user-7' })],
-    ['those of a user in states', 60, () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] })],
-    ['how many a user has', 2, () => sessions.count({ userId: 'user-7' })],
-    ['how many are in a state', 2, () => sessions.count({ state: 'active' })],
-    ['those with a surface', 18, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
-    ['those of a user with a surface', 80, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
-    ['the latest in a state', 720, () => sessions.fetchMany({ state: 'active' })],
+    ['sessions of a user in states', 60, () => sessions.fetchMany({ userId: 'user-7', state: ['active', 'created'] })],
+    ['the number of sessions of a user', 2, () => sessions.count({ userId: 'user-7' })],
+    ['the number of sessions in a state', 2, () => sessions.count({ state: 'active' })],
+    ['sessions with a surface', 18, () => sessions.fetchMany({ surfaceId: 'phone-7' })],
+    ['sessions of a user with a surface', 80, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
+    ['the latest sessions in a state', 720, () => sessions.fetchMany({ state: 'active' })],
     ['a later page of them', 1500, async () => sessions.fetchMany({ state: 'active', cursor: await laterPage() })],
     ['a turn', 16, () => store.turns.get('turn-20')],
     ['a lane', 22, () => store.turns.lane('p-20')],
@@ -82,7 +82,7 @@ describeRedis('what an operation costs in Redis', () => {
     ['a document', 10, () => store.state.get({ ...NAME, sessionId: 'p-20' })],
     ['a page of documents', 62, () => store.state.list({ ...SHELF, limit: 5 })],
     ['a later page of them', 62, () => store.state.list({ ...SHELF, after: { scope: 'c', key: 'k500' }, limit: 5 })],
-    ['how many of a scope', 6, () => store.state.count({ ...SHELF, scope: 'single' })],
+    ['the number of documents of a scope', 6, () => store.state.count({ ...SHELF, scope: 'single' })],
     ['sessions with messages', 12, () => store.conversations.sessions('p-1', 10)],
     ['sessions with checkpoints', 102, () => store.checkpoints.list('desk', { prefix: 'p-1' })],
   ])('PRF-09 finds by index %s', expectFew);
@@ -108,9 +108,9 @@ describeRedis('what an operation costs in Redis', () => {
     ['evictIdle with little to keep', 65, () => store.state.evictIdle('n', 10, 10)],
     ['evictIdle with much to keep', 12, () => store.state.evictIdle('n', DOCUMENTS - 11, 10)],
     ['evictIdle with nothing to do', 2, () => store.state.evictIdle('n', DOCUMENTS, 10)],
-  ])('PRF-07 does not pay for the sessions beside it: %s', expectFew);
+  ])('PRF-07 does not cost more because of other sessions: %s', expectFew);
 
-  it('PRF-06 turn 1,000 of a session costs what turn 10 does', async () => {
+  it('PRF-06 turn 1,000 of a session costs as much as turn 10', async () => {
     const early = await turnOf('p-4021', 10);
     const late = await turnOf('deep', DEEP);
 
@@ -118,23 +118,23 @@ describeRedis('what an operation costs in Redis', () => {
     expect(late).toBeLessThanOrEqual(early * 1.02);
   });
 
-  it('STA-23 a reset costs what it clears, more than a command takes', async () => {
+  it('STA-23 the cost of a reset is proportional to the cleared data, beyond the limit of one command', async () => {
     const many = 12_000;
     await shelve('many', many);
     const reset = (): Promise<unknown> => store.state.reset({ sessionId: 'many', namespaces: ['n', 'm'], epoch: 'e' });
 
-    // Of each a look at two fields, and a removal; beside that lists of names.
+    // Per document: a read of two fields, and a removal. Also lists of names.
     expect(await costOf(reset)).toBeLessThan(4.1 * many);
     expect(await costOf(reset)).toBeLessThan(10);
   });
 
-  it('TRN-08 accepting the last of a thousand turns costs what accepting the first does', async () => {
+  it('TRN-08 an accept costs the same for the first and the last of a thousand turns', async () => {
     const accept = (): Promise<unknown> =>
       store.turns.accept(turnRequest(randomUUID(), { sessionId: 'p-4030', maxQueued: 2000 }));
     const first = await costOf(accept);
     await Promise.all(Array.from({ length: DEEP }, accept));
 
-    // The lane and its head are there now.
+    // The lane and its head exist now.
     expect(await costOf(accept)).toBeLessThan(first + 50);
   });
 
@@ -144,7 +144,7 @@ describeRedis('what an operation costs in Redis', () => {
     expect(cost).toBeLessThanOrEqual(most);
   }
 
-  /** Accept, claim and settle a turn, with a checkpoint, two messages and a window of twenty. */
+  /** Accepts, claims and settles a turn, with a checkpoint, two messages and a window of twenty. */
   async function turnOf(sessionId: string, turnIndex: number): Promise<number> {
     const first = turnIndex === 10 ? 0 : turnIndex;
     for (let index = first; index < turnIndex; index += 1) await runTurn(sessionId, index);
@@ -165,7 +165,7 @@ describeRedis('what an operation costs in Redis', () => {
     return cost;
   }
 
-  /** Asks again, because the monitor does not see answers. */
+  /** Repeats the reads, because the monitor does not see answers. */
   async function countOf([name, ...args]: Command): Promise<number> {
     if (!READS.has(name)) return 1;
     const answer = (await redis.client.call(name, ...args)) as object;
@@ -198,7 +198,7 @@ describeRedis('what an operation costs in Redis', () => {
     return 'deep';
   }
 
-  /** The higher the number the older it is. */
+  /** Higher numbers are older. */
   async function addSession(n: number): Promise<void> {
     const sessionId = `p-${n}`;
     const at = new Date(START - n * MINUTE).toISOString();

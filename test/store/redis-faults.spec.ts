@@ -1,13 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import {
-  type AtomicSessionStoreAdapter,
-  type ClaimedTurn,
-  SessionNotFoundError,
-  type SessionsAdapter,
-  StoreUnavailableError,
-  type TurnSettlement,
-} from 'nestjs-agent-sessions';
+import { SessionNotFoundError, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type ClaimedTurn, type TurnSettlement } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
@@ -31,35 +25,32 @@ describeRedis('a Redis server that fails', () => {
     await redis.stop();
   });
 
-  // With everysec a slow disk can hold back a write for two seconds.
-  it.each(['always', 'no'])(
-    'NST-05 comes back after SIGKILL with every turn, with appendfsync %s',
-    async (appendfsync) => {
-      await openOn('--appendonly', 'yes', '--appendfsync', appendfsync);
-      const { hold } = await runningTurn();
-      const accepted: string[] = [];
-      const flood = Promise.all(
-        Array.from({ length: 200 }, async () => {
-          const { turn } = await store.turns.accept(turnRequest(randomUUID(), { maxQueued: 1000 }));
-          accepted.push(turn.id);
-        }),
-      ).catch(() => {});
-      await eventually(() => accepted.length > 20);
-      await redis.kill();
-      await flood;
-      await expect(store.turns.get(hold.turnId)).rejects.toThrow(StoreUnavailableError);
+  // With everysec, a slow disk can delay a write for two seconds.
+  it.each(['always', 'no'])('NST-05 recovers every turn after SIGKILL, with appendfsync %s', async (appendfsync) => {
+    await openOn('--appendonly', 'yes', '--appendfsync', appendfsync);
+    const { hold } = await runningTurn();
+    const accepted: string[] = [];
+    const flood = Promise.all(
+      Array.from({ length: 200 }, async () => {
+        const { turn } = await store.turns.accept(turnRequest(randomUUID(), { maxQueued: 1000 }));
+        accepted.push(turn.id);
+      }),
+    ).catch(() => {});
+    await eventually(() => accepted.length > 20);
+    await redis.kill();
+    await flood;
+    await expect(store.turns.get(hold.turnId)).rejects.toThrow(StoreUnavailableError);
 
-      await redis.startAgain();
-      await succeeds(() => store.ping());
-      const kept = (await store.turns.list({ sessionId: 's', limit: 1000 })).map(({ id }) => id);
-      expect(kept).toEqual(expect.arrayContaining(accepted));
-      expect((await store.turns.settle(hold, SETTLEMENT, claimRequest('b'))).next).toMatchObject({
-        turn: { position: 2 },
-      });
-    },
-  );
+    await redis.startAgain();
+    await succeeds(() => store.ping());
+    const kept = (await store.turns.list({ sessionId: 's', limit: 1000 })).map(({ id }) => id);
+    expect(kept).toEqual(expect.arrayContaining(accepted));
+    expect((await store.turns.settle(hold, SETTLEMENT, claimRequest('b'))).next).toMatchObject({
+      turn: { position: 2 },
+    });
+  });
 
-  it('NST-05 says that a session is not there when it came back without its data, and begins anew', async () => {
+  it('NST-05 reports a missing session after a restart without data, and starts again', async () => {
     await openOn();
     const { hold } = await runningTurn();
     await redis.kill();
@@ -75,7 +66,7 @@ describeRedis('a Redis server that fails', () => {
     await expect(store.turns.settle(hold, SETTLEMENT)).rejects.toMatchObject({ code: 'TURN_FENCED' });
   });
 
-  it('TRN-03 a worker of the seconds that were lost is fenced when the server goes on from its last snapshot', async () => {
+  it('TRN-03 fences a worker of the lost seconds when the server restarts from its last snapshot', async () => {
     await openOn('--save', '3600 1');
     await create();
     await store.turns.accept(turnRequest('first'));
@@ -91,7 +82,7 @@ describeRedis('a Redis server that fails', () => {
     expect(await store.turns.settle(current, SETTLEMENT)).toMatchObject({ turn: { status: 'completed' } });
   });
 
-  it('NST-05 loads its scripts again when the server forgot them', async () => {
+  it('NST-05 loads its scripts again when the server lost them', async () => {
     await openOn();
     const { hold } = await runningTurn();
     await redis.client.script('FLUSH');
@@ -103,7 +94,7 @@ describeRedis('a Redis server that fails', () => {
     expect(await redis.calls()).not.toContain('eval');
   });
 
-  it('NST-05 writes nothing when memory is full, reads, makes room, and goes on', async () => {
+  it('NST-05 with full memory: writes nothing, reads, deletes, and continues', async () => {
     await openOn();
     const { hold, turn } = await runningTurn();
     await store.conversations.append('old', [{ id: 'm', role: 'user', content: 'x'.repeat(1_000_000) }]);
@@ -130,7 +121,7 @@ describeRedis('a Redis server that fails', () => {
     expect(await store.turns.get(turn.id)).toMatchObject({ status: 'running' });
     expect(await sessions.fetchMany({ userId: 'ann' })).toHaveLength(1);
     expect(await store.conversations.window('old', 1)).toHaveLength(1);
-    // Who runs a turn keeps it, and who sweeps can sweep.
+    // Workers keep their turns, and sweeps still work.
     expect(await store.turns.renew(hold, 600_000)).toEqual({});
     const lease = await store.leases.acquire('sweep', 'me', 60_000);
     expect(lease && (await store.leases.renew(lease, 60_000))).toBe(true);
@@ -150,10 +141,10 @@ describeRedis('a Redis server that fails', () => {
     expect(await refused.accept()).toMatchObject({ turn: { position: 2 }, duplicate: false });
   });
 
-  it('NST-05 refuses to write while the server is a replica, and goes on when it is the primary again', async () => {
+  it('NST-05 rejects writes while the server is a replica, and continues when it is the primary again', async () => {
     await openOn();
     const { hold } = await runningTurn();
-    // Of nobody: what it has stays.
+    // A replica of an address without a server, so that its data remains.
     await redis.client.call('REPLICAOF', '127.0.0.1', '1');
 
     await expect(store.turns.settle(hold, SETTLEMENT)).rejects.toThrow(/READONLY/);
@@ -164,7 +155,7 @@ describeRedis('a Redis server that fails', () => {
     expect(await store.turns.settle(hold, SETTLEMENT)).toMatchObject({ turn: { status: 'completed' } });
   });
 
-  it('NST-05 connects again after READONLY, to whoever is the primary now', async () => {
+  it('NST-05 reconnects after READONLY, to the current primary', async () => {
     const successor = await PrivateRedis.start();
     redis = await PrivateRedis.start('--repl-diskless-sync-delay', '0');
     const name = await TcpProxy.start(redis.url);
@@ -186,7 +177,7 @@ describeRedis('a Redis server that fails', () => {
     await successor.stop();
   });
 
-  it("NST-05 fails while somebody's script blocks the server, and goes on when that is killed", async () => {
+  it('NST-05 fails while a foreign script blocks the server, and continues when it is killed', async () => {
     await openOn('--busy-reply-threshold', '50');
     const { hold } = await runningTurn();
     const other = redis.client.duplicate();
@@ -202,14 +193,14 @@ describeRedis('a Redis server that fails', () => {
     other.disconnect();
   });
 
-  it('NST-05 waits for a server that loads its data, and not for longer than an operation may take', async () => {
+  it('NST-05 waits for a server that loads its data, within the operation time-out', async () => {
     redis = await PrivateRedis.start('--save', '3600 1');
     store = redis.store({ operationTimeoutMs: 300 });
     await openWithTurn(store, 's');
     await redis.client.eval(`for i = 1, 20000 do redis.call('SET', 'k' .. i, 'x') end`, 0);
     await redis.client.save();
     await redis.kill();
-    // Microseconds a key.
+    // Microseconds per key.
     await redis.startAgain('--key-load-delay', '500', '--loading-process-events-interval-bytes', '1024');
 
     await expect(redis.store({ operationTimeoutMs: 300 }).init?.()).rejects.toMatchObject(unavailable(false));
@@ -220,7 +211,7 @@ describeRedis('a Redis server that fails', () => {
     await succeeds(async () => expect(await store.turns.list({ sessionId: 's' })).toHaveLength(1));
   });
 
-  it("NST-05 says so when somebody else's key stands where one of ours belongs", async () => {
+  it('NST-05 reports a foreign key of another type under a key of the store', async () => {
     await openOn();
     await create();
     await redis.client.set('{agent-sessions}:lane:s', 'not ours');
@@ -231,13 +222,13 @@ describeRedis('a Redis server that fails', () => {
     expect(await store.turns.get('first')).toBeNull();
   });
 
-  it('TRN-10 hears hints again when the server is back', async () => {
+  it('TRN-10 receives notifications again when the server is back', async () => {
     await openOn(...DURABLE);
     const { turn } = await runningTurn();
     await redis.kill();
     await redis.startAgain();
     const heard: string[] = [];
-    store.hints.subscribe((id) => heard.push(id));
+    store.changes.subscribe((id) => heard.push(id));
 
     await succeeds(async () => {
       await store.turns.cancel(turn.id, 'cancel');
@@ -255,7 +246,7 @@ describeRedis('a Redis server that fails', () => {
     await (store.sessions as AtomicSessionStoreAdapter).create(draft('s'), RULES);
   }
 
-  /** Of session `s`. */
+  /** Returns the statuses of the turns of session `s`. */
   async function runningTurn(): Promise<ClaimedTurn> {
     await create();
     await store.turns.accept(turnRequest('first'));

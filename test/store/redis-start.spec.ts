@@ -21,7 +21,7 @@ describeRedis('the start of a Redis store', () => {
 
   afterEach(() => redis.stop());
 
-  it('NST-05 says in one line what the server keeps, and warns of nothing when it keeps everything', async () => {
+  it('NST-05 logs the persistence of the server in one line, without a warning if all data survives', async () => {
     await start(...SAFE, '--save', '3600 1 300 100', '--maxmemory', '256mb');
 
     expect(lines).toEqual([
@@ -32,22 +32,18 @@ describeRedis('the start of a Redis store', () => {
   });
 
   it.each<[string, string[], RegExp]>([
-    ['nothing is kept', [], /appendonly is off: everything is lost when the server stops/],
-    [
-      'only snapshots are kept',
-      ['--save', '3600 1'],
-      /appendonly is off: what was written since the last snapshot is lost/,
-    ],
-    ['nobody writes to the disk', [...SAFE, '--appendfsync', 'no'], /appendfsync is no: .* lost with the machine/],
+    ['persistence is off', [], /appendonly is off: everything is lost when the server stops/],
+    ['only snapshots are saved', ['--save', '3600 1'], /appendonly is off: all data since the last snapshot is lost/],
+    ['appendfsync is no', [...SAFE, '--appendfsync', 'no'], /appendfsync is no: if the machine crashes, .* are lost/],
     [
       'documents may be evicted',
       [...SAFE, '--maxmemory', '256mb', '--maxmemory-policy', 'volatile-lru'],
-      /maxmemory-policy is volatile-lru: when memory is full, state documents with a TTL go/,
+      /maxmemory-policy is volatile-lru: when memory is full, state documents with a TTL are evicted early/,
     ],
     [
       'everything may be evicted as soon as there is a limit',
       [...SAFE, '--maxmemory-policy', 'allkeys-lfu'],
-      /maxmemory-policy is allkeys-lfu: as soon as a maxmemory is set/,
+      /maxmemory-policy is allkeys-lfu: if maxmemory is set/,
     ],
     ['memory is nearly full', [...SAFE, '--maxmemory', '1mb'], /1\.\d of 1\.0 MB of memory are used/],
   ])('NST-05 warns once when %s', async (_, settings, warning) => {
@@ -56,16 +52,16 @@ describeRedis('the start of a Redis store', () => {
     expect(lines.filter((line) => line.startsWith('warn'))).toEqual([expect.stringMatching(warning)]);
   });
 
-  it('NST-05 warns once when it is a node of a cluster and the client does not know that', async () => {
+  it('NST-05 warns once when the server is a cluster node and the client is not a cluster client', async () => {
     redis = await PrivateRedis.startCluster();
     await open();
 
     expect(lines.filter((line) => line.includes('cluster'))).toEqual([
-      expect.stringMatching(/^warn Redis: the server is a node of a cluster; give a client that is an ioredis Cluster/),
+      expect.stringMatching(/^warn Redis: the server is a node of a cluster\. Pass an ioredis Cluster as client/),
     ]);
   });
 
-  it('NST-05 warns of a snapshot that failed', async () => {
+  it('NST-05 warns about a failed snapshot', async () => {
     redis = await PrivateRedis.start(...SAFE);
     await redis.failToSnapshot();
     await open();
@@ -73,25 +69,25 @@ describeRedis('the start of a Redis store', () => {
     expect(lines).toContainEqual(expect.stringMatching(/^warn Redis: the last snapshot failed/));
   });
 
-  it('NST-05 refuses a server that may throw sessions away', async () => {
+  it('NST-05 rejects a server that may evict sessions', async () => {
     redis = await PrivateRedis.start('--maxmemory', '256mb', '--maxmemory-policy', 'allkeys-lru');
     const store = redis.store();
     await expect(store.init?.()).rejects.toThrow(SessionsConfigurationError);
     await expect(store.init?.()).rejects.toThrow(/maxmemory-policy is allkeys-lru.*Set it to noeviction/);
-    // Nothing of it is left open.
+    // No connection remains open.
     await eventually(async () => ((await redis.client.client('LIST')) as string).trim().split('\n').length === 1);
   });
 
-  it('NST-05 refuses a replica, and starts when that is promoted', async () => {
+  it('NST-05 rejects a replica, and starts when it is promoted', async () => {
     redis = await PrivateRedis.start('--replicaof', '127.0.0.1 1');
     await expect(open()).rejects.toThrow(StoreUnavailableError);
-    await expect(open()).rejects.toThrow('is a replica, which takes no writes: connect to its primary');
+    await expect(open()).rejects.toThrow('is a replica, which rejects writes. Connect to its primary');
 
     await redis.client.call('REPLICAOF', 'NO', 'ONE');
     await expect(open()).resolves.toBeUndefined();
   });
 
-  it('NST-05 says why a password was not taken', async () => {
+  it('NST-05 reports why a password was rejected', async () => {
     redis = await PrivateRedis.start();
     await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', '+@all', '~*', '&*');
     const wrong = redis.store({ url: withUser(redis.url, 'app', 'wrong') });
@@ -101,7 +97,7 @@ describeRedis('the start of a Redis store', () => {
     await expect(open()).rejects.toThrow(/NOAUTH/);
   });
 
-  it('NST-05 needs no more permissions than docs/stores/redis.md lists', async () => {
+  it('NST-05 needs only the permissions in docs/stores/redis.md', async () => {
     redis = await PrivateRedis.start();
     await redis.client.call('ACL', 'SETUSER', 'app', ...SUFFICIENT);
     const store = redis.store({ url: withUser(redis.url, 'app', 'secret') });
@@ -110,7 +106,7 @@ describeRedis('the start of a Redis store', () => {
     await store.ping();
     await store.close?.();
 
-    // ioredis does without it, where Redis has it.
+    // ioredis works without it, even if Redis supports it.
     const refused = ((await redis.client.call('ACL', 'LOG')) as string[][]).filter(
       (entry) => !entry.includes('client|setinfo'),
     );
@@ -119,10 +115,10 @@ describeRedis('the start of a Redis store', () => {
 
   it.each([
     ['a command that scripts call', '-zadd', /Allow \+zadd ~/],
-    ['the channel of hints', 'resetchannels', /Allow \+publish ~/],
+    ['the channel of changes', 'resetchannels', /Allow \+publish ~/],
     ['our keys', 'resetkeys', /NOPERM this user has no permissions to access one of the keys/],
     ['scripts', '-evalsha', /Allow \+evalsha ~/],
-  ])('NST-05 says what a user lacks who may not use %s', async (_, rule, complaint) => {
+  ])('NST-05 reports the missing permission of a user without %s', async (_, rule, complaint) => {
     redis = await PrivateRedis.start();
     await redis.client.call('ACL', 'SETUSER', 'app', ...SUFFICIENT, rule);
     const store = redis.store({ url: withUser(redis.url, 'app', 'secret') });
@@ -130,7 +126,7 @@ describeRedis('the start of a Redis store', () => {
     await expect(store.init?.()).rejects.toThrow(complaint);
   });
 
-  it('NST-05 starts without CONFIG and INFO, and says that it does not know what survives', async () => {
+  it('NST-05 starts without CONFIG and INFO, and logs that the persistence is unknown', async () => {
     redis = await PrivateRedis.start();
     await redis.client.call('ACL', 'SETUSER', 'app', ...SUFFICIENT, '-config', '-info');
     const client = new Redis(withUser(redis.url, 'app', 'secret'), { enableReadyCheck: false });
@@ -140,7 +136,11 @@ describeRedis('the start of a Redis store', () => {
     await store.close?.();
     client.disconnect();
 
-    expect(lines).toEqual([expect.stringMatching(/^warn Redis: the user may not call INFO, so it is unknown/)]);
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^warn Redis: the user may not call INFO, so persistence and eviction settings are unknown/,
+      ),
+    ]);
   });
 
   async function start(...settings: string[]): Promise<void> {
@@ -155,7 +155,7 @@ describeRedis('the start of a Redis store', () => {
   }
 });
 
-/** As docs/stores/redis.md gives them to the user `app` of the password `secret`. */
+/** The rules in docs/stores/redis.md for the user `app` with the password `secret`. */
 const SUFFICIENT = (/ACL SETUSER app (.*?)```/s.exec(readFileSync('docs/stores/redis.md', 'utf8'))?.[1] ?? '')
   .trim()
   .split(/\s+/);

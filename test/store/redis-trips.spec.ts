@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { type AtomicSessionStoreAdapter, type ClaimedTurn, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
@@ -13,7 +14,7 @@ const NAME = { namespace: 'n', scope: 'c', key: 'k' };
 const RULES = { policy: 'share', maxSurfaces: 16 } as const;
 const SETTLEMENT = { status: 'awaiting-input', messages: [], keepCheckpoints: 'all' } as const;
 
-describeRedis('what the Redis store asks for', () => {
+describeRedis('requests of the Redis store', () => {
   let redis: PrivateRedis;
   let monitor: RedisMonitor;
   let store: SessionsAdapter;
@@ -34,18 +35,18 @@ describeRedis('what the Redis store asks for', () => {
     await redis.stop();
   });
 
-  it('PRF-05 every operation is one call of a script that is there', async () => {
+  it('PRF-05 every operation is one call of a loaded script', async () => {
     const calls: string[] = [];
     const { byClients } = await monitor.during(() => useEverything(recordingAdapter(store, calls)));
 
     expect(calls.length).toBeGreaterThan(50);
-    // Redis does that one by itself.
+    // Redis expires these itself.
     const sent = calls.filter((call) => call !== 'events.deleteExpired');
     expect(byClients.map(([command]) => command)).toEqual(sent.map(() => 'evalsha'));
     expect(new Set(byClients.map(([, , keys, key]) => `${keys} ${key}`))).toEqual(new Set(['1 {agent-sessions}:']));
   });
 
-  it('PRF-05 accept, claim with all it needs, and settle with the next turn take one each', async () => {
+  it('PRF-05 accept, claim with all its data, and settle with the next turn take one each', async () => {
     await create('s');
     const { byClients } = await monitor.during(async () => {
       await store.turns.accept(turnRequest('first'));
@@ -78,7 +79,7 @@ describeRedis('what the Redis store asks for', () => {
   it.each([
     ['changed', (since: string) => sessions.mergeMetadata('s', { since }, 1000)],
     ['written past its version', (since: string) => sessions.update('s', { metadata: { since } })],
-  ])('SES-15 a settle gives a session as it is, also one that was %s while the turn ran', async (_, change) => {
+  ])('SES-15 a settle returns the current session, also if it was %s while the turn ran', async (_, change) => {
     await create('s');
     const ids = ['first', 'second', 'third', 'fourth'];
     for (const id of ids) await store.turns.accept(turnRequest(id));
@@ -94,7 +95,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(claimed?.session?.metadata).toMatchObject({ since: 'fourth' });
   });
 
-  it('PRF-05 a settle reads what it knows of neither its turn nor its session', async () => {
+  it('PRF-05 a settle does not read known data of its turn and session again', async () => {
     await create('s');
     for (const id of ['first', 'second', 'third']) await store.turns.accept(turnRequest(id));
     const first = (await store.turns.claim('s', claimRequest('first'))) as ClaimedTurn;
@@ -108,18 +109,18 @@ describeRedis('what the Redis store asks for', () => {
     });
     const whole = byScripts.filter(([command]) => command === 'hgetall').map(([, name]) => name.split(':')[1]);
 
-    // That of the settle, and those of the two reads.
+    // The script of the settle, and those of the two reads.
     expect(whole).toEqual(['lane', 'session', 'turn']);
   });
 
-  it('TRN-08 a lane that goes on is not offered when an earlier lease of it would have ended, and is when its own ends', async () => {
+  it('TRN-08 a continued lane is offered when its own lease ends, not when an earlier one would have ended', async () => {
     await create('s');
     for (const id of ['first', 'second']) await store.turns.accept(turnRequest(id));
     const first = (await store.turns.claim('s', claimRequest('first', { leaseMs: 100 }))) as ClaimedTurn;
     const { next } = await store.turns.settle(first.hold, SETTLEMENT, claimRequest('second', { leaseMs: 3000 }));
     const until = Date.parse((await store.turns.lane('s')).head?.leaseUntil ?? '');
     const offered: string[] = [];
-    // Whoever asks for work finds that it goes on, and puts it off.
+    // A due query finds that the lane is running, and postpones it.
     await eventually(async () => {
       offered.push(...(await store.turns.due(10)));
       return Number(await redis.client.zscore('{agent-sessions}:due', 's')) === until;
@@ -131,7 +132,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(next?.turn.id).toBe('second');
   });
 
-  it('TRN-08 a lane that goes on under a shorter lease is offered when that ends', async () => {
+  it('TRN-08 a continued lane with a shorter lease is offered when that lease ends', async () => {
     await create('s');
     for (const id of ['first', 'second']) await store.turns.accept(turnRequest(id));
     const first = (await store.turns.claim('s', claimRequest('first', { leaseMs: 600_000 }))) as ClaimedTurn;
@@ -140,7 +141,7 @@ describeRedis('what the Redis store asks for', () => {
     await eventually(async () => (await store.turns.due(10)).includes('s'));
   });
 
-  it('PRF-05 a turn that names no documents looks at none', async () => {
+  it('PRF-05 a turn without documents reads none', async () => {
     await create('s');
     await store.state.set({ ...NAME, sessionId: 's' }, 1);
     const { byScripts } = await monitor.during(async () => {
@@ -165,11 +166,11 @@ describeRedis('what the Redis store asks for', () => {
 
     expect(loaded.length).toBeGreaterThan(40);
     expect(new Set(loaded).size).toBe(loaded.length);
-    // The one of eval asks for the user's permissions.
+    // The eval is the check of the user's permissions.
     expect(byClients.filter(([command]) => command === 'eval')).toHaveLength(1);
   });
 
-  it('PRF-09 never walks over keys', async () => {
+  it('PRF-09 never scans keys', async () => {
     const { byScripts, byClients } = await monitor.during(() => useEverything(store));
 
     const used = new Set([...byScripts, ...byClients].map(([command]) => command));
@@ -206,16 +207,16 @@ describeRedis('what the Redis store asks for', () => {
     ]);
   });
 
-  it('SES-15 a deleted session leaves nothing behind, an erased one its tombstone', async () => {
+  it('SES-15 a deleted session leaves no keys, an erased one only its tombstone', async () => {
     await useEverything(store);
-    // What is left of `s` would not be seen beside others of the same user.
+    // Remains of `s` would be hidden among other sessions of the same user.
     await store.sessions.delete('s');
     await store.sessions.delete('expired');
 
     expect(await names()).toEqual(['lease:sweep', 'tombstone:erased']);
   });
 
-  it('SES-15 what was deleted while it was used is gone as well', async () => {
+  it('SES-15 a session that is deleted during use leaves no keys', async () => {
     await create('s');
     const before = await names();
     await create('other');
@@ -229,7 +230,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(await names()).toEqual(before);
   });
 
-  it('NST-06 a purged turn leaves nothing behind', async () => {
+  it('NST-06 a purged turn leaves no keys', async () => {
     await create('s');
     await sessions.touch('s');
     const before = await names();
@@ -248,7 +249,7 @@ describeRedis('what the Redis store asks for', () => {
     ['deleteExpired', 1, () => store.state.deleteExpired(10)],
     ['evictIdle', 0, () => store.state.evictIdle('n', 0, 10)],
   ] as const)(
-    'ORC-12 a state document expires in Redis itself, and %s cleans what lists it',
+    'ORC-12 a state document expires in Redis itself, and %s cleans its index entries',
     async (_, count, clean) => {
       const address = { ...NAME, sessionId: 's' };
       await store.state.append(address, { id: 'a', entries: [1], initial: 0, ttlMs: 30 });
@@ -261,7 +262,7 @@ describeRedis('what the Redis store asks for', () => {
     },
   );
 
-  it('ORC-12 a document in the place of one that Redis has expired is not cleaned with it', async () => {
+  it('ORC-12 a document that replaces an expired one is not cleaned with it', async () => {
     const address = { ...NAME, sessionId: 's' };
     await store.state.set(address, 'before', { ttlMs: 30 });
     await eventually(async () => (await store.state.get(address)) === null);
@@ -271,10 +272,10 @@ describeRedis('what the Redis store asks for', () => {
     expect(await store.state.get(address)).toMatchObject({ value: 'after' });
   });
 
-  it('ORC-13 evictIdle spares whom it is to keep when more have expired than it cleans in one go', async () => {
+  it('ORC-13 evictIdle keeps the requested documents when more have expired than it cleans at once', async () => {
     const keys = ['a', 'b', 'c', 'd'];
     for (const key of keys) await store.state.set({ ...NAME, sessionId: 's', key }, key);
-    // As Redis leaves them; somebody has read each of them a moment before its end.
+    // The state after Redis expired them, each read just before its expiry.
     const expired = Array.from({ length: 10_100 }, (_, n) => [Date.now() + 1000, `n\u001fc\u001fs\u001fexpired-${n}`]);
     await redis.client.zadd('{agent-sessions}:idle:n', ...expired.flat());
     await redis.client.zadd('{agent-sessions}:expiring', ...expired.flatMap(([, document]) => [1, document]));
@@ -286,7 +287,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(await store.state.deleteExpired(1)).toBe(0);
   });
 
-  it('STA-23 evictIdle leaves none that is live when more of other namespaces have expired than it cleans in one go', async () => {
+  it('STA-23 evictIdle removes live documents even if more of other namespaces have expired than it cleans at once', async () => {
     await store.state.set({ ...NAME, sessionId: 's' }, 1);
     const expired = Array.from({ length: 10_100 }, (_, n) => [1, `other\u001fc\u001fs\u001fexpired-${n}`]);
     await redis.client.zadd('{agent-sessions}:expiring', ...expired.flat());
@@ -296,7 +297,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(await store.state.evictIdle('n', 0, 10)).toBe(0);
   });
 
-  it('STA-23 a reset leaves nothing of what it clears, also where there was no turn', async () => {
+  it('STA-23 a reset leaves no keys of the cleared data, also without a turn', async () => {
     await store.state.set({ ...NAME, sessionId: 's' }, 1, { ttlMs: 60_000 });
     await store.state.set({ ...NAME, sessionId: 's', key: 'l' }, 1);
     await store.conversations.append('s', [{ id: 'm', role: 'user', content: 'hi' }]);
@@ -306,7 +307,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(await names()).toEqual([]);
   });
 
-  it('STA-23 an epoch is known to the turns that run, and is gone with the session', async () => {
+  it('STA-23 an epoch is stored for running turns, and removed with the session', async () => {
     await create('s');
     await store.turns.accept(turnRequest('first'));
     await store.turns.claim('s', claimRequest('a'));
@@ -318,7 +319,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(await names()).toEqual([]);
   });
 
-  it('ORC-05 keeps neither batches that were folded nor those that were written over', async () => {
+  it('ORC-05 removes folded and overwritten batches', async () => {
     const address = { ...NAME, sessionId: 's' };
     const fields = () => redis.client.hlen('{agent-sessions}:document:n\u001fc\u001fs\u001fk');
     await store.state.set(address, 'value');
@@ -332,7 +333,7 @@ describeRedis('what the Redis store asks for', () => {
     expect(await fields()).toBe(before);
   });
 
-  it('ORC-12 a deleted or evicted document leaves nothing behind', async () => {
+  it('ORC-12 a deleted or evicted document leaves no keys', async () => {
     const address = { ...NAME, sessionId: 's' };
     for (const gone of [() => store.state.delete(address), () => store.state.evictIdle('n', 0, 10)]) {
       await store.state.append(address, { id: 'a', entries: [1], initial: 0, ttlMs: 60_000 });
@@ -345,7 +346,7 @@ describeRedis('what the Redis store asks for', () => {
     await sessions.create({ id, userId: 'ann', attachedSurfaces: ['web'], metadata: { a: 1 } }, RULES);
   }
 
-  /** Turns in every state, and all that they have. */
+  /** Creates turns in every state, with all their data. */
   async function busy(sessionId: string): Promise<ClaimedTurn> {
     const turn = (changes: object = {}) => turnRequest(randomUUID(), { sessionId, ...changes });
     await store.turns.accept(turn({ idempotency: { key: 'k', hash: 'h', ttlMs: 1000 } }));
@@ -366,7 +367,7 @@ describeRedis('what the Redis store asks for', () => {
     return (await store.turns.claim(sessionId, claimRequest('b'))) as ClaimedTurn;
   }
 
-  /** Of the keys, without the prefix. */
+  /** Returns the keys without the prefix. */
   async function names(): Promise<string[]> {
     return (await redis.client.keys('*')).map((name) => name.replace('{agent-sessions}:', '')).sort();
   }

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { type AtomicSessionStoreAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
 import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { describeSqlServers } from '../support/servers.js';
 
-/** It answers, with a refusal: it has no room, or takes no writes. */
+/** A server that answers with errors: its disk is full, or it is read-only. */
 describeSqlServers('a server that refuses to write', ({ type, url }) => {
   const tablePrefix = `n${randomUUID().slice(0, 8)}_`;
   const user = `${tablePrefix}user`;
@@ -39,7 +40,7 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
 
   afterEach(() => store.close?.());
 
-  it('NST-05 leaves nothing half-written when its disk is full, and does it when there is room', async () => {
+  it('NST-05 leaves no partial write when its disk is full, and succeeds when space is free', async () => {
     const { hold, turn } = await openWithTurn(store, sessionId);
     const request = turnRequest(randomUUID(), { sessionId });
     const message = { id: randomUUID(), role: 'assistant' as const, content: 'hi' };
@@ -61,7 +62,7 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
     expect(await store.conversations.page(sessionId)).toMatchObject([{ id: message.id }]);
   });
 
-  it('NST-05 is never taken for "not found" while it is read-only, and takes writes when it does again', async () => {
+  it('NST-05 never reports "not found" while it is read-only, and writes when it is writable again', async () => {
     const { hold, turn } = await openWithTurn(store, sessionId);
     const request = turnRequest(randomUUID(), { sessionId });
     const calls = [
@@ -85,14 +86,14 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
       await takeWrites();
     }
 
-    // A connection that has refused is not used again: it might refuse for ever.
+    // A connection with such an error is closed, because it could stay read-only.
     const after = await connections();
     expect(before.filter((id) => !after.includes(id))).not.toEqual([]);
     await succeeds(() => Promise.all([1, 2, 3].map(() => store.turns.renew(hold, 60_000))), 5000);
     expect(await store.turns.accept(request)).toMatchObject({ turn: { position: 2 } });
   });
 
-  /** One who may be refused what an administrator may do. */
+  /** A user without administrator rights, for whom limits apply. */
   async function createUser(): Promise<void> {
     if (type === 'postgres') {
       await server.query(`CREATE ROLE ${user} LOGIN SUPERUSER PASSWORD 'secret'`);
@@ -102,7 +103,7 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
     }
   }
 
-  /** Of the store, as the server knows them. */
+  /** Returns the store's connections, as the server lists them. */
   async function connections(): Promise<number[]> {
     const rows = await server.query<{ id: string | number }[]>(
       type === 'postgres'
@@ -112,7 +113,7 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
     return rows.map(({ id }) => Number(id));
   }
 
-  /** What the server says when it has no room for a turn or a message. @returns makes room */
+  /** Makes writes of turns and messages fail like a full disk. @returns a function that ends it */
   async function fill(): Promise<() => Promise<void>> {
     const tables = ['turn', 'message'].map((table) => ({
       table: tablePrefix + table,
@@ -135,15 +136,15 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
     return () => server.query(`DROP FUNCTION ${full} CASCADE`);
   }
 
-  /** As a server does that is no longer the primary one. @returns ends it */
+  /** Makes the server read-only, like a former primary. @returns a function that ends it */
   async function refuseWrites(): Promise<() => Promise<void>> {
     if (type === 'mysql') {
-      // Administrators may still write, and so the other tests on this server.
+      // Administrators, and so other tests on this server, may still write.
       await server.query('SET GLOBAL read_only = 1');
       return () => server.query('SET GLOBAL read_only = 0');
     }
     await server.query(`ALTER ROLE ${user} SET default_transaction_read_only = on`);
-    // Holds for connections from now on.
+    // Applies to new connections.
     await server.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${user}'`);
     await Promise.allSettled([1, 2, 3].map(() => store.ping()));
     return () => server.query(`ALTER ROLE ${user} RESET default_transaction_read_only`);

@@ -17,7 +17,7 @@ describeServers('a server that fails', (server) => {
   const itOfSql: (title: string, test: () => Promise<void>) => void = type === 'redis' ? () => {} : it;
   let proxy: TcpProxy;
   let store: SessionsAdapter;
-  /** Beside the proxy. */
+  /** A store with a direct connection, without the proxy. */
   let control: SessionsAdapter;
   let sessionId: string;
 
@@ -36,7 +36,7 @@ describeServers('a server that fails', (server) => {
     await proxy.stop();
   });
 
-  it('NST-05 stops the start with a typed error while it is down', async () => {
+  it('NST-05 fails the start with a typed error while it is down', async () => {
     proxy.cut();
     await expect(store.init?.()).rejects.toMatchObject(unavailable(false));
 
@@ -45,7 +45,7 @@ describeServers('a server that fails', (server) => {
   });
 
   if (type === 'postgres') {
-    it('NST-05 that is stopped just when somebody has connected is an error of a call, and not the end of the process', async () => {
+    it('NST-05 rejects a call and does not crash the process when it stops just after a connect', async () => {
       const { turn } = await openWithTurn(store, sessionId);
       const closing = await ClosingPostgres.start();
       proxy.leadTo(closing.url);
@@ -61,10 +61,10 @@ describeServers('a server that fails', (server) => {
     });
   }
 
-  it('NST-05 is never taken for "not found" while it is gone, and goes on where it was when it is back', async () => {
+  it('NST-05 never causes "not found" while it is down, and continues when it is back', async () => {
     const { turn } = await openWithTurn(store, sessionId);
     proxy.cut();
-    // The connections that were open are found out; for what comes then, there is none.
+    // The first calls find the open connections broken; later calls get no connection.
     await Promise.allSettled(Array.from({ length: 5 }, () => store.ping()));
 
     const calls = [
@@ -86,7 +86,7 @@ describeServers('a server that fails', (server) => {
     expect(await store.turns.list({ sessionId })).toHaveLength(1);
   });
 
-  it('TRN-01 an accept whose answer was lost is sent again without harm', async () => {
+  it('TRN-01 an accept can be sent again after a lost answer', async () => {
     await openWithTurn(store, sessionId);
     const request = turnRequest(randomUUID(), { sessionId });
     await loseAnswerOf(
@@ -98,7 +98,7 @@ describeServers('a server that fails', (server) => {
     expect(await store.turns.list({ sessionId })).toHaveLength(2);
   });
 
-  it('TRN-01 a settle whose answer was lost is sent again without harm', async () => {
+  it('TRN-01 a settle can be sent again after a lost answer', async () => {
     const { hold } = await openWithTurn(store, sessionId);
     const messages = [{ id: randomUUID(), role: 'assistant' as const, content: 'hi' }];
     await loseAnswerOf(
@@ -110,7 +110,7 @@ describeServers('a server that fails', (server) => {
     expect(await store.conversations.page(sessionId)).toHaveLength(1);
   });
 
-  itOfSql('TRN-01 says whether the write may have happened, where the commit is a statement of its own', async () => {
+  itOfSql('TRN-01 reports whether the write may have happened, when the commit is a separate statement', async () => {
     store = newStore(severalStatements);
     await openWithTurn(store, sessionId);
     const [before, at] = ['before', 'at'].map((id) => turnRequest(`${id} ${sessionId}`, { sessionId }));
@@ -121,14 +121,14 @@ describeServers('a server that fails', (server) => {
     expect(await store.turns.accept(at)).toMatchObject({ turn: { position: 2 } });
   });
 
-  it('TRN-01 says that nothing was written when the connection breaks during a read', async () => {
+  it('TRN-01 reports that nothing was written when the connection breaks during a read', async () => {
     const { turn } = await openWithTurn(store, sessionId);
     await breakDuring(() => store.turns.get(turn.id), false);
     await breakDuring(() => store.turns.list({ sessionId }), false);
     await breakDuring(() => store.sessions.fetchById(sessionId), false);
   });
 
-  it('TRN-10 hints are heard again after the connection was lost, also of a store that was opened again', async () => {
+  it('TRN-10 notifications arrive again after a lost connection, also in a store that was opened again', async () => {
     await store.init?.();
     await store.close?.();
     const { turnId } = (await openWithTurn(store, sessionId)).hold;
@@ -136,9 +136,9 @@ describeServers('a server that fails', (server) => {
     proxy.restore();
     await succeeds(() => store.ping());
     const heard: string[] = [];
-    store.hints.subscribe((id) => heard.push(id));
-    // Of its own changes a process hears without the server.
-    const other = store.hints.reach === 'store' ? control : store;
+    store.changes.subscribe((id) => heard.push(id));
+    // A process receives its own changes without the server.
+    const other = store.changes.reach === 'store' ? control : store;
     await other.init?.();
 
     await succeeds(async () => {
@@ -147,7 +147,7 @@ describeServers('a server that fails', (server) => {
     });
   });
 
-  itOfSql('NST-05 a pool that is smaller than the work makes it wait, not fail', async () => {
+  itOfSql('NST-05 a pool that is smaller than the load delays calls, and fails none', async () => {
     store = newStore({ poolSize: 2 });
     await openWithTurn(store, sessionId);
 
@@ -155,10 +155,10 @@ describeServers('a server that fails', (server) => {
     expect(new Set((await Promise.all(turns)).map(({ turn }) => turn.position)).size).toBe(60);
   });
 
-  /** The connection breaks between the commit and its answer. */
+  /** Breaks the connection between the commit and its answer. */
   async function loseAnswerOf(call: () => Promise<unknown>, isDone: () => Promise<boolean>) {
     await control.init?.();
-    // One round trip ends with the commit; of MySQL's the last one says so.
+    // Other stores commit in one round trip; MySQL commits in the last one.
     proxy.swallowAnswers(type === 'mysql' ? COMMIT : undefined);
     const lost = call();
     void lost.catch(() => {});
@@ -169,7 +169,7 @@ describeServers('a server that fails', (server) => {
     await succeeds(() => store.ping());
   }
 
-  /** @param at what is sent when the connection breaks, without an answer to it; by default the first */
+  /** @param at matches the message on which the connection breaks before the answer; default: the first */
   async function breakDuring(call: () => Promise<unknown>, maybeApplied: boolean, at?: RegExp): Promise<void> {
     const { withheld } = proxy;
     proxy.swallowAnswers(at);
@@ -182,7 +182,7 @@ describeServers('a server that fails', (server) => {
     await succeeds(() => store.ping());
   }
 
-  /** PostgreSQL commits by the call itself, unless the default isolation level is another. */
+  /** Makes PostgreSQL commit in a separate statement: another default isolation level. */
   const severalStatements =
     type === 'postgres' ? { extra: { options: '-c default_transaction_isolation=serializable' } } : {};
   const prefix = `f${randomUUID().slice(0, 8)}_`;

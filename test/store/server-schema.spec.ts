@@ -18,7 +18,7 @@ describeSqlServers('the schema on a server', ({ type, url }) => {
     for (const one of open.splice(0)) await ('close' in one ? one.close?.() : (one as DataSource).destroy());
   });
 
-  it('NST-23 is migrated once by ten applications that start at once, whatever isolation level they prefer', async () => {
+  it('NST-23 is migrated once by ten applications that start concurrently, with any isolation level', async () => {
     const levels = [{}, serializable];
     const stores = Array.from({ length: 10 }, (_, n) =>
       adapter({ dataSource: { type, url, poolSize: 3, extra: levels[n % 2] }, migrationsRun: true }),
@@ -36,13 +36,13 @@ describeSqlServers('the schema on a server', ({ type, url }) => {
     await expect(store.init?.()).resolves.toBeUndefined();
   });
 
-  it('NST-23 stops the start when it is missing, and says what to do', async () => {
+  it('NST-23 fails the start when it is missing, and reports what to do', async () => {
     const init = adapter().init?.();
     await expect(init).rejects.toThrow(SessionsConfigurationError);
     await expect(init).rejects.toThrow(/migration 0, and .* needs 1\. Run the migrations.*migrationsRun: true/s);
   });
 
-  it('NST-23 stops the start when it is too new, but not when it is newer and can still be used', async () => {
+  it('NST-23 fails the start when it is too new, but not when a newer one is still compatible', async () => {
     const dataSource = await migrated();
     await dataSource.query(`INSERT INTO ${tablePrefix}schema VALUES (8, 1)`);
     await expect(adapter().init?.()).resolves.toBeUndefined();
@@ -51,7 +51,7 @@ describeSqlServers('the schema on a server', ({ type, url }) => {
     await expect(adapter().init?.()).rejects.toThrow(/migration 9, which is too new/);
   });
 
-  it('NST-23 can be undone to the last trace, and made again', async () => {
+  it('NST-23 can be reverted completely, and created again', async () => {
     const dataSource = await migrated();
     const made = await names();
     await dataSource.undoLastMigration();
@@ -72,7 +72,7 @@ describeSqlServers('the schema on a server', ({ type, url }) => {
     expect(await dataSource.query(`SELECT id FROM ${tablePrefix}session`)).toHaveLength(1);
   });
 
-  it('TRN-02 gives every turn its position, whatever isolation level the application prefers', async () => {
+  it('TRN-02 gives every turn its position, with any isolation level of the application', async () => {
     const store = adapter({ dataSource: { type, url, poolSize: 8, extra: serializable }, migrationsRun: true });
     await store.init?.();
     await new SessionStore(store.sessions).create({ id: 's', userId: 'ann' });
@@ -85,7 +85,7 @@ describeSqlServers('the schema on a server', ({ type, url }) => {
   });
 
   if (type === 'postgres') {
-    it('NST-23 stands in the schema that the DataSource names', async () => {
+    it('NST-23 is created in the schema of the DataSource', async () => {
       const schema = `chat_${tablePrefix}`;
       await (await connect({})).query(`CREATE SCHEMA ${schema}`);
       const store = adapter({ dataSource: { type, url, schema }, migrationsRun: true });
@@ -117,7 +117,7 @@ describeSqlServers('the schema on a server', ({ type, url }) => {
     return dataSource;
   }
 
-  /** Tables, and functions where there are any, that begin with the prefix. */
+  /** Returns the tables and functions with the prefix. */
   async function names(): Promise<{ rows: string[] }> {
     const dataSource = await connect({});
     const tables = `SELECT table_name AS name FROM information_schema.tables WHERE table_name LIKE '${tablePrefix}%'`;

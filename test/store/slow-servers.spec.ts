@@ -11,7 +11,7 @@ import { steadyClock } from '../support/steady-clock.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
 const BOUND_MS = 1000;
-/** Long enough for a busy machine, and far from for ever. */
+/** Milliseconds long enough for a busy machine, but limited. */
 const SOON_MS = 10 * BOUND_MS;
 
 describeSqlServers('a server that is slow or silent', ({ type, url }) => {
@@ -53,7 +53,7 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
       ' over a DataSource of the application that is not open',
       () => ({ dataSource: new DataSource({ type, url: proxy.url }) }),
     ],
-  ])('NST-05 stops the start when it takes connections and says nothing%s', async (_, options) => {
+  ])('NST-05 fails the start when it accepts connections and never answers%s', async (_, options) => {
     store = newStore(options());
     proxy.holdAnswers();
     await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
@@ -65,12 +65,12 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
   it.each([
     ['while it connects', /version\(\)/i],
     ['after that', /usable_from/],
-  ])('NST-05 stops the start when it falls silent %s', async (_, sent) => {
+  ])('NST-05 fails the start when it becomes silent %s', async (_, sent) => {
     proxy.holdAnswers(sent);
     await soon(expect(store.init?.()).rejects.toMatchObject(unavailable(false)));
   });
 
-  it('NST-05 does not limit migrations, which wait for another process and take their time', async () => {
+  it('NST-05 does not limit migrations, which wait for another process and may take long', async () => {
     const holder = database.createQueryRunner();
     const name = `${tablePrefix}migrations`;
     const [lock, unlock] =
@@ -87,7 +87,7 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
     await expect(opening).resolves.toBeUndefined();
   });
 
-  it('NST-05 fails what has no answer in time, and uses its connection no more', async () => {
+  it('NST-05 fails calls without an answer in time, and closes their connection', async () => {
     const { turn } = await openWithTurn(store, sessionId);
     await succeeds(() => Promise.all([1, 2, 3, 4].map(() => store.ping())));
     const connections = proxy.connections();
@@ -103,43 +103,43 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
     expect([session?.id, found?.id, turns.length]).toEqual([sessionId, turn.id, 1]);
   });
 
-  it('NST-05 waits no longer for a new connection, whatever the application gives one to open', async () => {
+  it('NST-05 waits no longer for a new connection, whatever connect time-out the application sets', async () => {
     const [connectTimeout, connectTimeoutMS] = [60_000, 60_000];
     store = newStore({ dataSource: { type, url: proxy.url, poolSize: 3, connectTimeout, connectTimeoutMS } });
     await succeeds(async () => store.init?.());
     proxy.holdAnswers();
-    // All that are open are given up; then there are only new ones.
+    // All open connections are closed, so only new ones remain.
     await Promise.allSettled([1, 2, 3].map(() => store.ping()));
     await soon(expect(store.ping()).rejects.toMatchObject(unavailable(false)));
   });
 
-  it('TRN-01 says that a write may have happened whose commit has no answer in time, and it is sent again', async () => {
+  it('TRN-01 reports that a write may have happened without an answer to its commit, and it can be sent again', async () => {
     await openWithTurn(store, sessionId);
     const request = turnRequest(randomUUID(), { sessionId });
     const fast = await slowDown('turn', 3 * BOUND_MS);
     await soon(expect(store.turns.accept(request)).rejects.toMatchObject(unavailable(true)));
 
-    // It happens after all, when nobody waits for it any more.
+    // The write happens later, when no caller is waiting.
     await eventually(async () => (await control.turns.get(request.id)) !== null);
     await fast();
     const again = await succeeds(() => store.turns.accept(request));
     expect(again).toMatchObject({ duplicate: true, turn: { position: 2 } });
   });
 
-  it('TRN-01 says that nothing was written when others held it up before the commit', async () => {
+  it('TRN-01 reports that nothing was written when other transactions delayed it before the commit', async () => {
     await openWithTurn(store, sessionId);
     const request = turnRequest(randomUUID(), { sessionId });
     const unlock = await lockLane();
     await soon(expect(store.turns.accept(request)).rejects.toMatchObject(unavailable(false)));
 
-    // The server does not go on waiting for a caller that is gone, and cannot do it later.
+    // The server stops waiting once the caller is gone, and cannot write later.
     await eventually(async () => (await waitingForLocks()) === 0, { limitMs: 15_000 });
     await unlock();
     expect(await control.turns.get(request.id)).toBeNull();
     expect(await store.turns.accept(request)).toMatchObject({ duplicate: false });
   });
 
-  it('TRN-01 says that nothing was written when no connection of the pool is free in time', async () => {
+  it('TRN-01 reports that nothing was written when no connection of the pool is free in time', async () => {
     store = newStore({ dataSource: { type, url: proxy.url, poolSize: 2 } });
     await openWithTurn(store, sessionId);
     const unlock = await lockLane();
@@ -151,13 +151,13 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
     await eventually(async () => (await waitingForLocks()) === 0);
 
     const never = requests.filter((_, index) => !refused[index].maybeApplied);
-    // One may have been sent at the last moment, by a connection that became free.
+    // A connection that became free may have sent one at the last moment.
     expect(never.length).toBeGreaterThan(15);
     expect(await Promise.all(never.map(({ id }) => control.turns.get(id)))).toEqual(never.map(() => null));
     expect(await store.turns.accept(never[0])).toMatchObject({ duplicate: false });
   });
 
-  it('NST-05 closes in time while it is silent', async () => {
+  it('NST-05 closes in time while the server is silent', async () => {
     await openWithTurn(store, sessionId);
     proxy.holdAnswers();
     const lost = store.ping();
@@ -171,7 +171,7 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
     return typeormAdapter({ dataSource, tablePrefix, operationTimeoutMs: BOUND_MS, ...options });
   }
 
-  /** Another transaction works on the session. @returns ends it */
+  /** Locks the session in another transaction. @returns a function that ends it */
   async function lockLane(): Promise<() => Promise<void>> {
     const other = database.createQueryRunner();
     await other.startTransaction('READ COMMITTED');
@@ -183,7 +183,7 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
   }
 
   async function waitingForLocks(): Promise<number> {
-    // Asked more often than that, MariaDB gives what it has given before.
+    // MariaDB caches this table for a while, so query it less often.
     await after(150);
     const [{ waiting }] = await database.query<{ waiting: string | number }[]>(
       type === 'postgres'
@@ -193,7 +193,7 @@ describeSqlServers('a server that is slow or silent', ({ type, url }) => {
     return Number(waiting);
   }
 
-  /** Every new row takes that long. @returns ends it */
+  /** Delays every insert. @returns a function that ends it */
   async function slowDown(table: string, ms: number): Promise<() => Promise<void>> {
     const trigger = `${tablePrefix}slow`;
     const on = `BEFORE INSERT ON ${tablePrefix}${table} FOR EACH ROW`;
@@ -232,7 +232,7 @@ describePostgres('a DataSource of the application on a slow PostgreSQL', () => {
     await proxy.stop();
   });
 
-  it('NST-05 waits no longer than that for a connection that the application needs for itself', async () => {
+  it('NST-05 waits no longer than that for a connection that the application holds', async () => {
     const long = [1, 2].map(() => dataSource.createQueryRunner());
     await Promise.all(long.map((runner) => runner.startTransaction()));
     const requests = Array.from({ length: 5 }, () => turnRequest(randomUUID(), { sessionId }));
@@ -246,12 +246,12 @@ describePostgres('a DataSource of the application on a slow PostgreSQL', () => {
       await runner.commitTransaction();
       await runner.release();
     }
-    // Nobody was waiting any more who would do it now.
+    // No call is waiting that would run now.
     expect(await store.turns.list({ sessionId })).toHaveLength(1);
     expect(await store.turns.accept(requests[0])).toMatchObject({ duplicate: false });
   });
 
-  it('NST-05 loses the one connection that gave no answer, and the application works on with the others', async () => {
+  it('NST-05 closes the connection without an answer, and the application continues with the others', async () => {
     const runner = dataSource.createQueryRunner();
     await runner.startTransaction();
     const backend = (): Promise<{ pid: number }[]> => runner.query('SELECT pg_backend_pid() AS pid');
@@ -260,7 +260,7 @@ describePostgres('a DataSource of the application on a slow PostgreSQL', () => {
     const slow = store.turns.accept(turnRequest(randomUUID(), { sessionId }));
     void slow.catch(() => {});
     await eventually(() => proxy.withheld > 0);
-    // Sent while nothing is heard, and answered like any other once it is.
+    // Sent while the server is silent, and answered afterwards like any other.
     const answer = backend();
     await soon(expect(slow).rejects.toMatchObject(unavailable(true)));
     proxy.restore();
@@ -271,13 +271,13 @@ describePostgres('a DataSource of the application on a slow PostgreSQL', () => {
     expect(proxy.sender?.destroyed).toBe(true);
   });
 
-  it('TRN-10 hints are heard again after the connection that listens fell silent, though nothing breaks', async () => {
+  it('TRN-10 notifications arrive again after the listening connection became silent without breaking', async () => {
     const [{ id }] = await succeeds(() => store.turns.list({ sessionId }));
-    // Of its own changes a process hears without the server.
+    // A process receives its own changes without the server.
     const other = typeormAdapter({ dataSource: { type: 'postgres', url }, tablePrefix });
     await other.init?.();
     const heard: string[] = [];
-    store.hints.subscribe((turnId) => heard.push(turnId));
+    store.changes.subscribe((turnId) => heard.push(turnId));
     proxy.freeze();
 
     try {
@@ -292,7 +292,7 @@ describePostgres('a DataSource of the application on a slow PostgreSQL', () => {
 });
 
 describePostgres('a PostgreSQL store that closes', () => {
-  it('NST-05 ends while it is about to listen again', async () => {
+  it('NST-05 closes while it is about to listen again', async () => {
     Logger.overrideLogger(false);
     const proxy = await TcpProxy.start(process.env.TEST_POSTGRES_URL ?? '');
     const tablePrefix = `u${randomUUID().slice(0, 8)}_`;

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import { type AtomicSessionStoreAdapter, type SurfaceRules, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type SurfaceRules } from 'nestjs-agent-sessions/adapter';
 import { unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
@@ -82,12 +83,15 @@ describe('a SQLite store that is not open', () => {
     await closed.close?.();
   });
 
-  it.each(Object.entries(CALLS))('NST-05 %s is refused as unavailable before init and after close', async (_, call) => {
-    await expect(call(never)).rejects.toMatchObject(unavailable(false));
-    await expect(call(closed)).rejects.toMatchObject(unavailable(false));
-  });
+  it.each(Object.entries(CALLS))(
+    'NST-05 %s is rejected as unavailable before init and after close',
+    async (_, call) => {
+      await expect(call(never)).rejects.toMatchObject(unavailable(false));
+      await expect(call(closed)).rejects.toMatchObject(unavailable(false));
+    },
+  );
 
-  it('NST-05 closes twice without harm, and opens again', async () => {
+  it('NST-05 closes twice without an error, and opens again', async () => {
     const file = join(temporaryFolder(), 'sessions.db');
     const store = sqliteAdapter(file);
     await store.close?.();

@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type NewMessage, SessionNotFoundError, SessionStore } from 'nestjs-agent-sessions';
+import { SessionNotFoundError, SessionStore } from 'nestjs-agent-sessions';
+import { type NewMessage } from 'nestjs-agent-sessions/adapter';
 import { unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { type OpenFile, openFile } from '../support/sqlite-file.js';
 import { temporaryFolder } from '../support/stores.js';
 
-/** Every new turn violates a constraint that is only checked at COMMIT. */
+/** Makes every new turn violate a constraint that is checked at COMMIT. */
 const BREAK_COMMITS = `
   CREATE TABLE parent (id INTEGER PRIMARY KEY);
   CREATE TABLE child (parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
@@ -25,7 +26,7 @@ describe('commits of the SQLite store', () => {
 
   afterEach(() => store.close());
 
-  it('PRF-02 writes that come together share one commit', async () => {
+  it('PRF-02 concurrent writes share one commit', async () => {
     await Promise.all(Array.from({ length: 100 }, (_, index) => accept(`t-${index}`)));
 
     expect(commits()).toBe(1);
@@ -47,7 +48,7 @@ describe('commits of the SQLite store', () => {
     expect(commits()).toBe(4);
   });
 
-  it('TRN-01 a write that fails neither undoes nor fails those that share its commit', async () => {
+  it('TRN-01 a failed write does not affect the others in its commit', async () => {
     const [first, refused, second] = await Promise.allSettled([
       accept('first'),
       store.ports.turns.accept(turnRequest('lost', { sessionId: 'nowhere' })),
@@ -60,7 +61,7 @@ describe('commits of the SQLite store', () => {
     expect(await turnIds()).toEqual(['first', 'second']);
   });
 
-  it('TRN-01 a write that fails half way leaves nothing of itself', async () => {
+  it('TRN-01 a write that fails midway leaves no data', async () => {
     await accept('first');
     const claimed = await store.ports.turns.claim('s', claimRequest('a'));
     if (!claimed) throw new Error('Nothing was claimed.');
@@ -81,10 +82,10 @@ describe('commits of the SQLite store', () => {
     expect(await turnIds()).toEqual(['first', 'second']);
   });
 
-  it('TRN-10 hints at a change once it is on disk', async () => {
+  it('TRN-10 notifies about a change once it is on disk', async () => {
     const other = new Database(file, { readonly: true });
     const seen: unknown[] = [];
-    const unsubscribe = store.ports.hints.subscribe((turnId) => {
+    const unsubscribe = store.ports.changes.subscribe((turnId) => {
       seen.push(other.prepare('SELECT id, status FROM agent_turn WHERE id = ?').get(turnId));
     });
     await accept('first');
@@ -97,11 +98,11 @@ describe('commits of the SQLite store', () => {
     other.close();
   });
 
-  it('NST-05 fails every write of a commit that fails, hints at nothing, and goes on afterwards', async () => {
+  it('NST-05 fails every write of a failed commit, notifies about none, and continues afterwards', async () => {
     await accept('before');
     store.connection.exec(BREAK_COMMITS);
     const heard: string[] = [];
-    store.ports.hints.subscribe((turnId) => heard.push(turnId));
+    store.ports.changes.subscribe((turnId) => heard.push(turnId));
 
     const answers = await Promise.allSettled([accept('first'), store.ports.turns.cancel('before', 'cancel')]);
 
@@ -114,7 +115,7 @@ describe('commits of the SQLite store', () => {
     expect(await turnIds()).toEqual(['before', 'after']);
   });
 
-  it('NST-05 answers what is on disk when the disk is full, and goes on when there is room again', async () => {
+  it('NST-05 reads from a full disk, and writes again when space is free', async () => {
     await accept('before');
     store.connection.pragma(`max_page_count = ${store.connection.pragma('page_count', { simple: true }) as number}`);
     const large = turnRequest('large', { request: { input: { text: 'x'.repeat(1_000_000) } } });
@@ -129,7 +130,7 @@ describe('commits of the SQLite store', () => {
     expect(await turnIds()).toEqual(['before', ...accepted, 'large']);
   });
 
-  it('NST-05 leaves nothing of a settle for which the disk has no room, and does it when there is', async () => {
+  it('NST-05 leaves no data of a settle when the disk is full, and settles when space is free', async () => {
     await accept('first');
     const claimed = await store.ports.turns.claim('s', claimRequest('a'));
     if (!claimed) throw new Error('Nothing was claimed.');
@@ -148,7 +149,7 @@ describe('commits of the SQLite store', () => {
     expect(await store.ports.conversations.page('s')).toHaveLength(1);
   });
 
-  it('NST-05 finishes what was asked for before it closes', async () => {
+  it('NST-05 finishes pending calls before it closes', async () => {
     const asked = Array.from({ length: 500 }, (_, index) => accept(`t-${index}`));
     await store.close();
 

@@ -9,8 +9,8 @@ import { temporaryFolder } from '../support/stores.js';
 const LOCKED_TICKS = 50;
 const BUSY_TIMEOUT_MS = 100;
 
-/** The store while another connection, of a tool or of the application, writes to its file. */
-describe('a SQLite file that somebody else writes to', () => {
+/** Tests of the store while another connection writes to its file. */
+describe('a SQLite file with another writer', () => {
   const adapters: SessionsAdapter[] = [];
   let file: string;
 
@@ -22,11 +22,11 @@ describe('a SQLite file that somebody else writes to', () => {
     for (const adapter of adapters.splice(0)) await adapter.close?.();
   });
 
-  it('NST-05 only delays our writes, and the event loop goes on', async () => {
+  it('NST-05 only delays our writes, and does not block the event loop', async () => {
     const store = await open();
     const unlock = lock();
     let ticks = 0;
-    // An event loop that is held up does not come to it before the store gives up.
+    // A blocked event loop would not run it before the store's time-out.
     const clock = setInterval(() => {
       ticks += 1;
       if (ticks === LOCKED_TICKS) unlock();
@@ -39,7 +39,7 @@ describe('a SQLite file that somebody else writes to', () => {
     expect(await store.turns.get('late')).toMatchObject({ status: 'queued' });
   });
 
-  it('NST-05 does not hold up reads', async () => {
+  it('NST-05 does not delay reads', async () => {
     const store = await open();
     await store.turns.accept(turnRequest('first'));
     const unlock = lock();
@@ -49,7 +49,7 @@ describe('a SQLite file that somebody else writes to', () => {
     unlock();
   });
 
-  it('NST-05 makes our writes fail as unavailable after the time-out, and they work again afterwards', async () => {
+  it('NST-05 fails our writes as unavailable after the time-out, but not later ones', async () => {
     const store = await open({ busyTimeoutMs: BUSY_TIMEOUT_MS });
     const unlock = lock();
 
@@ -62,7 +62,7 @@ describe('a SQLite file that somebody else writes to', () => {
     expect((await store.turns.list({ sessionId: 's' })).map(({ id }) => id)).toEqual(['accepted']);
   });
 
-  it('NST-05 fails every write that waits when the time-out ends, and none later', async () => {
+  it('NST-05 fails every waiting write at the time-out, and none later', async () => {
     const store = await open({ busyTimeoutMs: BUSY_TIMEOUT_MS });
     const unlock = lock();
     const writes = [1, 2, 3].map((index) => store.turns.accept(turnRequest(`t-${index}`)));
@@ -82,7 +82,7 @@ describe('a SQLite file that somebody else writes to', () => {
     return adapter;
   }
 
-  /** Another connection begins to write. @returns lets it end */
+  /** Starts a write in another connection. @returns a function that ends it */
   function lock(): () => void {
     const other = new Database(file);
     other.exec('BEGIN IMMEDIATE');

@@ -4,8 +4,8 @@ import { temporaryFolder } from '../support/stores.js';
 import { useEverything } from '../support/use-everything.js';
 
 /**
- * How SQLite would find the rows of every statement that the store prepares: by index, whatever else the tables hold
- * (PRF-06 to PRF-09). Taken from the statements that really ran, so that a new one cannot be forgotten.
+ * Query plans of every statement that the store prepares: SQLite must find the rows by index
+ * (PRF-06 to PRF-09). The statements are recorded from real calls, so new ones are included.
  */
 describe('query plans of the SQLite store', () => {
   let store: OpenFile;
@@ -69,9 +69,9 @@ describe('query plans of the SQLite store', () => {
     ['stale sessions', /FROM session WHERE state = 'active'/, 'session_state (state=? AND last_activity_at<?)'],
     ['sessions of a surface', /FROM session WHERE id IN/, 'SEARCH session_surface USING PRIMARY KEY (surface_id=?)'],
     ['sessions of a user', /FROM session WHERE user_id = \? ORDER BY/, 'session_user (user_id=?)'],
-    ['those of a user in states', /FROM session WHERE user_id = \? AND \+?state IN/, 'session_user (user_id=?)'],
+    ['sessions of a user in states', /FROM session WHERE user_id = \? AND \+?state IN/, 'session_user (user_id=?)'],
     [
-      'those of a surface in states',
+      'sessions with a surface in states',
       /FROM session WHERE \+?state IN .* AND id IN/,
       'sqlite_autoindex_session_1 (id=?)',
     ],
@@ -87,17 +87,17 @@ describe('query plans of the SQLite store', () => {
     ],
     ['idle documents', /DELETE FROM document .* accessed_at/, 'document_access (namespace=? AND accessed_at<?)'],
     ['the last accessed documents', /DELETE FROM document .* accessed_at/, 'document_access (namespace=?);'],
-  ])('PRF-06 finds %s by the index that is made for it', (_, statement, index) => {
+  ])('PRF-06 finds %s by its index', (_, statement, index) => {
     const found = [...prepared].filter((sql) => statement.test(named(sql)));
 
     expect(found).not.toEqual([]);
     for (const sql of found) expect(named(plan(sql).join('; '))).toContain(index);
   });
 
-  it('PRF-06 sorts nothing that an index has in order', () => {
+  it('PRF-06 does not sort rows that an index returns in order', () => {
     const sorted = [...prepared].filter((sql) => plan(sql).includes('USE TEMP B-TREE FOR ORDER BY'));
 
-    // Those of one surface: they come out of its own index.
+    // Excludes sessions of one surface, which use another index.
     expect(sorted.map(named).filter((sql) => !/FROM session WHERE .*id IN/.test(sql))).toEqual([]);
   });
 
@@ -109,7 +109,7 @@ describe('query plans of the SQLite store', () => {
   }
 });
 
-/** A statement or a plan in one line, without the prefix of the tables. */
+/** Returns a statement or plan in one line, without the table prefix. */
 function named(sql: string): string {
   return sql.replaceAll(/"?agent_(\w+)"?/g, '$1').replaceAll(/\s+/g, ' ');
 }

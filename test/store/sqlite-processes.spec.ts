@@ -1,10 +1,6 @@
 import { join } from 'node:path';
-import {
-  type ClaimedTurn,
-  type SessionsAdapter,
-  SessionsConfigurationError,
-  SessionStore,
-} from 'nestjs-agent-sessions';
+import { type SessionsAdapter, SessionsConfigurationError, SessionStore } from 'nestjs-agent-sessions';
+import { type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { steadyClock } from '../support/steady-clock.js';
@@ -26,7 +22,7 @@ describe('processes on one SQLite file', () => {
     for (const adapter of adapters.splice(0)) await adapter.close?.();
   });
 
-  it('NST-05 ten processes that open a new file at once all succeed', async () => {
+  it('NST-05 ten processes can open a new file concurrently', async () => {
     const starters = await Promise.all(Array.from({ length: 10 }, () => start()));
 
     await Promise.all(starters.map((starter) => starter.call('init')));
@@ -38,7 +34,7 @@ describe('processes on one SQLite file', () => {
     expect(await new SessionStore(store.sessions).count({ userId: 'ann' })).toBe(10);
   }, 60_000);
 
-  it('TRN-20 refuses a second worker while the first one lives, and says what to do', async () => {
+  it('TRN-20 rejects a second worker while the first one is alive, and reports what to do', async () => {
     const first = await worker();
     const second = await open();
 
@@ -48,11 +44,11 @@ describe('processes on one SQLite file', () => {
     await expect(refused).rejects.toThrow(file);
     await expect(refused).rejects.toThrow('has one worker process at a time');
     await expect(first.call('ping')).resolves.toBeUndefined();
-    // It may do everything but work.
+    // It may do everything except run turns.
     await second.sessions.insert({ ...(await new SessionStore(second.sessions).create({ userId: 'ann' })), id: 'api' });
   });
 
-  it('TRN-15 takes over at once from a worker that is killed, with the turns that it was running', async () => {
+  it('TRN-15 takes over immediately from a killed worker, with its running turns', async () => {
     const first = await worker();
     await first.call('sessions.create', SESSION, RULES);
     await first.call('turns.accept', turnRequest('t'));
@@ -72,7 +68,7 @@ describe('processes on one SQLite file', () => {
     expect(claimed?.hold.fence).toBeGreaterThan(hold.fence);
   });
 
-  it('TRN-20 lets the next worker in as soon as the first one has closed its store', async () => {
+  it('TRN-20 allows the next worker as soon as the first one has closed its store', async () => {
     const first = await worker();
     const second = await open();
     const takeOver = second.beginWork?.();
@@ -82,7 +78,7 @@ describe('processes on one SQLite file', () => {
   });
 
   it.each([1, 25])(
-    'TRN-15 keeps every turn that a killed process said it had accepted, %i at once',
+    'TRN-15 keeps every turn that a killed process reported as accepted, %i concurrently',
     async (atOnce) => {
       const first = await worker();
       await first.call('sessions.create', SESSION, RULES);
@@ -100,7 +96,7 @@ describe('processes on one SQLite file', () => {
     30_000,
   );
 
-  it('TRN-03 gives a turn to one of two processes that claim at once', async () => {
+  it('TRN-03 grants a turn to one of two processes that claim concurrently', async () => {
     const [first, store] = [await worker(), await open()];
     await first.call('sessions.create', SESSION, RULES);
     for (let turns = 0; turns < 50; turns += 1) {
@@ -128,7 +124,7 @@ describe('processes on one SQLite file', () => {
     return started;
   }
 
-  /** The same file in this process. */
+  /** Opens the same file in this process. */
   async function open(): Promise<SessionsAdapter> {
     const adapter = sqliteAdapter(file);
     adapters.push(adapter);

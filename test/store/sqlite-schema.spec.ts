@@ -12,14 +12,14 @@ describe('the schema of the SQLite store', () => {
     file = join(temporaryFolder(), 'sessions.db');
   });
 
-  it('STA-03 the tables follow the table prefix', async () => {
+  it('STA-03 the tables have the table prefix', async () => {
     await migrated('chat_');
 
     expect(tables()).toContain('chat_turn');
     expect(tables().filter((name) => !name.startsWith('chat_'))).toEqual([]);
   });
 
-  it('STA-03 the last migration can be undone, and made again', async () => {
+  it('STA-03 the last migration can be reverted and run again', async () => {
     await migrated();
     const made = tables();
     const dataSource = await connect({
@@ -35,28 +35,28 @@ describe('the schema of the SQLite store', () => {
     await dataSource.destroy();
   });
 
-  it('STA-03 a file that is open already is not migrated twice', async () => {
+  it('STA-03 an open file is not migrated twice', async () => {
     await migrated();
     await migrated();
 
     expect(inFile((db) => db.prepare('SELECT COUNT(*) AS count FROM agent_migrations').get())).toEqual({ count: 1 });
   });
 
-  it('NST-23 refuses a file that a newer version of the package has changed beyond its understanding', async () => {
+  it('NST-23 rejects a file that a newer version of the package has changed incompatibly', async () => {
     await migrated();
     inFile((db) => db.exec('INSERT INTO agent_schema VALUES (9, 8)'));
 
     await expect(adapterOf('agent_').init?.()).rejects.toThrow(/migration 9.*too new.*Install a newer version/s);
   });
 
-  it('NST-23 goes on with a file that a newer version of the package has changed compatibly', async () => {
+  it('NST-23 accepts a file that a newer version of the package has changed compatibly', async () => {
     await migrated();
     inFile((db) => db.exec('INSERT INTO agent_schema VALUES (9, 1)'));
 
     await expect(migrated()).resolves.toBeUndefined();
   });
 
-  it('STA-03 two prefixes in one file know nothing of each other', async () => {
+  it('STA-03 two prefixes in one file are independent', async () => {
     const [first, second] = [adapterOf('a_'), adapterOf('b_')];
     await first.init?.();
     await second.init?.();
@@ -71,7 +71,7 @@ describe('the schema of the SQLite store', () => {
     await Promise.all([first.close?.(), second.close?.()]);
   });
 
-  it('NST-05 takes a DataSource of the application, and leaves it open', async () => {
+  it('NST-05 uses a DataSource of the application, and leaves it open', async () => {
     const dataSource = await connect({});
     const adapter = typeormAdapter({ dataSource });
     await adapter.init?.();
@@ -85,14 +85,14 @@ describe('the schema of the SQLite store', () => {
     await dataSource.destroy();
   });
 
-  it('NST-05 makes the folder of the file when it is missing', async () => {
+  it('NST-05 creates the folder of the file if it is missing', async () => {
     file = join(temporaryFolder(), 'not', 'there', 'sessions.db');
     await migrated();
 
     expect(tables()).toContain('agent_session');
   });
 
-  it('NST-05 waits for an application that is reading a file of the older journal mode', async () => {
+  it('NST-05 waits for an application that reads a file in the older journal mode', async () => {
     const reader = new Database(file);
     reader.exec('CREATE TABLE other (id); BEGIN; SELECT * FROM other');
     reader.prepare('SELECT * FROM other').all();

@@ -1,15 +1,16 @@
 import { join } from 'node:path';
-import { type AcceptTurn, SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AcceptTurn } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
-describe('a worker that takes a SQLite file over', () => {
-  it('TRN-20 finds at once the lanes that were rung in the process before it and not visited', async () => {
+describe('a worker that takes over a SQLite file', () => {
+  it('TRN-20 immediately finds lanes that the previous process notified but did not visit', async () => {
     const file = join(temporaryFolder(), 'sessions.db');
     const before = await startWork(file);
     await new SessionStore(before.sessions).create({ id: 's', userId: 'ann' });
     await before.turns.accept(turn('s'));
-    await eventually(() => rings(before, 's'), { what: 'a ring' });
+    await eventually(() => notifications(before, 's'), { what: 'a notify' });
     await before.close?.();
 
     const after = await startWork(file);
@@ -26,7 +27,7 @@ async function startWork(file: string): Promise<SessionsAdapter> {
   return adapter;
 }
 
-async function rings({ turns }: SessionsAdapter, sessionId: string): Promise<boolean> {
+async function notifications({ turns }: SessionsAdapter, sessionId: string): Promise<boolean> {
   return (await turns.due(10)).includes(sessionId);
 }
 

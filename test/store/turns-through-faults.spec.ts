@@ -27,9 +27,9 @@ describeServers('turns while the server is slow', (server) => {
   });
 
   it.each([
-    ['all of it', undefined],
+    ['every answer', undefined],
     ['the answer to the commit', COMMITS[server.type]],
-  ])('TRN-15 BOT-08 settle once each and in order, when what is late is %s', (_, late) =>
+  ])('TRN-15 BOT-08 settle once each and in order, when %s is late', (_, late) =>
     whileSteady(BOUND_MS / 2, () => settleOnceEach(late)),
   );
 
@@ -50,7 +50,7 @@ describeServers('turns while the server is slow', (server) => {
       },
     });
     const app = await startApplication({
-      // The slow spell ends when the first settle has failed of it.
+      // The delay ends when it has failed the first settle.
       adapter: noting(newStore(), (error) => {
         failures.push(error);
         proxy.restore();
@@ -89,7 +89,7 @@ describeServers('turns while the server is slow', (server) => {
   }
 });
 
-/** The same store, which tells of each settle that failed. */
+/** Returns the store, and reports each failed settle. */
 function noting(adapter: SessionsAdapter, failed: (error: StoreUnavailableError) => void): SessionsAdapter {
   const { turns } = adapter;
   const settle: typeof turns.settle = async (...args) => {

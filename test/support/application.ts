@@ -2,16 +2,16 @@ import { type INestApplicationContext, Module, type ModuleMetadata } from '@nest
 import { NestFactory } from '@nestjs/core';
 import { Intent, Orchestrator, type TurnContext } from 'nestjs-agent-sessions';
 
-/** A started application of one module, without HTTP. Close it. */
+/** Starts an application of one module, without HTTP. The caller closes it. */
 export async function startApplication(metadata: ModuleMetadata): Promise<INestApplicationContext> {
   @Module(metadata)
   class AppModule {}
 
-  // Without abortOnError a mistake would end the test process instead of rejecting.
+  // With abortOnError, a mistake would end the test process instead of rejecting.
   return NestFactory.createApplicationContext(AppModule, { logger: false, abortOnError: false });
 }
 
-/** The smallest orchestrator: it repeats what it hears. */
+/** A minimal orchestrator that echoes its input. */
 @Orchestrator({ name: 'echo' })
 export class Echo {
   @Intent()

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { type LoggerService } from '@nestjs/common';
 
-/** Keeps what is logged, one text for each entry: its level, then all that was given. */
+/** Records log entries as strings: the level, then all arguments. */
 export function capturingLogger(): { lines: string[]; logger: LoggerService } {
   const lines: string[] = [];
   const write =

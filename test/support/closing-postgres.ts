@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { once } from 'node:events';
 
-/** AuthenticationOk, ReadyForQuery, and the error of a server that is told to stop: all at once. */
+/** AuthenticationOk, ReadyForQuery, and the error of a server that is shutting down, in one message. */
 const GREETING_AND_GOODBYE = Buffer.concat([
   message('R', Buffer.from([0, 0, 0, 0])),
   message('Z', Buffer.from('I')),
@@ -14,9 +14,9 @@ function message(type: string, body: Buffer): Buffer {
   return Buffer.concat([Buffer.from(type), length, body]);
 }
 
-/** A PostgreSQL that is stopped just when somebody has connected. */
+/** A PostgreSQL server that shuts down just after each connect. */
 export class ClosingPostgres {
-  /** How many came. */
+  /** Number of connections so far. */
   connections = 0;
 
   private constructor(private readonly server: Server) {

@@ -1,9 +1,9 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 
-/** What is wrong with the arguments of a program, for the person who gave them. */
+/** An error in the arguments of a program, shown to its user. */
 export class UsageError extends Error {}
 
-/** As `parseArgs` of Node. @throws UsageError */
+/** Calls `parseArgs` of Node. @throws UsageError */
 export function parseArguments<Config extends ParseArgsConfig>(config: Config): ReturnType<typeof parseArgs<Config>> {
   try {
     return parseArgs(config);
@@ -15,13 +15,14 @@ export function parseArguments<Config extends ParseArgsConfig>(config: Config): 
 /** @throws UsageError */
 export function oneOf<Name extends string>(names: readonly Name[], option: string, name: string): Name {
   const found = names.find((known) => known === name);
-  if (!found) throw new UsageError(`${option} is ${name}; it must be one of ${names.join(', ')}.`);
+  if (!found) throw new UsageError(`${option} must be one of ${names.join(', ')}. Received: ${name}.`);
   return found;
 }
 
 /** @throws UsageError */
 export function toCount(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`${option} is ${text}; it must be an integer of 1 or more.`);
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new UsageError(`${option} must be an integer of at least 1. Received: ${text}.`);
   return Number(text);
 }

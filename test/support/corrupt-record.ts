@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
-import { type SessionsAdapter, type StateAddress } from 'nestjs-agent-sessions';
+import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type StateAddress } from 'nestjs-agent-sessions/adapter';
 import { type CoreDatabase } from '../../lib/store/core/tables.js';
 import { type PostgresDatabase } from '../../lib/store/postgres/postgres-database.js';
 import { type StoreOptions } from './connections.js';
@@ -8,7 +9,7 @@ import { type StoreOptions } from './connections.js';
 export type BrokenRecord =
   { readonly kind: 'session' | 'turn'; readonly id: string } | ({ readonly kind: 'document' } & StateAddress);
 
-/** Neither JSON nor anything else. */
+/** A string that is not valid JSON. */
 const BROKEN = '{broken';
 
 /** Breaks a stored record behind the store's back. */
@@ -43,7 +44,7 @@ async function inRedis(url: string, prefix: string, record: BrokenRecord): Promi
   const id = record.kind === 'document' ? record.key : record.id;
   const broken = await redis.eval(BREAK, 0, `*${prefix}*`, record.kind, id, BROKEN);
   redis.disconnect();
-  if (broken !== 1) throw new Error(`${String(broken)} records were found.`);
+  if (broken !== 1) throw new Error(`Expected one record. Found: ${String(broken)}.`);
 }
 
 const BREAK = `

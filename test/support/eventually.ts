@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits until the clock by which stores note times has gone on. A timer may be over as soon as it is set, where this process was busy. */
+/** Waits until `Date.now()` has advanced. A timer may fire immediately if this process was busy. */
 export async function clockGoesOn(): Promise<void> {
   const now = Date.now();
   await eventually(() => Date.now() > now + 1, { everyMs: 1 });
 }
 
-/** Waits until `condition` gives something truthy. @throws when it has not after `limitMs` */
+/** Waits until `condition` returns a truthy value. @throws if it has not within `limitMs` */
 export async function eventually<T>(
   condition: () => T | Promise<T>,
   { limitMs = 10_000, everyMs = 5, what = 'the condition' }: { limitMs?: number; everyMs?: number; what?: string } = {},

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 const MEMORY = '/dev/shm';
 const ROOM_BYTES = 2 ** 30;
 
-/** For small files that SQLite waits for at every commit: in memory, where the machine has a folder there with room in it. */
+/** A folder for small files that SQLite syncs at every commit: in memory, if the machine has such a folder with enough space. */
 export const FAST_PLACE = hasRoom(MEMORY) ? MEMORY : tmpdir();
 
-/** A container's often has 64 MB, and a Mac has none. */
+/** The minimum free space. In containers this folder often has 64 MB, and macOS has none. */
 function hasRoom(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);

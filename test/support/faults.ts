@@ -1,16 +1,12 @@
-import {
-  type AtomicSessionStoreAdapter,
-  type ClaimedTurn,
-  SessionConflictError,
-  type SessionsAdapter,
-} from 'nestjs-agent-sessions';
+import { SessionConflictError, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from './eventually.js';
 import { claimRequest, turnRequest } from './ledger-requests.js';
 
 /**
- * Opens the store and makes a session with a turn that runs. On a machine that stands still an operation may have no answer in
- * its time, and is sent again.
+ * Opens the store and creates a session with a running turn. On a stalled machine an operation may time out, and
+ * is sent again.
  */
 export async function openWithTurn(store: SessionsAdapter, sessionId: string): Promise<ClaimedTurn> {
   await succeeds(async () => store.init?.());
@@ -30,7 +26,7 @@ export async function openWithTurn(store: SessionsAdapter, sessionId: string): P
   });
 }
 
-/** Tries until it does not throw. */
+/** Retries until the call does not throw. */
 export async function succeeds<T>(work: () => Promise<T>, limitMs = 10_000): Promise<T> {
   let last: unknown;
   const attempt = async (): Promise<{ result: T } | null> => {
@@ -47,7 +43,7 @@ export async function succeeds<T>(work: () => Promise<T>, limitMs = 10_000): Pro
   return result;
 }
 
-/** What a store says that could not do it: certainly not done, or nobody knows. */
+/** Matches the error of an unavailable store. `maybeApplied` is false if the write certainly did not happen. */
 export function unavailable(maybeApplied: boolean): { code: string; maybeApplied: boolean } {
   return { code: 'STORE_UNAVAILABLE', maybeApplied };
 }

@@ -14,12 +14,12 @@ interface Snapshot {
   readonly strings: readonly string[];
 }
 
-/** The engine's own table of texts, and whatever bits on the stack look like a pointer, keep nothing. */
+/** Edges that keep nothing alive: the engine's string table, and stack values that look like pointers. */
 const NOT_HOLDING = ['(Internalized strings)', '(Stack roots)'];
 
-/** What a process holds, by a snapshot of its heap (`v8.writeHeapSnapshot`, which collects garbage first). */
+/** The reachable objects of a process, from a heap snapshot (`v8.writeHeapSnapshot`, which collects garbage first). */
 export class Heap {
-  /** Names of what can be reached: of an object its class, of a text the text. */
+  /** The names of reachable nodes: the class of an object, the content of a string. */
   private readonly objects: string[] = [];
   private readonly strings = new Set<string>();
 
@@ -38,18 +38,18 @@ export class Heap {
     return new Heap(JSON.parse(readFileSync(file, 'utf8')) as Snapshot);
   }
 
-  /** The different parts of texts that match. */
+  /** Returns the distinct matches in strings. */
   texts(pattern: RegExp): string[] {
     return [...new Set([...this.strings].flatMap((text) => text.match(pattern) ?? []))].sort();
   }
 
-  /** How many objects there are of a class. */
+  /** Returns the number of objects of a class. */
   instances(className: string): number {
     return this.objects.filter((name) => name === className).length;
   }
 }
 
-/** The places in `nodes` that strong references lead to. */
+/** Returns the positions in `nodes` that strong references reach. */
 function reachable({ snapshot: { meta }, nodes, edges, strings }: Snapshot): number[] {
   const [width, edgeWidth] = [meta.node_fields.length, meta.edge_fields.length];
   const [name, edgeCount] = [meta.node_fields.indexOf('name'), meta.node_fields.indexOf('edge_count')];

@@ -1,6 +1,6 @@
-import { type AcceptTurn, type ClaimRequest } from 'nestjs-agent-sessions';
+import { type AcceptTurn, type ClaimRequest } from 'nestjs-agent-sessions/adapter';
 
-/** What the ledger is asked in tests that do not care for more; of session `s`. */
+/** Default requests to the ledger, for session `s`. */
 export function turnRequest(id: string, changes: Partial<AcceptTurn> = {}): AcceptTurn {
   return {
     id,
@@ -15,7 +15,7 @@ export function turnRequest(id: string, changes: Partial<AcceptTurn> = {}): Acce
   };
 }
 
-/** A claim for longer than any test runs. */
+/** Returns a claim with a lease longer than any test runs. */
 export function claimRequest(holder: string, changes: Partial<ClaimRequest> = {}): ClaimRequest {
   return { holder, leaseMs: 600_000, maxLost: 3, windows: {}, ...changes };
 }

@@ -2,10 +2,10 @@ import { type DataSource } from 'typeorm';
 import { type SqlPlace } from '../../lib/store/sql/sql-place.js';
 
 export const MANY = 50_000;
-/** Each has one session in every state, and a second active one. */
+/** Number of users. Each has one session in every state, and a second active one. */
 export const USERS = MANY / 5;
 
-/** Session `p-7` of `user-7` has the surfaces `app`, as all have, and `phone-7`; the higher the number the older it is. */
+/** Session `p-7` of `user-7` has the surfaces `app`, like all, and `phone-7`. Higher numbers are older. */
 const FILL: readonly string[] = [
   `INSERT INTO {session} SELECT
      'p-' || n, 'user-' || n % ${USERS}, 'space', (ARRAY['created', 'active', 'suspended', 'expired', 'active'])[(1 + n / ${USERS})::int],
@@ -31,7 +31,7 @@ const FILL: readonly string[] = [
   `INSERT INTO {tombstone} SELECT 'gone-' || n, 0 FROM numbers`,
 ];
 
-/** Fills the tables of a PostgreSQL store, and lets it count what is there. */
+/** Fills the tables of a PostgreSQL store, and updates its statistics. */
 export async function fillWithSessions(dataSource: DataSource, place: SqlPlace): Promise<void> {
   for (const statement of FILL) {
     const into = /\{(\w+)\}/.exec(statement)?.[0] ?? '';

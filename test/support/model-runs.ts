@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 
 /**
- * Random searches of the same length on every machine, instead of as long as a time allows, for a spec that runs the conformance suite.
+ * Sets a fixed number of random runs instead of a time limit, for specs that run the conformance suite.
  * `npm run test:full` searches longer.
  */
 export function limitModelRuns(numRuns: number): void {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { jest } from '@jest/globals';
 import mysql2 from 'mysql2';
-import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { type DataSourceOptions } from 'typeorm';
 import { corePorts } from '../../lib/store/core/core-ports.js';
 import { MysqlDatabase } from '../../lib/store/mysql/mysql-database.js';
@@ -11,22 +11,22 @@ import { type Answer, statement } from '../../lib/store/mysql/statement.js';
 import { placeOf, type SqlPlace } from '../../lib/store/sql/sql-place.js';
 import { runMigrations } from '../../lib/store/sql/run-migrations.js';
 
-/** The store's ports over connections that the test can look at. */
+/** The store's ports over connections that the test can inspect. */
 export interface OpenMysql {
   readonly ports: ReturnType<typeof corePorts>;
   readonly sessions: AtomicSessionStoreAdapter;
   readonly options: DataSourceOptions;
   readonly tablePrefix: string;
   readonly place: SqlPlace;
-  /** A statement on a connection of the store, which names tables as `{turn}`. */
+  /** Runs a statement on a connection of the store, with tables named as `{turn}`. */
   query(sql: string): Promise<Answer['rows']>;
   close(): Promise<void>;
 }
 
-/** Makes tables of the test's own, and opens them as the adapter does. */
+/** Creates tables for the test, and opens them like the adapter. */
 export async function openMysql(poolSize: number): Promise<OpenMysql> {
   const url = process.env.TEST_MYSQL_URL;
-  if (url === undefined) throw new Error('TEST_MYSQL_URL names no server: see docs/contributing.md.');
+  if (url === undefined) throw new Error('TEST_MYSQL_URL is not set. See CONTRIBUTING.md.');
   const tablePrefix = `t${randomBytes(6).toString('hex')}_`;
   const options: DataSourceOptions = { type: 'mysql', url };
   await runMigrations(options, MYSQL_MIGRATIONS, tablePrefix);
@@ -45,8 +45,8 @@ export async function openMysql(poolSize: number): Promise<OpenMysql> {
 }
 
 /**
- * Notes what every connection sends from now on, a text for each round trip.
- * @param before is waited for before a trip is sent
+ * Records the statements that connections send from now on, one string per round trip.
+ * @param before runs before each round trip and delays it
  */
 export function noteTrips(before?: (sql: string) => Promise<void>): string[] {
   const sent: string[] = [];
@@ -55,7 +55,7 @@ export function noteTrips(before?: (sql: string) => Promise<void>): string[] {
   jest.spyOn(prototype, 'query').mockImplementation(function (this: Sender, options, ...rest) {
     sent.push(options.sql);
     if (!before) return query.call(this, options, ...rest);
-    // What query gives is no promise, and must not be taken for one.
+    // query does not return a promise, so do not await its result.
     return void before(options.sql).then(() => void query.call(this, options, ...rest));
   });
   return sent;

@@ -7,7 +7,6 @@ import {
   type OrchestrationEvent,
   type OrchestrationService,
   type OrchestrationStateManager,
-  type OrchestrationStateManagerOptions,
   type OrchestrationStep,
   type SessionsAdapter,
   type StepPlan,
@@ -15,10 +14,13 @@ import {
   type StepPredicateHandler,
   type StepSequencer,
 } from 'nestjs-agent-sessions';
+import { type OrchestrationStateManagerOptions } from 'nestjs-agent-sessions/types';
 import { LIVE_STORES } from './running-application.js';
 
-/** The same tests on every store, which is open and which they share: each takes sessions of its own. */
-export function describeStores(title: string, tests: (store: () => SessionsAdapter, name: string) => void): void {
+type StoreTests = (store: () => SessionsAdapter, name: string) => void;
+
+/** Runs the tests on each of {@link LIVE_STORES}. They share the open store, so each creates its own sessions. */
+export function describeStores(title: string, tests: StoreTests): void {
   describe.each(LIVE_STORES)(`${title}: $name`, ({ name, open }) => {
     let store: SessionsAdapter;
 
@@ -37,11 +39,11 @@ export interface Orchestration {
   readonly states: OrchestrationStateManager;
   readonly sequencer: StepSequencer;
   readonly service: OrchestrationService;
-  /** What was told so far. */
+  /** The recorded entries so far. */
   readonly events: OrchestrationEvent[];
 }
 
-/** As one process has it, without Nest. */
+/** Creates the services of one process, without Nest. */
 export function orchestrate(
   { state }: Pick<SessionsAdapter, 'state'>,
   options: OrchestrationStateManagerOptions = {},
@@ -58,12 +60,12 @@ export function orchestrate(
   };
 }
 
-/** A plan of the agent `desk`. */
+/** Returns a plan of the agent `desk`. */
 export function planOf(steps: readonly OrchestrationStep[], more: Partial<StepPlanConfig> = {}): StepPlan {
   return defineStepPlan({ agent: 'desk', steps, ...more });
 }
 
-/** Every warning from now on; nothing else is logged. */
+/** Records every warning from now on and suppresses all logs. */
 export function noteWarnings(): string[] {
   const warnings: string[] = [];
   Logger.overrideLogger({ log: () => {}, error: () => {}, warn: (text: unknown) => void warnings.push(String(text)) });

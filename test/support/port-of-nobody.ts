@@ -1,2 +1,2 @@
-/** A port of this machine on which nobody listens. */
+/** A port of this machine without a listener. */
 export { freePort as portOfNobody } from './services/server-process.js';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { eventually } from './eventually.js';
 
-/** Another process that works on a store in PostgreSQL, in a transaction that it has not committed yet. */
+/** Another client of a PostgreSQL store with an uncommitted transaction. */
 export class PostgresRival {
   private constructor(
     private readonly client: pg.Client,
@@ -26,7 +26,7 @@ export class PostgresRival {
     return this.client.end();
   }
 
-  /** Does an operation of the store. */
+  /** Calls a function of the store. */
   async call<T>(operation: string, args: object): Promise<T> {
     const sql = `SELECT "${this.tablePrefix}${operation}_v1"($1::json) AS result`;
     const [{ result }] = await this.query<{ result: T }>(sql, [JSON.stringify(args)]);
@@ -37,7 +37,7 @@ export class PostgresRival {
     return (await this.client.query<Row>(sql, [...values])).rows;
   }
 
-  /** Until somebody waits for it. */
+  /** Resolves when another transaction waits for this one. */
   async isWaitedFor(): Promise<void> {
     const sql = 'SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))';
     await eventually(async () => (await this.query(sql)).length > 0, { what: 'that somebody waits' });

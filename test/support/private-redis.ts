@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,19 +8,19 @@ import { eventually } from './eventually.js';
 import { startRedis } from './services/redis.js';
 import { freePort, giveToServer } from './services/server-process.js';
 
-/** A Redis server of a test's own, to set up and to harm. */
+/** A private Redis server that a test can configure and break. */
 export class PrivateRedis {
   private server: { readonly stop: () => Promise<void> } | null = null;
 
   private constructor(
     readonly url: string,
-    /** The test's own connection. */
+    /** The connection of the test. */
     readonly client: Redis,
     private readonly folder: string,
     private settings: readonly string[],
   ) {}
 
-  /** @param settings as redis-server takes them; without any nothing is kept */
+  /** @param settings arguments of redis-server; without any, persistence is off */
   static async start(...settings: string[]): Promise<PrivateRedis> {
     const folder = mkdtempSync(join(tmpdir(), 'agent-sessions-redis-'));
     giveToServer(folder);
@@ -34,7 +33,7 @@ export class PrivateRedis {
     return redis;
   }
 
-  /** A cluster of one node. */
+  /** Starts a cluster of one node. */
   static async startCluster(): Promise<PrivateRedis> {
     const redis = await PrivateRedis.start('--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1');
     await redis.client.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383');
@@ -46,28 +45,29 @@ export class PrivateRedis {
     return Number(new URL(this.url).port);
   }
 
-  /** A store on it. */
+  /** Creates a store on it. */
   store(options: Partial<RedisAdapterOptions> = {}): SessionsAdapter {
     return redisAdapter(options.client ? options : { url: this.url, ...options });
   }
 
-  /** Starts a server that was killed, with the files that are there, which it may take a while to load. */
+  /** Restarts a killed server with its files, which may take a while to load. */
   async startAgain(...settings: string[]): Promise<void> {
     this.settings = [...this.settings, ...settings];
     this.server = await startRedis(this.folder, this.port, this.settings);
   }
 
-  /** SIGKILL. */
+  /** Kills the server with SIGKILL. */
   async kill(): Promise<void> {
     const info = await this.client.info('server');
-    const closed = once(this.client, 'close');
+    // Not events.once, because it rejects on the error of a connection that a killed server resets.
+    const closed = new Promise<void>((resolve) => this.client.once('close', () => resolve()));
     process.kill(Number(/process_id:(\d+)/.exec(info)?.[1]), 'SIGKILL');
     await closed;
     await this.server?.stop();
     this.server = null;
   }
 
-  /** How often each command was called by clients and scripts, but for those of this class. */
+  /** Returns the number of calls per command by clients and scripts, without those of this class. */
   async calls(): Promise<Map<string, number>> {
     const stats = await this.client.info('commandstats');
     const counted = [...stats.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)].map(
@@ -76,7 +76,7 @@ export class PrivateRedis {
     return new Map(counted.filter(([name]) => !['info', 'config|resetstat'].includes(name)));
   }
 
-  /** Leaves the server with a snapshot that it could not write. */
+  /** Makes the server fail to write a snapshot. */
   async failToSnapshot(): Promise<void> {
     chmodSync(this.folder, 0o500);
     await this.client.bgsave();

@@ -1,11 +1,11 @@
 import { createPostgresBackend } from 'bullmq';
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 
-/** Where BullMQ keeps its rings, in the same way. */
+/** The database of BullMQ, in the same format. */
 export interface QueuePlace {
   readonly server: 'postgres' | 'redis';
   readonly url: string;
-  /** Nobody else's: a schema, or a prefix of keys. */
+  /** The name of a schema or a key prefix that no other test uses. */
   readonly place: string;
 }
 

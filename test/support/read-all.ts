@@ -1,6 +1,6 @@
 const PAGE = 500;
 
-/** Everything, page by page. @param page what comes after the last one that is known */
+/** Reads all pages. @param page returns the items after the last known one */
 export async function readAll<T>(page: (last: T | undefined, limit: number) => Promise<readonly T[]>): Promise<T[]> {
   const all: T[] = [];
   for (;;) {

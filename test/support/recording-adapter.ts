@@ -2,7 +2,7 @@ import { type SessionsAdapter } from 'nestjs-agent-sessions';
 
 const PORTS = ['sessions', 'turns', 'events', 'checkpoints', 'conversations', 'state', 'leases'] as const;
 
-/** The same store, which notes each call as `port.method`, for example `sessions.fetchById`. */
+/** Returns the store, and records each call as `port.method`, for example `sessions.fetchById`. */
 export function recordingAdapter(adapter: SessionsAdapter, calls: string[]): SessionsAdapter {
   const ports = PORTS.map((port) => [port, recording(adapter[port], port, calls)]);
   return { ...recording(adapter, '', calls), ...Object.fromEntries(ports) } as SessionsAdapter;

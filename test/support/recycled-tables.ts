@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import mysql from 'mysql2/promise';
-import { Client } from 'pg';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { columnName, TABLES } from '../../lib/store/sql/columns.js';
@@ -9,8 +7,8 @@ import { type SqlServer } from './servers.js';
 import { optionsOn } from './stores.js';
 
 /**
- * Tables of tests of this file that are over, for those that follow: to make new ones takes longer than most tests do. What is opened
- * outside a test stays its own.
+ * Reuses the tables of finished tests of this file, because creating tables takes longer than most tests. Stores that are
+ * opened outside a test are not reused.
  */
 const done = new Map<string, string[]>();
 let ofThisTest: { readonly server: string; readonly prefix: string }[] | null = null;
@@ -24,7 +22,7 @@ afterEach(() => {
   ofThisTest = null;
 });
 
-/** As an empty store of its own. */
+/** Opens an empty store. */
 export function openRecycled(server: SqlServer): ConformanceTarget {
   const used = ofThisTest ? done.get(server.name)?.pop() : undefined;
   const prefix = used ?? `t${randomBytes(6).toString('hex')}_`;
@@ -35,7 +33,7 @@ export function openRecycled(server: SqlServer): ConformanceTarget {
   return { adapter: connect(), connect };
 }
 
-/** The adapter, which waits for something before it begins. */
+/** Returns the adapter, whose start waits for a promise. */
 function initAfter(adapter: SessionsAdapter, before: () => Promise<void>): SessionsAdapter {
   const init = adapter.init?.bind(adapter);
   return Object.assign(adapter, {
@@ -46,17 +44,20 @@ function initAfter(adapter: SessionsAdapter, before: () => Promise<void>): Sessi
   });
 }
 
+/** Drivers are imported here, because most files that import this one use no server. */
 async function removeAll({ type, url }: SqlServer, prefix: string): Promise<void> {
   const tables = Object.keys(TABLES).filter((table) => table !== 'schema');
   const sql = tables.map((table) => `DELETE FROM ${prefix}${columnName(table)}`).join(';');
   if (type === 'postgres') {
+    const { Client } = await import('pg').then(({ default: pg }) => pg);
     const client = new Client({ connectionString: url });
     await client.connect();
     await client.query(sql);
     await client.end();
     return;
   }
-  const connection = await mysql.createConnection({ uri: url, multipleStatements: true });
+  const { createConnection } = await import('mysql2/promise');
+  const connection = await createConnection({ uri: url, multipleStatements: true });
   await connection.query(sql);
   await connection.end();
 }

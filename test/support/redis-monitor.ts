@@ -5,13 +5,13 @@ import { type PrivateRedis } from './private-redis.js';
 
 export type Command = readonly string[];
 
-/** What a server was asked for meanwhile. */
+/** The commands that a server received in the meantime. */
 export interface Asked {
   readonly byClients: readonly Command[];
   readonly byScripts: readonly Command[];
 }
 
-/** Sees every command that reaches a server. */
+/** Records every command that reaches a server. */
 export class RedisMonitor {
   private readonly seen: { readonly args: Command; readonly byScript: boolean }[] = [];
 
@@ -51,7 +51,7 @@ export class RedisMonitor {
   }
 }
 
-/** MONITOR writes what is not printable as `\x1f`. */
+/** MONITOR escapes unprintable characters, as in `\x1f`. */
 function unescape(text: string): string {
   return text.replace(/\\x([0-9a-f]{2})/g, (_, code: string) => String.fromCharCode(parseInt(code, 16)));
 }

@@ -25,16 +25,16 @@ import {
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { openRecycled } from './recycled-tables.js';
 import { SQL_SERVERS } from './servers.js';
-import { STORES } from './stores.js';
+import { BEHAVIOUR_STORES, type TestStore } from './stores.js';
 
 export interface ApplicationOptions
   extends SessionsModuleOptions, SessionsModuleStatics, Pick<ModuleMetadata, 'imports' | 'providers'> {
-  /** What `forFeature` lists. */
+  /** The orchestrators for `forFeature`. */
   readonly orchestrators?: readonly (OrchestratorRef | StepPlan)[];
   readonly logger?: LoggerService;
 }
 
-/** A Nest application that runs, without HTTP. */
+/** A running Nest application without HTTP. */
 export interface Application {
   readonly app: INestApplicationContext;
   readonly adapter: SessionsAdapter;
@@ -42,45 +42,57 @@ export interface Application {
   readonly turns: TurnService;
   readonly checkpoints: CheckpointStore;
   readonly handle: <State = Record<string, unknown>>(orchestrator: OrchestratorRef) => OrchestratorHandle<State>;
-  /** A new session. @returns its id */
+  /** Creates a session. @returns its id */
   readonly session: () => Promise<string>;
   readonly close: () => Promise<void>;
 }
 
-const [MEMORY, ...CLOCKED_STORES] = STORES.map(({ name, open }) => {
-  const server = SQL_SERVERS.find((each) => each.name === name);
-  return { name, open: server ? () => openRecycled(server) : open };
+interface LiveStore {
+  readonly name: string;
+  readonly open: () => SessionsAdapter;
+}
+
+/** {@link BEHAVIOUR_STORES} on the real clock, for tests that wait for leases and retries. */
+export const LIVE_STORES: readonly LiveStore[] = BEHAVIOUR_STORES.map(({ name, open }) => {
+  if (name === 'memory') return { name, open: () => memoryAdapter() };
+  const target = targetOf(name, open);
+  return { name, open: () => target().adapter };
 });
 
-/** Every store, on the real clock: leases lapse and retries fall due while a test waits for them. */
-export const LIVE_STORES: readonly { readonly name: string; readonly open: () => SessionsAdapter }[] = [
-  { name: MEMORY.name, open: () => memoryAdapter() },
-  ...CLOCKED_STORES.map(({ name, open }) => ({ name, open: () => open().adapter })),
-];
+/** A store that outlives an application. Each call of the function that `create` returns opens it again. */
+export interface LastingStore {
+  readonly name: string;
+  readonly create: () => () => SessionsAdapter;
+}
 
-/** The same, for tests in which a store outlives an application: what `create` gives opens one store again and again. */
-export const LASTING_STORES: readonly { readonly name: string; readonly create: () => () => SessionsAdapter }[] = [
-  {
-    name: MEMORY.name,
-    create: () => {
-      const adapter = memoryAdapter();
-      return () => adapter;
-    },
-  },
-  ...CLOCKED_STORES.map(({ name, open }) => ({ name, create: () => connectTo(open()) })),
-];
+/** {@link LIVE_STORES} that outlive an application. */
+export const LASTING_STORES: readonly LastingStore[] = BEHAVIOUR_STORES.map(lasting);
 
-/** @returns opens the store once more, each time */
+export function lasting({ name, open }: TestStore): LastingStore {
+  if (name !== 'memory') return { name, create: () => connectTo(targetOf(name, open)()) };
+  const create = () => {
+    const adapter = memoryAdapter();
+    return () => adapter;
+  };
+  return { name, create };
+}
+
+function targetOf(name: string, open: () => ConformanceTarget): () => ConformanceTarget {
+  const server = SQL_SERVERS.find((each) => each.name === name);
+  return server ? () => openRecycled(server) : open;
+}
+
+/** @returns a function that opens the store again on each call */
 function connectTo({ connect }: ConformanceTarget): () => SessionsAdapter {
-  if (!connect) throw new Error('This store lives in one process.');
+  if (!connect) throw new Error('This store supports only one process.');
   return () => connect() as SessionsAdapter;
 }
 
 const running = new Set<Application>();
 
 /**
- * Starts an application, which is closed after the test at the latest. It looks for forgotten lanes
- * every 100 ms, and does not wait long for what a test left running.
+ * Starts an application, which is closed after the test at the latest. It polls for lanes with lost notifications
+ * every 100 ms, and its shutdown does not wait long for running turns.
  */
 export async function startApplication(options: ApplicationOptions = {}): Promise<Application> {
   const { orchestrators = [], imports = [], providers = [], logger, turns, ...rest } = options;
@@ -113,9 +125,9 @@ export async function startApplication(options: ApplicationOptions = {}): Promis
   return application;
 }
 
-/** Something that handlers wait for and a test opens. */
+/** A gate that handlers wait for and a test opens. */
 export interface Gate {
-  /** Resolves once the gate is open; rejects when the signal is aborted first. */
+  /** Resolves once the gate is open; rejects if the signal is aborted first. */
   readonly pass: (signal?: AbortSignal) => Promise<void>;
   readonly open: () => void;
 }
@@ -137,7 +149,7 @@ export function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-/** The error that a promise rejects with. @throws when it resolves, or rejects with something else */
+/** Returns the error of a rejected promise. @throws if it resolves, or rejects with another type */
 export async function rejection<E extends Error>(
   promise: Promise<unknown>,
   type: abstract new (...args: never[]) => E,
@@ -146,7 +158,8 @@ export async function rejection<E extends Error>(
     (value: unknown) => ({ value }),
     (error: unknown) => ({ error }),
   );
-  if (!('error' in outcome)) throw new Error(`Resolved with ${JSON.stringify(outcome.value)}, not ${type.name}.`);
+  if (!('error' in outcome))
+    throw new Error(`Expected a rejection with ${type.name}. Resolved with: ${JSON.stringify(outcome.value)}.`);
   expect(outcome.error).toBeInstanceOf(type);
   return outcome.error as E;
 }

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { nodeProcess } from './child-process.js';
 import { eventually } from './eventually.js';
 
-const MAIN = join(process.cwd(), 'build/sample/01-support-desk/main.js');
+const SAMPLES = join(process.cwd(), 'build/sample');
 
-/** An answer over HTTP: the body is parsed when it is JSON. */
+/** An HTTP response; a JSON body is parsed. */
 export interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -14,11 +14,18 @@ export interface Answer {
 export interface AskOptions {
   readonly method?: string;
   readonly headers?: Record<string, string>;
-  /** Text is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, other values as JSON. */
   readonly body?: unknown;
 }
 
-/** The support desk as a process of its own, started the way its users start it. */
+export interface SampleOptions {
+  /** Its folder. Default `01-support-desk`. */
+  readonly sample?: string;
+  /** More environment variables. */
+  readonly env?: Record<string, string>;
+}
+
+/** A sample in a separate process, started like a user starts it. */
 export class SampleProcess {
   private readonly exit: Promise<ExitStatus>;
 
@@ -30,38 +37,42 @@ export class SampleProcess {
   }
 
   /** @param database the path of the SQLite file @param port default: a free one */
-  static async start(database: string, port = 0): Promise<SampleProcess> {
-    const child = nodeProcess(MAIN, { PORT: String(port), SESSIONS_DB: database });
+  static async start(
+    database: string,
+    port = 0,
+    { sample: folder = '01-support-desk', env = {} }: SampleOptions = {},
+  ): Promise<SampleProcess> {
+    const child = nodeProcess(join(SAMPLES, folder, 'main.js'), { PORT: String(port), SESSIONS_DB: database, ...env });
     const printed = { text: '' };
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => (printed.text += text));
     }
     const sample = new SampleProcess(child, printed);
     const hasStarted = (): boolean => {
-      if (child.exitCode !== null) throw new Error(`The sample ended:\n${printed.text}`);
+      if (child.exitCode !== null) throw new Error(`The sample ended. Output:\n${printed.text}`);
       return sample.address !== undefined;
     };
     await eventually(hasStarted, { limitMs: 60_000, what: 'that the sample has started' });
     return sample;
   }
 
-  /** All that it wrote so far. */
+  /** All output so far. */
   get output(): string {
     return this.printed.text;
   }
 
-  /** As it printed it. */
+  /** The address that it printed. */
   get url(): string {
-    if (!this.address) throw new Error(`The sample printed no address:\n${this.output}`);
+    if (!this.address) throw new Error(`The sample printed no address. Output:\n${this.output}`);
     return this.address;
   }
 
-  /** The lines for the shell that it printed. */
+  /** The shell commands that it printed. */
   get curlLines(): string[] {
     return this.output.split('\n').filter((line) => line.includes('curl '));
   }
 
-  /** Sends a signal to this process and waits for its end. */
+  /** Sends a signal to the process and waits for its end. */
   async stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<ExitStatus> {
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);
     return this.exit;

@@ -6,7 +6,7 @@ import { builtInModules, builtInState } from '../../lib/state/built-in-modules.j
 import { StateModules } from '../../lib/state/state-modules.js';
 import { stateSettings } from '../../lib/state/state.settings.js';
 
-/** As one process has it, without Nest, on a store that others use as well. */
+/** Creates the services of one process, without Nest, on a shared store. */
 export function sessionState(adapter: SessionsAdapter, options: StateOptions = {}): SessionStateService {
   const settings = stateSettings(options);
   const builtIn = builtInState(adapter, settings);
@@ -23,7 +23,7 @@ export function sessionState(adapter: SessionsAdapter, options: StateOptions = {
   return new SessionStateService({ stores: adapter, modules, builtIn, redact: settings.redact });
 }
 
-/** Everything that an iteration gives. */
+/** Returns all items of an async iterable. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const item of items) all.push(item);

@@ -3,16 +3,16 @@ import { corePorts } from '../../lib/store/core/core-ports.js';
 import { SqliteDatabase } from '../../lib/store/sqlite/sqlite-database.js';
 import { sqliteAdapter } from './stores.js';
 
-/** The store's ports over a connection that the test can look at. */
+/** The store's ports over a connection that the test can inspect. */
 export interface OpenFile {
   readonly ports: ReturnType<typeof corePorts>;
   readonly connection: Database.Database;
-  /** Every statement that ran, in order. */
+  /** All executed statements in order. */
   readonly ran: string[];
   close(): Promise<void>;
 }
 
-/** Makes the tables, and opens the file as the adapter does. */
+/** Creates the tables, and opens the file like the adapter. */
 export async function openFile(file: string): Promise<OpenFile> {
   await makeTables(file);
   const ran: string[] = [];

@@ -1,9 +1,9 @@
-/** Longer than the event loop of a process takes that the machine lets run. */
+/** Milliseconds longer than an iteration of the event loop of a process that is not stalled. */
 const STOOD_STILL_MS = 20;
 
 /**
- * Milliseconds like those of `performance.now()`, but for those in which this process stood still: a machine that has no time for it
- * makes nothing that a test waits for take long.
+ * Returns milliseconds like `performance.now()`, without the time in which this process was stalled, so that a busy
+ * machine does not exceed the time limits of tests.
  */
 export const steadyClock = { now: (): number => performance.now() - stoodStill - sinceLastLook() };
 
@@ -22,8 +22,8 @@ const looking = setInterval(() => {
 afterAll(() => clearInterval(looking));
 
 /**
- * Does it anew when it failed and the machine stood still meanwhile for so long that nothing follows from it: what it is about must last
- * longer than `forMs` on a machine that runs.
+ * Repeats a failed test if the machine was stalled for so long that the failure means nothing. Use it for timings
+ * that take longer than `forMs` on a machine that is not stalled.
  */
 export async function whileSteady<T>(forMs: number, work: () => Promise<T>): Promise<T> {
   for (let again = 9; ; again -= 1) {

@@ -1,6 +1,7 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { forkProgram, kill } from './child-process.js';
 import { type StoreOptions } from './stores.js';
 
 interface Answer {
@@ -13,11 +14,11 @@ interface Answer {
 
 const PROGRAM = fileURLToPath(new URL('../store/fixtures/store-process.mjs', import.meta.url));
 
-/** A process that has a store open, on the built package. */
+/** A process with an open store of the built package. */
 export class StoreProcess {
-  /** Ids of turns whose acceptance the process has told of, see `flood`. */
+  /** Ids of turns that the process has reported as accepted, see `flood`. */
   readonly accepted: string[] = [];
-  /** Waits for many answers at once, each with a listener for errors. */
+  /** Allows many concurrent answers, each with an error listener. */
   private readonly answers = new EventEmitter().setMaxListeners(0);
   private calls = 0;
 
@@ -28,9 +29,9 @@ export class StoreProcess {
     });
   }
 
-  /** Resolves when its program is loaded. */
+  /** Resolves when the program is loaded. */
   static async start(options: StoreOptions): Promise<StoreProcess> {
-    const child = fork(PROGRAM, [JSON.stringify(options)], { execArgv: [] });
+    const child = forkProgram(PROGRAM, options);
     const started = new StoreProcess(child);
     await once(started.answers, 'ready');
     return started;
@@ -47,16 +48,13 @@ export class StoreProcess {
     return result as T;
   }
 
-  /** Makes it accept turns without end, so many at once; it ends with the process. */
+  /** Makes the process accept turns endlessly, with the given concurrency. */
   flood(turn: unknown, atOnce: number): void {
     this.child.send({ id: 0, method: 'flood', args: [turn, atOnce] });
   }
 
-  /** SIGKILL. Resolves when the process is gone. */
-  async kill(): Promise<void> {
-    const gone = once(this.child, 'exit');
-    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    this.child.kill('SIGKILL');
-    await gone;
+  /** Sends SIGKILL and resolves when the process has ended. */
+  kill(): Promise<void> {
+    return kill(this.child);
   }
 }

@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import { columnName, TABLES } from '../../lib/store/sql/columns.js';
 import { type StoreOptions } from './connections.js';
 
-/** All rows of all tables, or all keys with what they hold, as text; without the tombstones of sessions that were erased. */
+/** Returns all rows or all keys with their values as strings, without the tombstones of erased sessions. */
 export async function storedText(options: StoreOptions): Promise<string> {
   if ('keyPrefix' in options) return redisText(String(options.url), String(options.keyPrefix));
   const { dataSource, tablePrefix = '' } = options as { dataSource: Record<string, string>; tablePrefix?: string };
@@ -40,7 +40,7 @@ async function redisText(url: string, prefix: string): Promise<string> {
   return JSON.stringify(found);
 }
 
-/** In one moment: a worker may be at it. */
+/** Reads atomically, because a worker may be writing. */
 const READ_ALL = `
 local found = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do

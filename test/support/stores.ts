@@ -5,6 +5,7 @@ import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-session
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { adapterOf, type StoreOptions } from './connections.js';
 import { FAST_PLACE } from './fast-place.js';
+import { IS_MATRIX } from './matrix.js';
 import { TEST_SERVERS, type TestServer } from './servers.js';
 import { temporaryFolder } from './temporary-folder.js';
 
@@ -20,9 +21,9 @@ export function sqliteOptions(database = join(temporaryFolder(FAST_PLACE), 'sess
 
 export interface TestStore {
   readonly name: string;
-  /** Empty, and nobody else's. */
+  /** Opens an empty store that no other test uses. */
   readonly open: () => ConformanceTarget;
-  /** An empty one that several processes can open; absent when it lives in one process. */
+  /** Returns an empty store that several processes can open; absent if the store supports only one process. */
   readonly place?: () => StoreOptions;
 }
 
@@ -31,7 +32,7 @@ export const EMBEDDED_STORES: readonly TestStore[] = [
   {
     name: 'memory',
     open: () => {
-      // From the present on: what judges by the process's clock then agrees, as long as nobody moves this one.
+      // Starts at the real time, so that it agrees with the process's clock until the test moves it.
       let now = Date.now();
       return {
         adapter: memoryAdapter({ clock: () => now }),
@@ -45,8 +46,18 @@ export const EMBEDDED_STORES: readonly TestStore[] = [
   storeAt('sqlite', () => sqliteOptions()),
 ];
 
-/** Every store that a behaviour must hold on, by name. */
-export const STORES: readonly TestStore[] = [...EMBEDDED_STORES, ...TEST_SERVERS.map(serverStore)];
+const SERVER_STORES: readonly TestStore[] = TEST_SERVERS.map(serverStore);
+
+/** All stores, for tests of stores and queues. */
+export const STORES: readonly TestStore[] = [...EMBEDDED_STORES, ...SERVER_STORES];
+
+/**
+ * The stores for tests of everything above the ports: in `npm test` those without a server, in `npm run test:matrix` those with one.
+ */
+export const BEHAVIOUR_STORES = IS_MATRIX ? SERVER_STORES : EMBEDDED_STORES;
+
+/** The {@link BEHAVIOUR_STORES} that several processes can open. */
+export const SHARED_STORES = BEHAVIOUR_STORES.flatMap(({ name, place }) => (place ? [{ name, place }] : []));
 
 export function serverStore(server: TestServer): TestStore {
   return storeAt(server.name, () => optionsOn(server, `t${randomBytes(6).toString('hex')}_`));
@@ -54,13 +65,13 @@ export function serverStore(server: TestServer): TestStore {
 
 /**
  * @param prefix of tables or keys
- * @param pool options of the pool, where there is one
+ * @param pool options of the pool, if the store has one
  */
 export function optionsOn({ type, url }: TestServer, prefix: string, pool: object = {}): StoreOptions {
-  // Longer than the default: a test machine may be busy with other things.
+  // Longer than the default, because a test machine may be busy.
   const patient = { operationTimeoutMs: 15_000 };
   if (type === 'redis') return { url, keyPrefix: prefix, ...patient };
-  // As many connections as a small application has, so that some calls wait for one.
+  // Few connections, so that some calls wait for one.
   return { dataSource: { type, url, poolSize: 8, ...pool }, tablePrefix: prefix, migrationsRun: true, ...patient };
 }
 

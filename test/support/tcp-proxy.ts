@@ -2,22 +2,22 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Stands between an application and a server, and fails on request as networks do. */
+/** A proxy between an application and a server that simulates network failures. */
 export class TcpProxy {
   private readonly sockets = new Set<Socket>();
   private readonly held: (() => void)[] = [];
-  /** Once something came late, the rest must not overtake it. */
+  /** True after a delayed message, which later messages must not overtake. */
   private readonly isLate = new WeakSet<Socket>();
   private readonly frozen = new WeakSet<Socket>();
   private up = true;
   private answers: 'pass' | 'swallow' | 'hold' = 'pass';
-  /** Answers that were swallowed or held so far. */
+  /** Number of answers that were swallowed or held so far. */
   withheld = 0;
-  /** Of the connection that has last sent what answers are withheld from. */
+  /** The connection whose answers were withheld last. */
   sender: Socket | null = null;
-  /** What is sent over a present connection next is cut in the middle, and the connection breaks. */
+  /** True if the next message is cut in the middle and the connection breaks. */
   private readonly truncated = new WeakSet<Socket>();
-  /** Milliseconds that everything takes longer, in both directions. */
+  /** Milliseconds of delay in both directions. */
   latencyMs = 0;
   private trigger: { readonly sent: RegExp; readonly then: 'swallow' | 'hold' } | null = null;
 
@@ -27,7 +27,7 @@ export class TcpProxy {
     private target: URL,
   ) {}
 
-  /** @param target the address of the server; the proxy's `url` is the same but for host and port */
+  /** @param target the address of the server; the proxy's `url` differs in host and port */
   static async start(target: string): Promise<TcpProxy> {
     const server = createServer((client) => proxy.pass(client));
     server.listen(0, '127.0.0.1');
@@ -38,25 +38,25 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** What is connected at the moment. */
+  /** The open connections. */
   connections(): readonly Socket[] {
     return [...this.sockets];
   }
 
-  /** New connections go to another server, as when a name means another machine. */
+  /** Sends new connections to another server, like a DNS change. */
   leadTo(target: string): void {
     this.target = new URL(target);
   }
 
-  /** Breaks every connection, and each new one. */
+  /** Breaks every open and new connection. */
   cut(): void {
     this.up = false;
     for (const socket of this.sockets) socket.destroy();
   }
 
   /**
-   * From now on the server gets what is sent, and its answers are lost.
-   * @param to only from the answer to a message with this in it on
+   * Delivers requests from now on and drops the answers.
+   * @param to starts with the answer to a message that matches this
    */
   swallowAnswers(to?: RegExp): void {
     if (to === undefined) this.answers = 'swallow';
@@ -64,20 +64,20 @@ export class TcpProxy {
   }
 
   /**
-   * From now on nothing is heard of the server, and no connection breaks; `restore` brings the answers after all.
-   * @param to only from the answer to a message with this in it on
+   * Holds back all answers from now on without breaking connections. `restore` delivers them.
+   * @param to starts with the answer to a message that matches this
    */
   holdAnswers(to?: RegExp): void {
     if (to === undefined) this.answers = 'hold';
     else this.trigger = { sent: to, then: 'hold' };
   }
 
-  /** Nothing comes over the present connections any more, and none breaks; new ones work. */
+  /** Makes the open connections silent without breaking them; new ones work. */
   freeze(): void {
     for (const socket of this.sockets) this.frozen.add(socket);
   }
 
-  /** The next piece that comes over each of the present connections is half, and then the connection is gone. */
+  /** Cuts the next message of each open connection in half, and breaks the connection. */
   truncate(): void {
     for (const socket of this.sockets) this.truncated.add(socket);
   }
@@ -130,7 +130,7 @@ export class TcpProxy {
     });
   }
 
-  /** What comes out at the other end in the order in which it went in, sooner or later. */
+  /** A stream that delivers messages in order, with delays. */
   private line(to: Socket): (data: Buffer) => void {
     let last = Promise.resolve();
     const deliver = (data: Buffer): void => {

@@ -1,10 +1,5 @@
-import {
-  type AtomicSessionStoreAdapter,
-  type CheckpointStore,
-  type SessionsAdapter,
-  SessionStore,
-  type TurnHold,
-} from 'nestjs-agent-sessions';
+import { type CheckpointStore, type SessionsAdapter, SessionStore } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter, type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { claimRequest, turnRequest } from './ledger-requests.js';
 
 type Ports = Pick<
@@ -12,7 +7,7 @@ type Ports = Pick<
   'sessions' | 'turns' | 'events' | 'checkpoints' | 'conversations' | 'state' | 'leases'
 >;
 
-/** Every operation of every port at least once. */
+/** Calls every operation of every port at least once. */
 export async function useEverything(ports: Ports): Promise<void> {
   const sessions = ports.sessions as AtomicSessionStoreAdapter;
   for (const sessionId of ['s', 'expired', 'deleted', 'erased']) {

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { defineOrchestrator, memoryAdapter, type SessionsAdapter, TurnFencedError } from 'nestjs-agent-sessions';
+import { defineOrchestrator, memoryAdapter, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { TurnFencedError } from 'nestjs-agent-sessions/adapter';
 import { SessionSweeper } from '../../lib/maintenance/session-sweeper.service.js';
 import { eventually } from '../support/eventually.js';
 import { gate, startApplication } from '../support/running-application.js';
@@ -10,7 +11,7 @@ const AGENT = { 'gen_ai.agent.name': 'desk' };
 const AT_ONCE = { retry: { attempts: 2, backoff: { delayMs: 0 } } };
 
 describe('metrics (NST-21)', () => {
-  it('NST-21 turns by orchestrator and status, their attempts, retries and waits in the lane', async () => {
+  it('NST-21 counts turns by orchestrator and status, with attempts, retries and lane waits', async () => {
     const held = gate();
     const desk = defineOrchestrator({
       name: 'desk',
@@ -58,7 +59,7 @@ describe('metrics (NST-21)', () => {
     for (const id of [sessionId, ...submitted.map(({ id }) => id)]) expect(told).not.toContain(id);
   });
 
-  it('NST-21 how long a turn waited in its lane, in seconds', async () => {
+  it('NST-21 measures the wait of a turn in its lane in seconds', async () => {
     const held = gate();
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => held.pass().then(() => 'ok') } });
     let now = Date.now();
@@ -78,7 +79,7 @@ describe('metrics (NST-21)', () => {
     expect(waits.reduce((all, { sum }) => all + sum, 0)).toBe(5);
   });
 
-  it('NST-21 conflicts by operation and code; an attempt whose turn is somebody else’s is lost', async () => {
+  it('NST-21 counts conflicts by operation and code, and fenced attempts as lost', async () => {
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'ok' } });
     const adapter = memoryAdapter();
     const settle = adapter.turns.settle.bind(adapter.turns);
@@ -109,7 +110,7 @@ describe('metrics (NST-21)', () => {
     expect(outcomes).toContain('lost');
   });
 
-  it('NST-21 sweeps, and what they swept', async () => {
+  it('NST-21 counts sweeps and their results', async () => {
     let now = Date.now();
     const adapter = memoryAdapter({ clock: () => now });
     const { app, sessions, session } = await startApplication({
@@ -142,7 +143,7 @@ describe('metrics (NST-21)', () => {
     expect(sweeper.counts).toMatchObject({ runs: 2, skipped: 1, failed: 1 });
   });
 
-  it('NST-21 readers of events, as long as they are there', async () => {
+  it('NST-21 counts connected readers of events', async () => {
     const held = gate();
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => held.pass().then(() => 'ok') } });
     const { handle, session } = await startApplication({ orchestrators: [desk] });

@@ -15,27 +15,27 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base';
 
-/** What the SDK has exported since the test began. */
+/** The telemetry that the SDK exported since the start of the test. */
 export interface Recorded {
   readonly spans: () => readonly ReadableSpan[];
-  /** What a metric has come to, by its attributes. */
+  /** Returns the data points of a metric. */
   readonly points: (metric: string) => Promise<readonly Point[]>;
-  /** All that was exported but ids of spans and times, as text. */
+  /** Returns all exported data except span ids and times, as text. */
   readonly text: () => Promise<string>;
-  /** The same of metrics alone. */
+  /** Returns the exported metrics as text. */
   readonly metricText: () => Promise<string>;
 }
 
 export interface Point {
   readonly attributes: Readonly<Record<string, unknown>>;
-  /** Of histograms how many were recorded. */
+  /** The value, or the count of a histogram. */
   readonly value: number;
-  /** Of histograms; else 0. */
+  /** The sum of a histogram, otherwise 0. */
   readonly sum: number;
   readonly unit: string;
 }
 
-/** Sets the SDK up, as an application does before it starts; each test begins with nothing. */
+/** Sets up the SDK like an application before its start, and clears it for each test. */
 export function recordTelemetry(): Recorded {
   const traces = new InMemorySpanExporter();
   const measured = new InMemoryMetricExporter(AggregationTemporality.DELTA);
@@ -104,7 +104,7 @@ export function recordTelemetry(): Recorded {
   };
 }
 
-/** The spans of a trace as lines, each below its parent; `!` and what failed. Those of one parent in the order of their start. */
+/** Renders spans as indented lines below their parents, in start order. `!` precedes the error of a failed span. */
 export function treeOf(spans: readonly ReadableSpan[], parent?: ReadableSpan, depth = 0): string[] {
   const isRoot = (span: ReadableSpan): boolean =>
     !spans.some((other) => other.spanContext().spanId === span.parentSpanContext?.spanId);
@@ -117,7 +117,7 @@ export function treeOf(spans: readonly ReadableSpan[], parent?: ReadableSpan, de
     });
 }
 
-/** Without what is asked again and again while somebody waits, and what belongs to no turn. */
+/** Removes polling and spans that belong to no turn. */
 export function withoutPolls(spans: readonly ReadableSpan[]): readonly ReadableSpan[] {
   return spans.filter(({ name }) => !['turns.renew', 'turns.get', 'turns.claim'].includes(name));
 }

@@ -22,7 +22,7 @@ type Result = IntentResult<Record<string, unknown>>;
 type Work = (turn: TurnContext) => Result | Promise<Result>;
 
 describe('spans (NST-21)', () => {
-  it('NST-21 a turn that one process takes and another one runs is one trace: attempts, decisions, intents, steps, tools, store', async () => {
+  it('NST-21 records one trace for a turn across two processes: attempts, decisions, intents, steps, tools, store', async () => {
     let attempts = 0;
     const { api, sessionId, execute } = await twoProcesses(async (turn) => {
       const order = await turn.step('load order', () => {
@@ -55,7 +55,7 @@ describe('spans (NST-21)', () => {
       '        execute_tool pay',
       '          turns.saveStep',
       '      turns.retry',
-      // The route is not asked again: its answer was stored with the first step.
+      // The route is not called again: its result was stored with the first step.
       '    invoke_agent desk',
       '      intent answer',
       '      evaluate',
@@ -102,7 +102,7 @@ describe('spans (NST-21)', () => {
     for (const secret of ['hatch', 'the sea', 'gold', 'safe', 'pearls', 'ann']) expect(told).not.toContain(secret);
   });
 
-  it('NST-21 a wait ends its attempt; the next one, in the same trace, has the signal', async () => {
+  it('NST-21 ends the attempt at a wait, and continues the trace after the signal', async () => {
     const { api, sessionId, handle } = await twoProcesses(async (turn) => {
       await turn.waitFor('approval');
       return 'approved';
@@ -121,14 +121,17 @@ describe('spans (NST-21)', () => {
       'awaiting-input',
     ]);
     const waits = named('wait approval', recorded.spans());
-    expect(waits.map(({ attributes }) => attributes['agent_sessions.wait.outcome'])).toEqual(['parked', 'received']);
+    expect(waits.map(({ attributes }) => attributes['agent_sessions.wait.outcome'])).toEqual([
+      'awaiting-signal',
+      'received',
+    ]);
     expect(new Set([...attempts, ...waits].map((span) => span.spanContext().traceId)).size).toBe(1);
     expect(await recorded.text()).not.toContain('boss');
-    // It waited for its first attempt alone.
+    // Only the wait for the first attempt is measured.
     expect(await recorded.points('agent_sessions.lane.wait.duration')).toMatchObject([{ value: 1 }]);
   });
 
-  it('NST-21 what fails for good says so by its code; what was submitted twice says that', async () => {
+  it('NST-21 marks permanent failures with the error type, and duplicate submits', async () => {
     const { execute, handle, sessionId } = await twoProcesses(() => {
       throw Object.assign(new Error('no'), { permanent: true, code: 'my card is 4000-1234' });
     });
@@ -146,7 +149,7 @@ describe('spans (NST-21)', () => {
     expect(await recorded.text()).not.toContain('4000');
   });
 
-  it('NST-21 a turn from a process without telemetry, or with a context that is none, begins a trace', async () => {
+  it('NST-21 starts a new trace for a turn without a valid trace context', async () => {
     const { api, sessionId, settled } = await twoProcesses(() => 'done');
     for (const traceparent of [undefined, 'x', '00-00']) {
       const id = `t-${traceparent}`;
@@ -158,7 +161,7 @@ describe('spans (NST-21)', () => {
     expect(attempts.map(({ parentSpanContext }) => parentSpanContext)).toEqual([undefined, undefined, undefined]);
   });
 
-  it('NST-21 what is asked by the clock has no span; a claim, with which a visit begins, has one of its own', async () => {
+  it('NST-21 excludes background polling, and records a claim as a root span', async () => {
     const { api, execute } = await twoProcesses(() => 'done');
     await execute('go');
     await api.sessions.create({ userId: 'ann' });
@@ -172,7 +175,7 @@ describe('spans (NST-21)', () => {
     expect(named('turns.claim', recorded.spans())[0]).toMatchObject({ parentSpanContext: undefined });
   });
 
-  it('NST-21 who waits for a turn, or reads its events, has no span of what is asked by the clock meanwhile', async () => {
+  it('NST-21 excludes polling from the spans of result waiters and event readers', async () => {
     const { api, sessionId, handle } = await twoProcesses(async (turn) => {
       await turn.waitFor('approval');
       return 'approved';
@@ -187,7 +190,7 @@ describe('spans (NST-21)', () => {
         for await (const event of api.turns.readEvents(id)) if (event.type === 'settled') return;
       }),
     ];
-    // The waiter looks once a second, the feed more often.
+    // The waiter polls once a second, the feed more often.
     const before = [await asked('turns.get'), await asked('events.read')];
     await eventually(async () => (await asked('turns.get')) >= before[0] + 5);
     await eventually(async () => (await asked('events.read')) > before[1] + 2);
@@ -201,7 +204,7 @@ describe('spans (NST-21)', () => {
     expect(traceOf('GET /events')).toEqual(['GET /events', '  turns.get', '  events.last']);
   });
 
-  it('NST-21 telemetry: false tells nothing, and the store is used as it is', async () => {
+  it('NST-21 records nothing with telemetry: false, and does not wrap the store', async () => {
     const { api, execute, sessionId } = await twoProcesses(() => 'done', { telemetry: false });
     await execute('go');
     expect(recorded.spans()).toEqual([]);
@@ -219,9 +222,9 @@ interface Processes {
   readonly settled: (turnId: string) => Promise<unknown>;
 }
 
-/** Two applications on one store: the first takes turns, the second runs them. What the second has ended is exported. */
+/** Starts two applications on one store: one accepts turns, the other runs them. */
 async function twoProcesses(answer: Work, options: { telemetry?: boolean } = {}): Promise<Processes> {
-  // What an application gives may be read-only.
+  // The adapter of an application may be frozen.
   const adapter = Object.freeze({ ...memoryAdapter(), system: 'test-store' });
   const desk = defineOrchestrator({
     name: 'desk',
@@ -236,7 +239,7 @@ async function twoProcesses(answer: Work, options: { telemetry?: boolean } = {})
   const sessionId = await api.session();
   const settled = async (turnId: string): Promise<unknown> => {
     const result = await api.turns.result(turnId).catch((error: unknown) => error);
-    // Its span ends a moment after the turn.
+    // The span ends shortly after the turn.
     if (options.telemetry !== false) {
       await eventually(() => recorded.spans().some(({ name, attributes }) => isLast(name, attributes, turnId)));
     }
@@ -256,7 +259,7 @@ function isLast(name: string, attributes: ReadableSpan['attributes'], turnId: st
   return name === 'invoke_agent desk' && attributes['agent_sessions.turn.id'] === turnId && outcome !== 'retry';
 }
 
-/** How often the store was asked this. */
+/** Returns how often an operation queried the store. */
 async function asked(operation: string): Promise<number> {
   const points = await recorded.points('agent_sessions.store.operation.duration');
   return points.find(({ attributes }) => attributes['db.operation.name'] === operation)?.value ?? 0;

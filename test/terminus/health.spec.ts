@@ -37,9 +37,9 @@ interface HealthApp {
   readonly app: INestApplication;
   readonly adapter: SessionsAdapter;
   readonly turns: TurnService;
-  /** Asks the endpoint. */
+  /** Calls the health endpoint. */
   readonly check: (options?: SessionsHealthOptions) => request.Test;
-  /** Has a turn accepted. */
+  /** Submits a turn. */
   readonly submit: () => Promise<{ sessionId: string; turnId: string }>;
 }
 
@@ -50,7 +50,7 @@ afterEach(async () => {
 });
 
 describe('health (NST-20)', () => {
-  it('NST-20 is up while everything answers, and says so in numbers', async () => {
+  it('NST-20 is up if all checks pass, and reports numbers', async () => {
     const { check } = await startApp({ turns: { reconcileMs: 20 } });
     const answer = await check().expect(200);
     expect(answer.body).toMatchObject({ status: 'ok', info: { sessions: { status: 'up' } } });
@@ -62,7 +62,7 @@ describe('health (NST-20)', () => {
     });
   });
 
-  it('NST-20 a lane whose turn nobody claims is stuck: degraded, or down where the options say so; no lane is touched', async () => {
+  it('NST-20 reports an unclaimed turn as a stuck lane: degraded, or down depending on the options', async () => {
     const { check, submit, turns, adapter } = await startApp({ role: 'submit', adapter: slowClock() });
     const { sessionId, turnId } = await submit();
     expect(detailsOf((await check({ stuckAfterMs: 600_000 }).expect(200)).body)).toMatchObject({
@@ -87,7 +87,7 @@ describe('health (NST-20)', () => {
     });
     await check({ maxWaitMs: 600_000 }).expect(200);
     await check({ maxWaitMs: 60_000 }).expect(503);
-    // Still offered to the first reconciler that looks.
+    // The lane is still due for the next reconciler.
     expect(await adapter.turns.due(10)).toEqual([sessionId]);
 
     await turns.lanes.pause({ sessionId });
@@ -97,7 +97,7 @@ describe('health (NST-20)', () => {
     expect(detailsOf((await check()).body)).toMatchObject({ lanes: { status: 'up', stuck: 0 } });
   });
 
-  it('NST-20 a turn whose worker was lost is stuck when nobody takes it over; one that is held, or waits behind it, is not', async () => {
+  it('NST-20 counts a running turn as stuck only after its lease has expired', async () => {
     const adapter = slowClock();
     const { check, submit } = await startApp({ role: 'submit', adapter });
     const held = await submit();
@@ -107,7 +107,7 @@ describe('health (NST-20)', () => {
     expect(detailsOf((await check()).body)).toMatchObject({ lanes: { running: 2, queued: 0, stuck: 1 } });
   });
 
-  it('NST-20 an old turn that is claimed a moment later is not stuck', async () => {
+  it('NST-20 does not report an old turn as stuck if it is claimed during the check', async () => {
     const adapter = slowClock();
     const { check, submit } = await startApp({ role: 'submit', adapter });
     const { sessionId } = await submit();
@@ -120,7 +120,7 @@ describe('health (NST-20)', () => {
     expect(detailsOf((await check()).body)).toMatchObject({ status: 'up', lanes: { queued: 1, stuck: 0 } });
   });
 
-  it('NST-20 lanes that cannot be looked at are degraded; down where a bound is asked for', async () => {
+  it('NST-20 is degraded if lanes cannot be queried, and down if a limit is configured', async () => {
     const adapter = memoryAdapter();
     const { check } = await startApp({ role: 'submit', adapter });
     adapter.turns.lanes = () => new Promise(() => {});
@@ -131,7 +131,7 @@ describe('health (NST-20)', () => {
     await check({ timeoutMs: 50, maxWaitMs: 1000 }).expect(503);
   });
 
-  it('NST-20 those who ask at once share one look at the lanes, which ends with the last one who waits', async () => {
+  it('NST-20 shares one query of the lanes between concurrent checks, and stops it without waiting callers', async () => {
     const adapter = memoryAdapter();
     const { app, submit } = await startApp({ role: 'submit', adapter });
     await submit();
@@ -147,7 +147,7 @@ describe('health (NST-20)', () => {
     expect(asked.length).toBe(1);
     asked[0](full);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    // Nobody wants the next page.
+    // No caller waits for the next page.
     expect(asked.length).toBe(1);
 
     const [hasty, patient] = [50, 60_000].map((timeoutMs) => health.isHealthy('sessions', { timeoutMs }));
@@ -159,7 +159,7 @@ describe('health (NST-20)', () => {
     expect(asked.length).toBe(3);
   });
 
-  it('NST-20 a queue that does not answer is down; one that cannot tell is left out', async () => {
+  it('NST-20 is down if the queue does not respond', async () => {
     const queue = { ...silent(), ping: () => new Promise<void>(() => {}) };
     const { check } = await startApp({ turns: { queue } });
     expect(detailsOf((await check({ timeoutMs: 50 }).expect(503)).body)).toMatchObject({
@@ -169,7 +169,7 @@ describe('health (NST-20)', () => {
     });
   });
 
-  it('NST-20 with Terminus 11, which has no third state, what is degraded is up', async () => {
+  it('NST-20 reports degraded as up with Terminus 11, which has no third state', async () => {
     const adapter = slowClock();
     const { app, submit } = await startApp({ role: 'submit', adapter });
     await submit();
@@ -181,7 +181,7 @@ describe('health (NST-20)', () => {
     });
   });
 
-  it('NST-20 refuses an option that is none', async () => {
+  it('NST-20 rejects invalid options', async () => {
     const { app } = await startApp();
     const health = app.get(SessionsHealthIndicator, { strict: false });
     await expect(health.isHealthy('sessions', { maxWait: 1 } as never)).rejects.toThrow(
@@ -190,7 +190,7 @@ describe('health (NST-20)', () => {
     await expect(health.isHealthy('sessions', { timeoutMs: 0 })).rejects.toThrow('options.timeoutMs must be');
   });
 
-  it('NST-20 migrations that the tables lack are down: SQLite', async () => {
+  it('NST-20 is down if migrations are pending: SQLite', async () => {
     const file = join(temporaryFolder(), 'sessions.db');
     const { check } = await startApp({ adapter: sqliteAdapter(file) });
     expect(detailsOf((await check().expect(200)).body)).toMatchObject({ migrations: { status: 'up', pending: 0 } });
@@ -202,11 +202,11 @@ describe('health (NST-20)', () => {
 });
 
 describePostgres('health over PostgreSQL (NST-20)', () => {
-  it('NST-20 a server that is cut off, or does not answer, is down; it is up again when it is back', async () => {
+  it('NST-20 is down while the server is disconnected or does not respond', async () => {
     await outage(POSTGRES);
   });
 
-  it('NST-20 migrations that the tables lack are down', async () => {
+  it('NST-20 is down if migrations are pending', async () => {
     const prefix = newPrefix();
     const { check } = await startApp({ adapter: adapterOf(optionsOn(POSTGRES, prefix)) });
     expect(detailsOf((await check().expect(200)).body)).toMatchObject({ migrations: { status: 'up', pending: 0 } });
@@ -218,11 +218,11 @@ describePostgres('health over PostgreSQL (NST-20)', () => {
 });
 
 describeRedis('health over Redis (NST-20)', () => {
-  it('NST-20 a server that is cut off, or does not answer, is down; it is up again when it is back', async () => {
+  it('NST-20 is down while the server is disconnected or does not respond', async () => {
     await outage(REDIS);
   });
 
-  it('NST-20 a queue whose server is away is down, while the store is up', async () => {
+  it('NST-20 reports only the queue as down if its server does not respond', async () => {
     const proxy = await proxyOf(REDIS);
     const queue = bullmqQueue({ connection: { url: proxy.url }, prefix: newPrefix() });
     const { check } = await startApp({ turns: { queue } });
@@ -298,7 +298,7 @@ async function startApp(options: SessionsModuleOptions & SessionsModuleStatics =
     adapter,
     turns: app.get(TurnService),
     check: (given = {}) => {
-      // What is up may take its time on a busy machine.
+      // A check may be slow on a busy machine.
       asked = { timeoutMs: 10_000, ...given };
       return request(app.getHttpServer() as Server).get('/health');
     },
@@ -311,14 +311,14 @@ async function startApp(options: SessionsModuleOptions & SessionsModuleStatics =
   };
 }
 
-/** A store whose clock is two minutes late: what comes in now has been there for as long. */
+/** A store whose clock makes new turns look two minutes old. */
 function slowClock(): SessionsAdapter {
   return memoryAdapter({ clock: () => Date.now() - 120_000 });
 }
 
 function silent() {
   const nothing = async (): Promise<void> => {};
-  return { ring: nothing, process: nothing, pause: nothing, resume: nothing, close: nothing };
+  return { notify: nothing, process: nothing, pause: nothing, resume: nothing, close: nothing };
 }
 
 function detailsOf(body: unknown): unknown {

@@ -34,7 +34,7 @@ class Greeter {
   }
 }
 
-/** A controller of an application, as its users write it. */
+/** A typical controller of an application. */
 @Controller('chat')
 @UseGuards(HeaderAuthGuard, SessionGuard)
 class ChatController {
@@ -55,7 +55,7 @@ describe('SessionsTestingModule.http', () => {
   it.each<[string, NonNullable<SessionsTestingOptions['http']>]>([
     ['Express', true],
     ['Fastify', (module) => module.createNestApplication(new FastifyAdapter())],
-  ])('NST-26 serves controllers and guards over a scripted orchestrator, on %s', async (_, http) => {
+  ])('NST-26 serves controllers and guards with a scripted orchestrator, on %s', async (_, http) => {
     const desk = scriptedOrchestrator(SupportDesk, ['order 7 is shipped.']);
     const app = await start({ orchestrators: [desk], http });
     const chat = await app.conversation({ userId: 'ann' });
@@ -98,7 +98,7 @@ describe('SessionsTestingModule.http', () => {
     expect(answer.body).toMatchObject({ stores: [{ name: 'conversation', messageCount: 2 }] });
   });
 
-  it('NST-26 the function sets the application up', async () => {
+  it('NST-26 configures the application with the function', async () => {
     const app = await start({
       orchestrators: [scriptedOrchestrator(SupportDesk, ['yes.'])],
       http: (module) => module.createNestApplication().setGlobalPrefix('api').useGlobalPipes(new ValidationPipe()),
@@ -114,7 +114,7 @@ describe('SessionsTestingModule.http', () => {
     await post({ text: 'hi' }).expect(201);
   });
 
-  it('NST-26 close closes a server that listens', async () => {
+  it('NST-26 closes a listening server', async () => {
     const app = await start({ orchestrators: [scriptedOrchestrator(SupportDesk, [])], http: true });
     await app.http.listen(0);
     const url = await app.http.getUrl();
@@ -125,12 +125,12 @@ describe('SessionsTestingModule.http', () => {
     await expect(fetch(`${url}/chat`, { method: 'POST' })).rejects.toThrow('fetch failed');
   });
 
-  it('NST-26 says how to ask for it', async () => {
+  it('NST-26 reports how to enable it', async () => {
     const app = await start({ orchestrators: [scriptedOrchestrator(SupportDesk, [])] });
 
     expect(() => app.http).toThrow(SessionsConfigurationError);
     expect(() => app.http).toThrow(
-      'There is no HTTP application. Ask for it: SessionsTestingModule.create({ http: true })',
+      'The HTTP application is disabled. Enable it with SessionsTestingModule.create({ http: true })',
     );
   });
 });

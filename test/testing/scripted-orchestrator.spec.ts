@@ -8,7 +8,7 @@ import {
   OrchestrationStateManager,
   Orchestrator,
   type OrchestratorHandle,
-  outcome,
+  turnOutcome,
   PermanentTurnError,
   reply,
   SessionsConfigurationError,
@@ -23,7 +23,7 @@ import { OrdersService, SupportDesk } from './support-desk.js';
 import { create } from './testing-application.js';
 
 describe('scriptedOrchestrator', () => {
-  it('NST-26 gives one answer a turn, of each kind, and keeps what it was given', async () => {
+  it('NST-26 returns one answer per turn, of each kind, and records the inputs', async () => {
     const desk = scriptedOrchestrator<{ orderId: string }>('support-desk', [
       'Hello.',
       reply('Order 7 is shipped.', { state: { orderId: '7' }, data: { carrier: 'post' } }),
@@ -31,7 +31,7 @@ describe('scriptedOrchestrator', () => {
       async () => 'Later.',
       { orderId: '8' },
       undefined,
-      outcome({ status: 'completed' }),
+      turnOutcome({ status: 'completed' }),
     ]);
     const app = await create({ orchestrators: [desk] });
     const chat = await app.conversation({ userId: 'ann' });
@@ -52,7 +52,7 @@ describe('scriptedOrchestrator', () => {
     expect(desk.inputs).toEqual(texts.map((text) => ({ text })));
   });
 
-  it('NST-26 throws an error in every attempt of its turn, and goes on with the next', async () => {
+  it('NST-26 throws an error in every attempt of its turn, and continues with the next', async () => {
     const down = new Error('The model is down.');
     const attempts: number[] = [];
     const desk = scriptedOrchestrator('desk', [
@@ -89,7 +89,7 @@ describe('scriptedOrchestrator', () => {
     expect(desk.inputs[0]).toEqual({ text: 'one', metadata: { x: 1 } });
   });
 
-  it('NST-26 says when the script is over, and does not try again', async () => {
+  it('NST-26 fails without a retry when the script has no answer left', async () => {
     const desk = scriptedOrchestrator('desk', ['One.']);
     const app = await create({ orchestrators: [desk, scriptedOrchestrator('mute', [])] });
     const chat = await app.conversation({ userId: 'ann', orchestrator: desk });
@@ -101,17 +101,17 @@ describe('scriptedOrchestrator', () => {
     expect(error.failure).toMatchObject({ name: 'ScriptOverError', code: 'SCRIPT_OVER' });
     expect(error.cause).toMatchObject({
       message:
-        'The script of orchestrator desk is over: it has 1 answer, and another turn came with "two". ' +
+        'The script of orchestrator desk has 1 answer, and another turn came with "two". ' +
         'Add an answer to scriptedOrchestrator().',
     });
     expect(await chat.turns()).toMatchObject([{ failures: 0 }, { status: 'failed', failures: 1 }]);
     expect(await rejection(mute.say('hi'), TurnFailedError)).toMatchObject({
-      cause: { message: expect.stringContaining('it has 0 answers') as string },
+      cause: { message: expect.stringContaining('has 0 answers') as string },
     });
     expect(desk.inputs).toHaveLength(2);
   });
 
-  it('NST-26 is shared by all sessions, in the order in which their turns begin', async () => {
+  it('NST-26 shares the script among all sessions, in the order in which their turns begin', async () => {
     const desk = scriptedOrchestrator('desk', ['One.', 'Two.', 'Three.']);
     const app = await create({ orchestrators: [desk] });
     const [ann, bob] = [await app.conversation({ userId: 'ann' }), await app.conversation({ userId: 'bob' })];
@@ -121,7 +121,7 @@ describe('scriptedOrchestrator', () => {
     expect(await ann.say('c')).toMatchObject({ reply: 'Three.' });
   });
 
-  it('NST-26 takes the place of a class, with its name, version and first state', async () => {
+  it('NST-26 replaces a class, with its name, version and initial state', async () => {
     const initialState = () => ({ count: 41 });
     const counter = defineOrchestrator({ name: 'counter', version: '7', initialState, intents: { count: () => {} } });
     const scripts = [
@@ -139,7 +139,7 @@ describe('scriptedOrchestrator', () => {
     expect(await handle(counter).execute('hi', { sessionId })).toMatchObject({ reply: '42' });
   });
 
-  it('NST-26 ORC-28 keeps the plan of the orchestrator whose place it takes, a class or a definition', async () => {
+  it('NST-26 ORC-28 keeps the plan of the replaced orchestrator, a class or a definition', async () => {
     const plan = {
       steps: [{ name: 'refund', isDefault: true, sequence: ['search', 'pay'] }],
       onViolation: 'warn',
@@ -174,7 +174,7 @@ describe('scriptedOrchestrator', () => {
     expect(await states.getState(trip.sessionId)).toMatchObject({ activeStep: 'refund', sequenceIndex: 1 });
   });
 
-  it('NST-26 ORC-28 a definition with another plan, or none, takes the place with its own', async () => {
+  it('NST-26 ORC-28 uses its own plan if it is a definition with another plan or none', async () => {
     const steps = [{ name: 'refund', isDefault: true, sequence: ['search', 'pay'] }];
     @Orchestrator({ name: 'refunds', steps })
     class Refunds {
@@ -195,13 +195,13 @@ describe('scriptedOrchestrator', () => {
     expect(await (await replanned.conversation({ userId: 'ann' })).say('pay')).toMatchObject({ reply: 'other' });
   });
 
-  it('NST-26 is a definition for SessionsModule.forFeature, too', async () => {
+  it('NST-26 can be passed to SessionsModule.forFeature', async () => {
     const app = await create({ imports: [SessionsModule.forFeature([scriptedOrchestrator('desk', ['Hello.'])])] });
 
     expect(await (await app.conversation({ userId: 'ann' })).say('hi')).toMatchObject({ reply: 'Hello.' });
   });
 
-  it('NST-26 does not change with the array that it was made of', async () => {
+  it('NST-26 copies the script array', async () => {
     const script: ScriptedAnswer[] = ['One.'];
     const app = await create({ orchestrators: [scriptedOrchestrator('desk', script)] });
     const chat = await app.conversation({ userId: 'ann' });
@@ -210,10 +210,10 @@ describe('scriptedOrchestrator', () => {
     expect(await chat.say('hi')).toMatchObject({ reply: 'One.' });
   });
 
-  it('NST-26 refuses what is no script and no orchestrator', () => {
+  it('NST-26 rejects an invalid script and an invalid orchestrator', () => {
     expect(() => scriptedOrchestrator('desk', 'Hello.' as never)).toThrow(InvalidInputError);
     expect(() => scriptedOrchestrator('desk', 'Hello.' as never)).toThrow('script must be an array of answers');
     expect(() => scriptedOrchestrator('', [])).toThrow(SessionsConfigurationError);
-    expect(() => scriptedOrchestrator(OrdersService, [])).toThrow('OrdersService is no orchestrator.');
+    expect(() => scriptedOrchestrator(OrdersService, [])).toThrow('OrdersService is not an orchestrator.');
   });
 });

@@ -28,7 +28,7 @@ import { create } from './testing-application.js';
 const orders = { provide: OrdersService, useValue: fake };
 
 describe('SessionsTestingModule', () => {
-  it('NST-26 reads as the example of the documentation', async () => {
+  it('NST-26 works as in the example of the documentation', async () => {
     const app = await SessionsTestingModule.create({
       orchestrators: [SupportDesk],
       providers: [{ provide: OrdersService, useValue: fake }],
@@ -41,7 +41,7 @@ describe('SessionsTestingModule', () => {
     await app.close();
   });
 
-  it('NST-26 a conversation keeps its state, its messages and its turns', async () => {
+  it('NST-26 returns the state, messages and turns of a conversation', async () => {
     const app = await create({ orchestrators: [SupportDesk], providers: [orders] });
     const chat = await app.conversation({ userId: 'ann', workspaceId: 'acme', metadata: { locale: 'de' } });
     expect(await chat.messages()).toEqual([]);
@@ -68,7 +68,7 @@ describe('SessionsTestingModule', () => {
     ]);
   });
 
-  it('NST-26 gives all messages and turns of a long conversation', async () => {
+  it('NST-26 returns all messages and turns of a long conversation', async () => {
     const app = await create({ orchestrators: [counting()] });
     const chat = await app.conversation({ userId: 'ann' });
     const turns = app.get(TurnService);
@@ -85,13 +85,13 @@ describe('SessionsTestingModule', () => {
     expect(await chat.messages()).toHaveLength(2002);
   });
 
-  it('NST-26 asks which of several orchestrators, and takes a class, a definition or a name', async () => {
+  it('NST-26 requires one of several orchestrators, as a class, a definition or a name', async () => {
     const other = counting();
     const app = await create({ orchestrators: [SupportDesk, other], providers: [orders] });
 
     const error = await rejection(app.conversation({ userId: 'ann' }), InvalidInputError);
     expect(error.message).toBe(
-      'options.orchestrator is missing, and the application has several: give one of support-desk, counting.',
+      'options.orchestrator is missing, and the application has several orchestrators. Pass one of: support-desk, counting.',
     );
     for (const orchestrator of [SupportDesk, other, 'counting']) {
       const chat = await app.conversation({ userId: 'ann', orchestrator });
@@ -103,17 +103,17 @@ describe('SessionsTestingModule', () => {
     ).toEqual(new UnknownOrchestratorError('desk', ['support-desk', 'counting']));
   });
 
-  it('NST-26 says so when there is no orchestrator to talk to', async () => {
+  it('NST-26 reports that the application has no orchestrator', async () => {
     const app = await create();
 
     const error = await rejection(app.conversation({ userId: 'ann' }), InvalidInputError);
 
     expect(error.message).toBe(
-      'options.orchestrator is missing, and the application has none: list one in orchestrators.',
+      'options.orchestrator is missing, and the application has no orchestrator. Add one to `orchestrators`.',
     );
   });
 
-  it('NST-26 a conversation goes on in a session that is there', async () => {
+  it('NST-26 continues a conversation in an existing session', async () => {
     const app = await create({ orchestrators: [counting()] });
     const { id: sessionId } = await app.get(SessionStore).create({ userId: 'bob' });
 
@@ -125,7 +125,7 @@ describe('SessionsTestingModule', () => {
     await rejection(app.conversation({ sessionId: 'unknown' }), SessionNotFoundError);
   });
 
-  it('NST-26 refuses what is no session, as the store does', async () => {
+  it('NST-26 rejects an invalid session, like the store', async () => {
     const app = await create({ orchestrators: [counting()] });
 
     expect(await rejection(app.conversation({ userId: '' }), InvalidInputError)).toMatchObject({
@@ -141,7 +141,7 @@ describe('SessionsTestingModule', () => {
     });
   });
 
-  it('NST-26 takes orchestrators and providers from imported modules, and overrides them', async () => {
+  it('NST-26 uses orchestrators and providers of imported modules, and overrides them', async () => {
     @Module({
       imports: [SessionsModule.forFeature([SupportDesk])],
       providers: [OrdersService, SupportDesk],
@@ -160,7 +160,7 @@ describe('SessionsTestingModule', () => {
     expect(app.get<OrchestratorHandle>(getOrchestratorToken(SupportDesk)).version).toBe('3');
   });
 
-  it('NST-26 imported modules may inject the services, as with isGlobal, unless it is false', async () => {
+  it('NST-26 lets imported modules inject the services, unless isGlobal is false', async () => {
     @Injectable()
     class Desk {
       constructor(readonly sessions: SessionStore) {}
@@ -176,7 +176,7 @@ describe('SessionsTestingModule', () => {
     );
   });
 
-  it('NST-26 a definition takes the place of an imported orchestrator', async () => {
+  it('NST-26 replaces an imported orchestrator by a definition', async () => {
     @Module({ imports: [SessionsModule.forFeature([SupportDesk])], providers: [OrdersService] })
     class DeskModule {}
 
@@ -186,7 +186,7 @@ describe('SessionsTestingModule', () => {
     expect(await chat.say('order 9')).toMatchObject({ reply: 'Hello.' });
   });
 
-  it('NST-26 applications do not see each other', async () => {
+  it('NST-26 isolates applications from each other', async () => {
     const [one, other] = [
       await create({ orchestrators: [scriptedOrchestrator('desk', ['One.'])] }),
       await create({ orchestrators: [scriptedOrchestrator('desk', ['Other.'])] }),
@@ -205,7 +205,7 @@ describe('SessionsTestingModule', () => {
     expect(await inOther.session()).toMatchObject({ state: 'active' });
   });
 
-  it('NST-26 an application goes on with the store and the clock of one that was closed', async () => {
+  it('NST-26 starts an application with the store and clock of a closed one', async () => {
     const clock = new TestClock();
     const adapter = memoryAdapter({ clock: clock.now });
     const first = await create({ adapter, clock, orchestrators: [counting()] });
@@ -220,7 +220,7 @@ describe('SessionsTestingModule', () => {
     expect(await after.say('two')).toMatchObject({ reply: '2', turnIndex: 1 });
   });
 
-  it('NST-26 runs on a store with a time of its own, and says that its clock cannot move it', async () => {
+  it('NST-26 runs on a store with its own clock, and reports that the test cannot move it', async () => {
     const app = await create({ adapter: sqliteAdapter(), orchestrators: [counting()] });
     const chat = await app.conversation({ userId: 'ann' });
 
@@ -228,12 +228,12 @@ describe('SessionsTestingModule', () => {
     await app.sweep();
     expect(await chat.session()).toMatchObject({ state: 'active' });
     expect(() => app.clock).toThrow(SessionsConfigurationError);
-    expect(() => app.clock).toThrow('The adapter was given without a clock.');
+    expect(() => app.clock).toThrow('The `adapter` option was set without the `clock` option.');
   });
 });
 
 describe('SessionsTestingModule.close', () => {
-  it('NST-26 stops what runs, lets go of everything, and may be called again', async () => {
+  it('NST-26 stops running turns, closes everything, and can be called again', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
     const before = timers();
     const stopped: unknown[] = [];
@@ -264,7 +264,7 @@ describe('SessionsTestingModule.close', () => {
     await eventually(() => timers() <= before, { what: 'the end of every timer' });
   });
 
-  it('NST-26 is what `await using` calls', async () => {
+  it('NST-26 is called by `await using`', async () => {
     let resource: Resource;
     {
       await using app = await SessionsTestingModule.create({ providers: [Resource] });
@@ -274,7 +274,7 @@ describe('SessionsTestingModule.close', () => {
     expect(resource.closed).toBe(1);
   });
 
-  it('NST-26 its clock may be moved afterwards', async () => {
+  it('NST-26 allows the clock to move afterwards', async () => {
     const app = await create({ orchestrators: [counting()] });
     const before = app.clock.now();
     await app.close();
@@ -285,31 +285,35 @@ describe('SessionsTestingModule.close', () => {
   });
 });
 
-describe('what SessionsTestingModule.create refuses', () => {
+describe('invalid options of SessionsTestingModule.create', () => {
   it.each([
     ['a wrong option', { ttlSeconds: -1 }, 'The option ttlSeconds must be an integer from 1 to'],
     ['an unknown option', { orchestratos: [] }, 'The option orchestratos is not a known key.'],
     ['a wrong option of turns', { turns: { leaseMs: 1 } }, 'The option turns.leaseMs must be an integer'],
-    ['retries that are no object', { turns: { retry: 5 } }, 'The option turns.retry must be an object.'],
+    ['retries that are not an object', { turns: { retry: 5 } }, 'The option turns.retry must be an object.'],
     [
       'a backoff that is null',
       { turns: { retry: { backoff: null } } },
       'The option turns.retry.backoff must be an object.',
     ],
     ['turns that are null', { turns: null }, 'The option turns must be an object.'],
-    ['a sweep that is no object', { sweep: true }, 'The option sweep must be an object.'],
+    ['a sweep that is not an object', { sweep: true }, 'The option sweep must be an object.'],
     [
       'a queue of the test',
       { turns: { queue: {} } },
-      'SessionsTestingModule has a queue of its own; leave out turns.queue.',
+      'SessionsTestingModule uses its own queue. Remove the `turns.queue` option.',
     ],
-    ['a clock that is none', { clock: Date.now }, 'SessionsTestingModule: The option clock must be a TestClock.'],
-    ['an adapter that is none', { adapter: {} }, 'The option adapter must be a SessionsAdapter'],
-    ['a class that is no orchestrator', { orchestrators: [OrdersService] }, 'OrdersService is no orchestrator.'],
+    ['an invalid clock', { clock: Date.now }, 'SessionsTestingModule: The `clock` option must be a TestClock.'],
+    ['an invalid adapter', { adapter: {} }, 'The option adapter must be a SessionsAdapter'],
+    [
+      'a class that is not an orchestrator',
+      { orchestrators: [OrdersService] },
+      'OrdersService is not an orchestrator.',
+    ],
     [
       'imports with a forRoot',
       { imports: [SessionsModule.forRoot()] },
-      'SessionsTestingModule brings its own SessionsModule.forRoot()',
+      'SessionsTestingModule adds its own SessionsModule.forRoot()',
     ],
     [
       'two definitions of one name',
@@ -322,7 +326,7 @@ describe('what SessionsTestingModule.create refuses', () => {
     expect(error.message).toContain(message);
   });
 
-  // Nest 11 closes nothing that has not started.
+  // Nest 11 does not close modules that have not started.
   (NEST_MAJOR > 11 ? it : it.skip)('NST-26 lets go of an application that does not start', async () => {
     const resource = new Resource();
     const broken = { provide: 'broken', useValue: { onApplicationBootstrap: () => Promise.reject(new Error('no')) } };
@@ -336,7 +340,7 @@ describe('what SessionsTestingModule.create refuses', () => {
 });
 
 describe('TestClock in a module of Nest’s own Test', () => {
-  it('NST-26 moves the time of the store, and what falls due is found before long', async () => {
+  it('NST-26 moves the time of the store, and due work is found soon', async () => {
     const { adapter, clock, chat } = fixture();
     @Module({
       imports: [
@@ -379,7 +383,7 @@ describe('TestClock in a module of Nest’s own Test', () => {
   }
 });
 
-/** Something that an application must let go of. */
+/** A resource that an application must close. */
 @Injectable()
 class Resource implements OnApplicationShutdown {
   closed = 0;

@@ -6,11 +6,11 @@ interface Order {
   readonly status: string;
 }
 
-/** What the application has: a shop whose orders live somewhere else. */
+/** A service of the application: a shop with orders in another system. */
 @Injectable()
 export class OrdersService {
   async find(_id: string): Promise<Order> {
-    throw new Error('No test reaches the shop.');
+    throw new Error('Tests must not call the shop.');
   }
 }
 

@@ -2,7 +2,6 @@ import 'reflect-metadata';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import {
-  type AcceptTurn,
   defineOrchestrator,
   InvalidInputError,
   memoryAdapter,
@@ -12,6 +11,7 @@ import {
   TurnFailedError,
   TurnService,
 } from 'nestjs-agent-sessions';
+import { type AcceptTurn } from 'nestjs-agent-sessions/adapter';
 import { type Conversation, TestClock, TurnNeedsTimeError } from 'nestjs-agent-sessions/testing';
 import { eventually } from '../support/eventually.js';
 import { gate, rejection } from '../support/running-application.js';
@@ -22,7 +22,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 describe('TestClock', () => {
-  it('NST-26 begins at the real time and stands still', async () => {
+  it('NST-26 starts at the real time and does not move', async () => {
     const before = Date.now();
     const clock = new TestClock();
     const { now } = clock;
@@ -52,7 +52,7 @@ describe('TestClock', () => {
   });
 
   it.each(['', 'soon', '2 fortnights', '-1h', 'x'.repeat(200), -1, NaN, Infinity, 1e16, null, undefined, {}])(
-    'NST-26 refuses %p and does not move',
+    'NST-26 rejects %p and does not move',
     async (by) => {
       const clock = new TestClock();
       const begin = clock.now();
@@ -66,7 +66,7 @@ describe('TestClock', () => {
     },
   );
 
-  it('NST-26 makes moves that overlap one after the other', async () => {
+  it('NST-26 runs concurrent moves one after the other', async () => {
     const clock = new TestClock();
     const begin = clock.now();
 
@@ -77,7 +77,7 @@ describe('TestClock', () => {
 });
 
 describe('SessionsTestingModule.clock', () => {
-  it('NST-26 a retry with backoff is done by one advance', async () => {
+  it('NST-26 runs a retry with backoff in one advance', async () => {
     const app = await create({ orchestrators: [flaky(1)], turns: backoff(30_000) });
     const chat = await app.conversation({ userId: 'ann' });
 
@@ -90,7 +90,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await said).toMatchObject({ reply: 'up', turnIndex: 0 });
   });
 
-  it('NST-26 each retry on the way runs at its own time', async () => {
+  it('NST-26 runs each retry at its own time', async () => {
     const times: number[] = [];
     const app = await create({
       orchestrators: [flaky(Infinity, () => times.push(app.clock.now()))],
@@ -110,7 +110,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await failed).toMatchObject({ failure: { message: 'down' } });
   });
 
-  it('NST-26 the retries of several sessions run in the order of their times', async () => {
+  it('NST-26 runs the retries of several sessions in the order of their times', async () => {
     const order: string[] = [];
     const app = await create({
       orchestrators: [flaky(2, ({ input }) => order.push(input.text))],
@@ -129,7 +129,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(order).toEqual(['ann', 'bob', 'ann', 'bob', 'ann', 'bob']);
   });
 
-  it('NST-26 waits for handlers that take real time, and for those that wait for a free worker', async () => {
+  it('NST-26 waits for slow handlers, and for turns that wait for a free worker', async () => {
     const app = await create({
       orchestrators: [flaky(1, () => delay(20))],
       turns: { concurrency: 1, ...backoff(30_000) },
@@ -143,7 +143,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await said).toHaveLength(3);
   });
 
-  it('NST-26 what was said before a move has reached the store by then, however slow that is', async () => {
+  it('NST-26 waits until earlier submissions are stored before a move, even on a slow store', async () => {
     const clock = new TestClock();
     const store = memoryAdapter({ clock: clock.now });
     const slow = Object.assign(Object.create(store.turns) as typeof store.turns, {
@@ -160,14 +160,14 @@ describe('SessionsTestingModule.clock', () => {
     expect(await chat.turns()).toMatchObject([{ acceptedAt: new Date(begin).toISOString() }]);
   });
 
-  it('NST-26 without a backoff of its own, a failing turn is tried again at once', async () => {
+  it('NST-26 retries a failed turn immediately without a backoff option', async () => {
     const app = await create({ orchestrators: [flaky(2)], turns: { retry: { attempts: 3 } } });
     const chat = await app.conversation({ userId: 'ann' });
 
     expect(await chat.say('hi')).toMatchObject({ reply: 'up' });
   });
 
-  it('NST-26 a turn whose worker was lost is taken over when the clock passes its lease', async () => {
+  it('NST-26 takes over the turn of a lost worker when the clock passes its lease', async () => {
     const app = await create({ orchestrators: [flaky(0)], turns: { leaseMs: 20_000 } });
     const chat = await app.conversation({ userId: 'ann' });
     await claimForALostWorker(app.get<SessionsAdapter>(SESSIONS_ADAPTER), chat, 20_000);
@@ -179,7 +179,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input', lost: 1, reply: { text: 'up' } }]);
   });
 
-  it('NST-26 a wait times out when the clock passes its end', async () => {
+  it('NST-26 ends a wait when the clock passes its time-out', async () => {
     const app = await create({ orchestrators: [flaky(0)] });
     const chat = await app.conversation({ userId: 'ann' });
     const { turns: ledger } = app.get<SessionsAdapter>(SESSIONS_ADAPTER);
@@ -194,7 +194,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input', failures: 0 }]);
   });
 
-  it('NST-26 sessions fall asleep, expire and are deleted by the clock, when somebody sweeps', async () => {
+  it('NST-26 suspends, expires and deletes sessions by the clock on a sweep', async () => {
     const app = await create({
       orchestrators: [flaky(0)],
       ttlSeconds: 3600,
@@ -218,7 +218,7 @@ describe('SessionsTestingModule.clock', () => {
     expect([await chat.messages(), await chat.turns()]).toEqual([[], []]);
   });
 
-  it('NST-26 with sweep: false, a sweep that is asked for still suspends', async () => {
+  it('NST-26 suspends sessions on a manual sweep with sweep: false', async () => {
     const app = await create({ orchestrators: [flaky(0)], sweep: false });
     const chat = await app.conversation({ userId: 'ann' });
     await chat.say('hi');
@@ -229,17 +229,17 @@ describe('SessionsTestingModule.clock', () => {
     expect(await chat.session()).toMatchObject({ state: 'suspended' });
   });
 
-  it('NST-26 a sweep that fails says so', async () => {
+  it('NST-26 rejects a failed sweep', async () => {
     const clock = new TestClock();
     const store = memoryAdapter({ clock: clock.now });
-    const suspendStale = () => Promise.reject(new Error('The store is away.'));
+    const suspendStale = () => Promise.reject(new Error('The store is down.'));
     const sessions = Object.assign(Object.create(store.sessions) as typeof store.sessions, { suspendStale });
     const app = await create({ clock, adapter: { ...store, sessions }, orchestrators: [flaky(0)] });
 
-    await expect(app.sweep()).rejects.toThrow('The store is away.');
+    await expect(app.sweep()).rejects.toThrow('The store is down.');
   });
 
-  it('NST-26 nothing is swept by a cron unless it is asked for', async () => {
+  it('NST-26 runs no sweep by cron by default', async () => {
     const imports = [ScheduleModule.forRoot()];
     const cron = '*/10 * * * *';
     const [without, withCron] = [
@@ -252,7 +252,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(jobs).toEqual([[], ['agent-sessions:sweep']]);
   });
 
-  it('NST-26 a cron that was asked for sweeps by itself', async () => {
+  it('NST-26 sweeps by cron if it is enabled', async () => {
     const app = await create({ orchestrators: [flaky(0)], sweep: { enabled: true, cron: '* * * * * *' } });
     const chat = await app.conversation({ userId: 'ann' });
     await chat.say('hi');
@@ -261,7 +261,7 @@ describe('SessionsTestingModule.clock', () => {
     await eventually(async () => (await chat.session())?.state === 'suspended');
   });
 
-  it('NST-26 a turn that only the clock can help says so instead of waiting for ever', async () => {
+  it('NST-26 rejects with TurnNeedsTimeError when a turn waits for the clock', async () => {
     const app = await create({ orchestrators: [flaky(1)], turns: backoff(30_000) });
     const chat = await app.conversation({ userId: 'ann' });
 
@@ -273,15 +273,15 @@ describe('SessionsTestingModule.clock', () => {
     const [head, behind] = await chat.turns();
     expect(first).toMatchObject({ sessionId: chat.sessionId, turnId: head?.id, code: 'TURN_NEEDS_TIME' });
     expect(first.message).toBe(
-      `Turn ${head?.id} has not settled: it failed (Error: down) and goes on in 30000 ms by the test's clock. ` +
-        'Move it: await app.clock.advance(30000).',
+      `Turn ${head?.id} has not settled: it failed (Error: down) and resumes in 30000 ms on the test's clock. ` +
+        'Move the clock: await app.clock.advance(30000).',
     );
     expect(second.message).toContain(`Turn ${behind?.id} has not settled: turn ${head?.id} before it failed`);
     await app.clock.advance('1m');
     expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input' }, { status: 'awaiting-input' }]);
   });
 
-  it('NST-26 a slow handler is not taken for one that waits, and the clock moves on behind it', async () => {
+  it('NST-26 does not treat a slow handler as waiting, and moves the clock without it', async () => {
     const { open, pass } = gate();
     const slow = defineOrchestrator({ name: 'slow', intents: { wait: async () => pass().then(() => 'done') } });
     const app = await create({ orchestrators: [slow] });
@@ -291,7 +291,7 @@ describe('SessionsTestingModule.clock', () => {
     const said = chat.say('hi');
     await app.clock.advance('1h');
     expect(await chat.turns()).toMatchObject([{ status: 'running' }]);
-    // It has been waited for once; time that moves in small steps must not wait at each.
+    // The first move waited for it; further small moves must not wait again.
     for (let i = 0; i < 20; i += 1) await app.clock.advance('1m');
     open();
 
@@ -299,7 +299,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(app.clock.now()).toBe(begin + 80 * MINUTE);
   });
 
-  it('NST-26 a handler may move the clock, as if it were slow', async () => {
+  it('NST-26 lets a handler move the clock, like a slow handler', async () => {
     const slow = defineOrchestrator({
       name: 'slow',
       intents: {
@@ -317,7 +317,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(steadyClock.now() - begin).toBeLessThan(1500);
   });
 
-  it('NST-26 the clock leaves out an application that was closed', async () => {
+  it('NST-26 ignores a closed application', async () => {
     const clock = new TestClock();
     const adapter = memoryAdapter({ clock: clock.now });
     const closed = await create({ clock, adapter, orchestrators: [flaky(0)] });
@@ -331,7 +331,7 @@ describe('SessionsTestingModule.clock', () => {
     expect(await chat.turns()).toMatchObject([{ status: 'awaiting-input' }]);
   });
 
-  it('NST-26 applications on one clock and store are both at rest after a move', async () => {
+  it('NST-26 finishes the work of all applications on one clock and store in a move', async () => {
     const clock = new TestClock();
     const adapter = memoryAdapter({ clock: clock.now });
     const apps = [1, 2].map(() => create({ clock, adapter, orchestrators: [flaky(1)], turns: backoff(30_000) }));
@@ -345,7 +345,7 @@ describe('SessionsTestingModule.clock', () => {
   });
 });
 
-/** Fails in its first attempts. */
+/** Returns an orchestrator that fails in its first attempts. */
 function flaky(failures: number, seen: (turn: TurnContext) => unknown = () => {}) {
   return defineOrchestrator({
     name: 'flaky',
@@ -363,11 +363,11 @@ function backoff(delayMs: number) {
   return { retry: { attempts: 3, backoff: { type: 'fixed', delayMs } } } as const;
 }
 
-/** A turn that somebody else has begun and never ends. */
+/** Starts a turn of another worker that never ends. */
 async function claimForALostWorker({ turns }: SessionsAdapter, { sessionId }: Conversation, leaseMs: number) {
   const accepted = { id: `${sessionId}-turn`, sessionId, orchestrator: 'flaky', version: '1', attributes: {} };
   await turns.accept({ ...accepted, request: { input: { text: 'hi' } }, whenBusy: 'enqueue', maxQueued: 10 });
   const claimed = await turns.claim(sessionId, { holder: 'lost', leaseMs, maxLost: 3, windows: {} });
-  if (!claimed) throw new Error('The turn was not free.');
+  if (!claimed) throw new Error('The turn could not be claimed.');
   return claimed.hold;
 }

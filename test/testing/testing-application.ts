@@ -1,11 +1,11 @@
 import { SessionsTestingModule, type SessionsTestingOptions } from 'nestjs-agent-sessions/testing';
 
-/** Turns that fail on purpose would fill the output. */
+/** Suppresses logs, because deliberate failures would fill the output. */
 const QUIET = { log: () => {}, warn: () => {}, error: () => {} };
 
 const running = new Set<SessionsTestingModule>();
 
-/** An application that is closed after the test at the latest. */
+/** Creates an application that is closed after the test at the latest. */
 export async function create(options?: SessionsTestingOptions): Promise<SessionsTestingModule> {
   const app = await SessionsTestingModule.create({
     ...options,

@@ -75,10 +75,10 @@ describe('sessions in GraphQL', () => {
         GraphQLModule.forRoot<ApolloDriverConfig>({
           driver: ApolloDriver,
           typeDefs: SCHEMA,
-          // As while an application is developed.
+          // As in development.
           includeStacktraceInErrorResponses: true,
           subscriptions: { 'graphql-ws': true },
-          // Of an operation by HTTP, and of one by graphql-ws.
+          // For operations over HTTP and over graphql-ws.
           context: ({ req, extra }: Partial<Record<'req' | 'extra', Carrying>>) => {
             const request = req ?? extra?.request;
             return { user: { id: request?.headers['x-user-id'] } };
@@ -97,7 +97,7 @@ describe('sessions in GraphQL', () => {
 
   const annsSession = async (): Promise<string> => (await sessions.create({ userId: 'ann' })).id;
 
-  it('NST-10 fields of one operation do not see each other’s session, and what is below a field sees its', async () => {
+  it('NST-10 isolates the sessions of fields in an operation, and shares each with nested fields', async () => {
     const [a, b] = [await annsSession(), await annsSession()];
 
     const result = await ask(`{
@@ -116,7 +116,7 @@ describe('sessions in GraphQL', () => {
     });
   });
 
-  it('NST-15 errors have a code and a place and no stack, also where Apollo shows stacks', async () => {
+  it('NST-15 returns errors with a code and a path but no stack, even if Apollo shows stacks', async () => {
     const { errors = [] } = await ask(`{ a: tool(id: "${await annsSession()}") { id } b: tool(id: "unknown") { id } }`);
 
     expect(errors.sort((one, other) => one.message.localeCompare(other.message))).toEqual([
@@ -159,7 +159,7 @@ describe('sessions in GraphQL', () => {
     return (await response.json()) as object;
   }
 
-  /** The first that comes of it, by the protocol of graphql-ws. */
+  /** Returns the first message of a subscription over graphql-ws. */
   function subscribe(id: string): Promise<unknown> {
     const socket = new WebSocket(url.replace('http', 'ws'), 'graphql-transport-ws', {
       headers: { 'x-user-id': 'ann' },

@@ -19,13 +19,13 @@ import {
 } from 'nestjs-agent-sessions';
 import { type Gate, gate } from '../support/running-application.js';
 
-/** What a handler was given. */
+/** The values that a handler received. */
 export interface Seen {
   readonly id: string | null;
   readonly session: Session | null;
 }
 
-/** Lets handlers go on once two of them are there: each has found its session by then, and was not given it yet. */
+/** Releases handlers once two have arrived: both sessions are resolved but not injected yet. */
 @Injectable()
 export class PairGuard implements CanActivate {
   private waiting: Gate[] = [];
@@ -39,7 +39,7 @@ export class PairGuard implements CanActivate {
   }
 }
 
-/** A handler of every transport: HTTP, microservices, WebSocket, GraphQL. It is called as its method. */
+/** Declares a handler for HTTP, microservices, WebSocket and GraphQL, named like its method. */
 const Handler =
   (path?: string): MethodDecorator =>
   (target, key, descriptor) => {
@@ -48,7 +48,7 @@ const Handler =
     for (const decorate of decorators) decorate(target, key, descriptor);
   };
 
-/** All parameters are this package's: those mean the same everywhere. */
+/** Uses only parameter decorators of this package, which work in every transport. */
 @UseGuards(SessionGuard)
 export abstract class Handlers {
   @Handler()
@@ -103,7 +103,7 @@ export abstract class Handlers {
     return seen(session, id);
   }
 
-  /** Only HTTP has cookies, and only where a parser reads them. */
+  /** Only HTTP has cookies, and only with a parser. */
   @Handler()
   @UseSession({ from: 'cookie:sid' })
   nowhere(@SessionId() id: string): Seen {
@@ -170,13 +170,13 @@ export abstract class Handlers {
 @Controller()
 export class ControllerHandlers extends Handlers {}
 
-/** The filter that forRoot installs does not reach gateways. */
+/** The filter of forRoot does not apply to gateways. */
 @WebSocketGateway()
 @UseFilters(SessionsExceptionFilter)
 export class GatewayHandlers extends Handlers {
-  /** Believes the handshake: what an application's authentication does. */
+  /** Trusts the handshake, in place of an application's authentication. */
   handleConnection(client: Client, request?: Client['handshake']): void {
-    // Of `ws`: nobody else keeps the upgrade request.
+    // For `ws`: the platform does not keep the upgrade request.
     client.handshake ??= request;
     const id = client.handshake?.headers['x-user-id'];
     if (typeof id === 'string') (client.data ?? client).user = userOf(id);
@@ -210,14 +210,14 @@ export const SCHEMA = `
   }
 `;
 
-/** As an application's authentication leaves it; with `sub:` before the name as some do, under another name than `id`. */
+/** The user as set by an application's authentication. The prefix `sub:` selects a user without an `id`. */
 export function userOf(id: string): object {
   return id.startsWith('sub:') ? { sub: id } : { id };
 }
 
 interface Client {
   handshake?: { readonly headers: IncomingHttpHeaders };
-  /** Socket.IO has it. */
+  /** Set by Socket.IO. */
   readonly data?: { user?: object };
   user?: object;
 }

@@ -72,7 +72,7 @@ class Microservice {
 })
 class MicroserviceModule {}
 
-describe('a microservice alone, by TCP', () => {
+describe('a standalone microservice over TCP', () => {
   let app: INestMicroservice;
   let client: ClientProxy;
   let id: string;
@@ -97,18 +97,18 @@ describe('a microservice alone, by TCP', () => {
 
   const send = (pattern: string, data: object): Promise<unknown> => firstValueFrom(client.send<unknown>(pattern, data));
 
-  it('NST-11 nobody is signed in by default, whatever the payload says', async () => {
+  it('NST-11 ignores users in the payload by default', async () => {
     const claims = { sessionId: id, user: { id: 'ann' }, userId: 'ann' };
 
     await expect(send('mine', claims)).rejects.toEqual({
       statusCode: 401,
       code: 'UNAUTHENTICATED',
-      message: 'Sign in first: the request has no user.',
+      message: 'The request has no user. Sign in first.',
     });
     expect(await send('anybodys', claims)).toBe(`${id} ${id}`);
   });
 
-  it('NST-10 two handlers of one event do not see each other’s session', async () => {
+  it('NST-10 isolates the sessions of two handlers of one event', async () => {
     const { id: target } = await app.get(SessionStore).create({ userId: 'ann' });
 
     client.emit('moved', { source: id, target });
@@ -117,7 +117,7 @@ describe('a microservice alone, by TCP', () => {
     expect([...heard].sort()).toEqual([`entered ${target}`, `left ${id}`]);
   });
 
-  it('NST-15 an event that is refused harms nothing', async () => {
+  it('NST-15 continues after a rejected event', async () => {
     client.emit('lost', { sessionId: id });
     await expect(send('mine', {})).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
 

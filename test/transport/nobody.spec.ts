@@ -3,13 +3,13 @@ import { memoryAdapter, SessionsModule, SessionStore } from 'nestjs-agent-sessio
 import { capturingLogger } from '../support/capturing-logger.js';
 import { type Running, TRANSPORTS } from './transports.js';
 
-describe.each(TRANSPORTS)('where nobody is signed in, in $name', ({ name, start, userAt }) => {
+describe.each(TRANSPORTS)('requests without a user in $name', ({ name, start, userAt }) => {
   const { lines, logger } = capturingLogger();
   let running: Running;
   let sessionId: string;
 
   beforeAll(async () => {
-    // Of every transport the default resolver.
+    // Use the default resolver in every transport.
     running = await start({ imports: [SessionsModule.forRoot({ adapter: memoryAdapter(), sweep: false })] });
     running.app.useLogger(logger);
     ({ id: sessionId } = await running.app.get(SessionStore).create({ userId: 'ann' }));
@@ -17,20 +17,20 @@ describe.each(TRANSPORTS)('where nobody is signed in, in $name', ({ name, start,
 
   afterAll(() => running.close());
 
-  it('NST-11 the log says once which guard is to come first; where anybody may, it says nothing', async () => {
+  it('NST-11 logs once that an authentication guard is missing, except for anonymous handlers', async () => {
     expect(await running.ask('anonymous', { sessionId })).toMatchObject({ ok: { id: sessionId } });
     expect(lines).toEqual([]);
 
     for (let time = 0; time < 2; time += 1) {
       expect(await running.ask('chat', { sessionId })).toMatchObject({ error: { code: 'UNAUTHENTICATED' } });
     }
-    expect(lines).toEqual([expect.stringMatching(/^warn \w+Handlers\.chat: nobody is signed in\. /)]);
+    expect(lines).toEqual([expect.stringMatching(/^warn \w+Handlers\.chat: the request is not authenticated\. /)]);
     expect(lines[0]).toContain(userAt);
   });
 
-  // Of a microservice's sender the default resolver knows nothing.
+  // The default resolver finds no user in microservice messages.
   if (name.startsWith('microservices')) return;
-  it('NST-11 a user without an id is nobody, and the log says why', async () => {
+  it('NST-11 rejects a user without an id, and logs the reason', async () => {
     const fresh = await start({ imports: [SessionsModule.forRoot({ adapter: memoryAdapter(), sweep: false })] });
     const { lines: said, logger: listening } = capturingLogger();
     fresh.app.useLogger(listening);

@@ -92,7 +92,7 @@ class ToolsController {
   }
 }
 
-describe('what @RequireTool records', () => {
+describe('@RequireTool', () => {
   let app: INestApplication;
   let adapter: SessionsAdapter;
   let states: OrchestrationStateManager;
@@ -125,7 +125,7 @@ describe('what @RequireTool records', () => {
       .post(`/${path}`)
       .set('x-session-id', sessionId);
 
-  /** The admission reaches the store, the outcome does not. */
+  /** Stores the admission of a use, but fails to store its outcome. */
   function failOutcomes(): void {
     const append = adapter.state.append.bind(adapter.state);
     jest
@@ -139,7 +139,7 @@ describe('what @RequireTool records', () => {
     return state?.toolHistory.map(({ tool, outcome }) => `${tool} ${outcome}`) ?? [];
   }
 
-  it('NST-14 on a class it holds for its handlers; on a handler it replaces the class’s, and counts once', async () => {
+  it('NST-14 applies to all handlers of a class; a handler’s own decorator replaces it', async () => {
     await post('class').expect(201);
     await post('handler').expect(201);
 
@@ -148,7 +148,7 @@ describe('what @RequireTool records', () => {
     await post('handler').expect(403);
   });
 
-  it('NST-14 record: false leaves it to the handler', async () => {
+  it('NST-14 does not record a use with record: false', async () => {
     await post('unrecorded').expect(201);
 
     expect(await usesOf('sales')).toEqual([]);
@@ -164,7 +164,7 @@ describe('what @RequireTool records', () => {
     expect(await usesOf('sales')).toEqual([`search ${outcome}`]);
   });
 
-  it('NST-14 answers with an error when the outcome cannot be recorded, and the use counts', async () => {
+  it('NST-14 returns an error if the outcome cannot be recorded, and counts the use', async () => {
     failOutcomes();
 
     const answer = await post('class').expect(503);
@@ -173,13 +173,13 @@ describe('what @RequireTool records', () => {
     expect(await usesOf('sales')).toEqual(['search admitted']);
   });
 
-  it('FIX-21 does not run the handler when the use cannot be admitted', async () => {
+  it('FIX-21 does not run the handler if the use cannot be admitted', async () => {
     jest.spyOn(adapter.state, 'append').mockRejectedValue(new StoreUnavailableError('away'));
 
     await post('teapot').expect(503);
   });
 
-  it('FIX-21 uses nothing when a later guard refuses the request, and fails the use when a pipe does', async () => {
+  it('FIX-21 records nothing if a later guard rejects the request, and a failed use if a pipe does', async () => {
     await post('forbidden').expect(403);
     expect(await usesOf('sales')).toEqual([]);
 
@@ -187,7 +187,7 @@ describe('what @RequireTool records', () => {
     expect(await usesOf('sales')).toEqual(['search failed']);
   });
 
-  it('NST-14 what the handler threw matters more than that it could not be recorded, which is logged', async () => {
+  it('NST-14 returns the handler’s error and logs the recording error if both fail', async () => {
     const errors: string[] = [];
     app.useLogger({ log: () => {}, warn: () => {}, error: (text: unknown) => void errors.push(String(text)) });
     failOutcomes();

@@ -32,7 +32,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
     const adapter = recordingAdapter(memoryAdapter({ clock: () => now }), calls);
     running = await start({
       imports: [
-        // Nobody else asks the store.
+        // No background query reaches the store.
         SessionsModule.forRoot({
           adapter,
           sweep: false,
@@ -52,8 +52,8 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
   const asAnn = (handler: string, call: Call = {}): Promise<Reply> => ask(handler, { user: 'ann', ...call });
   const annsSession = async (): Promise<string> => (await sessions.create({ userId: 'ann' })).id;
 
-  describe('whose session it is', () => {
-    it('NST-10 NST-13 hands the owner the touched session', async () => {
+  describe('the owner of the session', () => {
+    it('NST-10 NST-13 injects the touched session for its owner', async () => {
       const { id } = await sessions.create({ userId: 'ann', metadata: { topic: 'refund' } });
 
       const reply = await asAnn('chat', { sessionId: id });
@@ -62,18 +62,18 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(seenIn(reply).session).toMatchObject({ state: 'active', metadata: { topic: 'refund' } });
     });
 
-    it('NST-11 NST-15 answers 401 without a user, before the store is asked', async () => {
+    it('NST-11 NST-15 answers 401 without a user, before it queries the store', async () => {
       const sessionId = await annsSession();
 
       const { reply, asked } = await watched(() => ask('chat', { sessionId }));
 
       expect(reply).toEqual({
-        error: { statusCode: 401, code: 'UNAUTHENTICATED', message: 'Sign in first: the request has no user.' },
+        error: { statusCode: 401, code: 'UNAUTHENTICATED', message: 'The request has no user. Sign in first.' },
       });
       expect(asked).toEqual([]);
     });
 
-    it('NST-11 NST-15 gives no way to tell another owner’s session from an unknown one', async () => {
+    it('NST-11 NST-15 returns the same error for another owner’s session and an unknown one', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
 
       const foreign = await watched(() => asAnn('chat', { sessionId: id }));
@@ -94,7 +94,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(await sessions.get(id)).toMatchObject({ state: 'created', version: 1 });
     });
 
-    it('NST-11 @AllowAnonymousSession lets nobody in particular use a session, and nobody else’s', async () => {
+    it('NST-11 allows anonymous use with @AllowAnonymousSession, but no use by another user', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
 
       expect(await ask('anonymous', { sessionId: id })).toMatchObject({ ok: { id } });
@@ -102,8 +102,8 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
     });
   });
 
-  describe('in which state it is', () => {
-    it('NST-12 refuses an expired session and leaves it as it is', async () => {
+  describe('the state of the session', () => {
+    it('NST-12 rejects an expired session and does not change it', async () => {
       const expired = await sessions.expire(await annsSession());
 
       const reply = await asAnn('chat', { sessionId: expired.id });
@@ -126,8 +126,8 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
     });
   });
 
-  describe('where the id comes from', () => {
-    it('NST-10 takes it from a field of the data', async () => {
+  describe('the source of the id', () => {
+    it('NST-10 reads the id from a field of the data', async () => {
       const sessionId = await annsSession();
 
       expect(await asAnn('named', { data: { talk: sessionId } })).toMatchObject({
@@ -138,27 +138,27 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       });
     });
 
-    it('NST-10 NST-15 says where it looked when there is none', async () => {
+    it('NST-10 NST-15 names the expected source if the id is missing', async () => {
       const { reply, asked } = await watched(() => asAnn('chat'));
 
       expect(reply).toEqual({
         error: {
           statusCode: 400,
           code: 'SESSION_ID_MISSING',
-          message: `The request names no session. Expected at: ${sessionAt}.`,
+          message: `Missing session id. Expected at: ${sessionAt}.`,
         },
       });
       expect(asked).toEqual([]);
     });
 
-    it('NST-10 optional: passes without a session, and refuses a foreign one', async () => {
+    it('NST-10 allows a missing optional session, and rejects a foreign one', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
 
       expect(await asAnn('optional')).toEqual({ ok: { id: null, session: null } });
       expect(await asAnn('optional', { sessionId: id })).toMatchObject({ error: { code: 'SESSION_NOT_FOUND' } });
     });
 
-    it('NST-10 lets handlers without @UseSession pass, with no session', async () => {
+    it('NST-10 ignores handlers without @UseSession', async () => {
       expect(await ask('open', { sessionId: await annsSession() })).toEqual({ ok: { open: true } });
     });
 
@@ -166,17 +166,15 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       ['sessionOfNobody', '@CurrentSession()'],
       ['idOfNobody', '@SessionId()'],
       ['stateOfNobody', '@OrchestrationState()'],
-    ])('NST-13 %s, for which no guard looks, is told so where it asks for %s', async (handler, asked) => {
+    ])('NST-13 rejects %s without a guard when it uses %s', async (handler, asked) => {
       errors.length = 0;
       const reply = await asAnn(handler, { sessionId: await annsSession() });
       expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
-      expect(errors.join()).toContain(
-        `.${handler} asks for ${asked}, and no guard has looked for a session: it needs @UseSession()`,
-      );
+      expect(errors.join()).toContain(`.${handler} asks for ${asked}, but SessionGuard did not run. Add @UseSession()`);
     });
 
     it.each(['*', '../../etc/passwd', '__proto__', "' OR 1=1 --", 'a'.repeat(201)])(
-      'NST-17 refuses %s before the store is asked',
+      'NST-17 rejects %s before it queries the store',
       async (talk) => {
         const { reply, asked } = await watched(() => asAnn('named', { data: { talk } }));
 
@@ -185,7 +183,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       },
     );
 
-    it('NST-10 NST-15 a place that the transport does not have is a mistake of the application: logged, and generic', async () => {
+    it('NST-10 NST-15 logs a source that the transport lacks, and returns a generic error', async () => {
       errors.length = 0;
 
       const reply = await asAnn('nowhere', { sessionId: await annsSession() });
@@ -193,24 +191,24 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(reply).toEqual({
         error: { statusCode: 500, code: 'CONFIGURATION', message: 'Internal server error' },
       });
-      expect(errors.join()).toMatch(/\.nowhere takes an id from cookie:sid, and .* has only these here: /);
-      const cure = 'Cookies need a parser: app.use(cookieParser())';
+      expect(errors.join()).toMatch(/\.nowhere reads an id from cookie:sid, which .* does not have\. Allowed: /);
+      const cure = 'Cookies require a parser: app.use(cookieParser())';
       expect(errors.join().includes(cure)).toBe(['HTTP', 'GraphQL'].includes(name));
     });
 
-    it('NST-10 keeps the sessions of two messages apart that are handled at the same time', async () => {
+    it('NST-10 keeps the sessions of two concurrent messages apart', async () => {
       const talks = [await annsSession(), await annsSession()];
 
       const replies = await Promise.all(talks.map((talk) => asAnn('pair', { data: { talk } })));
 
-      // Answers over plain WebSockets do not say to what.
+      // Replies over plain WebSockets do not identify their message.
       expect(replies.map((reply) => seenIn(reply).id).sort()).toEqual([...talks].sort());
       expect(replies.map((reply) => seenIn(reply).session?.id).sort()).toEqual([...talks].sort());
     });
   });
 
-  describe('what else a handler is given', () => {
-    it('NST-13 @CurrentTurn gives the session’s own turn; an unknown and another session’s are the same 404', async () => {
+  describe('other parameters of handlers', () => {
+    it('NST-13 injects a turn of the session with @CurrentTurn, and answers 404 for others', async () => {
       const [own, other] = [await annsSession(), await annsSession()];
       const turns = running.app.get(TurnService);
       const mine = await turns.execute('echo', 'hello', { sessionId: own });
@@ -232,7 +230,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(JSON.parse(JSON.stringify(foreign).replaceAll(theirs.id, UNKNOWN))).toEqual(unknown);
     });
 
-    it('NST-13 @CurrentTurn refuses a malformed id, and is a mistake of the application without a session', async () => {
+    it('NST-13 rejects a malformed id with @CurrentTurn, and its use without a session', async () => {
       const sessionId = await annsSession();
 
       expect(await asAnn('turn', { sessionId, turnId: '*' })).toMatchObject({ error: { code: 'INVALID_INPUT' } });
@@ -240,12 +238,12 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       const reply = await asAnn('turnOfNobody', { sessionId, data: { turnId: UNKNOWN } });
       expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
       expect(errors.join()).toContain(
-        '.turnOfNobody asks for @CurrentTurn(), and there is no session: it needs @UseSession(), not optional, and ' +
+        '.turnOfNobody asks for @CurrentTurn(), but the request has no session. Add a required @UseSession() and ' +
           'SessionGuard, for example @UseGuards(AuthGuard, SessionGuard).',
       );
     });
 
-    it('NST-13 @OrchestrationState gives what is kept of the plan, and nothing before anything is', async () => {
+    it('NST-13 injects the stored plan state with @OrchestrationState, or nothing', async () => {
       const sessionId = await annsSession();
 
       expect(await asAnn('state', { sessionId })).toEqual({ ok: { state: null } });
@@ -277,7 +275,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(await asAnn('search', { sessionId })).toMatchObject({ error: { code: 'TOOL_NOT_ALLOWED' } });
     });
 
-    it('NST-14 records a use that failed, which moves nothing', async () => {
+    it('NST-14 records a failed use without advancing the plan', async () => {
       const sessionId = await annsSession();
 
       expect(await asAnn('searchInVain', { sessionId })).toHaveProperty('error');
@@ -287,7 +285,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(await asAnn('search', { sessionId })).toEqual({ ok: { found: 3 } });
     });
 
-    it('FIX-21 runs one of two parallel requests that the plan allows once, and refuses the other', async () => {
+    it('FIX-21 runs one of two parallel requests if the plan allows one, and rejects the other', async () => {
       const sessionId = await annsSession();
       const violations: string[] = [];
       const subscription = running.app.get(OrchestrationEvents).stream.subscribe((event) => {
@@ -295,7 +293,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       });
 
       const together = [asAnn('searchTogether', { sessionId }), asAnn('searchTogether', { sessionId })];
-      // Socket.IO's exceptions do not say which message they answer, so both calls may see the refusal.
+      // Exceptions of Socket.IO do not identify their message, so both calls may receive the rejection.
       expect(await Promise.all(together)).toContainEqual(
         expect.objectContaining({ error: expect.objectContaining({ code: 'TOOL_NOT_ALLOWED' }) as object }),
       );
@@ -306,7 +304,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(violations).toEqual(['search']);
     });
 
-    it('NST-14 without ToolGuard nothing runs', async () => {
+    it('NST-14 runs no handler without ToolGuard', async () => {
       const sessionId = await annsSession();
       errors.length = 0;
 
@@ -322,7 +320,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
     return state?.toolHistory.map(({ tool, outcome }) => `${tool} ${outcome}`) ?? [];
   }
 
-  /** What a client can see of an answer, and what the store was asked for it. */
+  /** Returns the reply that a client receives, and the store calls that it caused. */
   async function watched(send: () => Promise<Reply>): Promise<{ reply: Reply; asked: string[] }> {
     calls.length = 0;
     const reply = await send();

@@ -13,20 +13,20 @@ import { io, type Socket } from 'socket.io-client';
 import { WebSocket } from 'ws';
 import { ControllerHandlers, GatewayHandlers, PairGuard, ResolverHandlers, SCHEMA, userOf } from './handlers.js';
 
-/** A message to a handler, in the way of the transport. */
+/** A message to a handler in any transport. */
 export interface Call {
   readonly user?: string;
-  /** At the transport's default place. */
+  /** Sent at the transport's default source. */
   readonly sessionId?: string;
   readonly turnId?: string;
   readonly data?: Readonly<Record<string, unknown>>;
-  /** WebSocket: instead of all data. */
+  /** WebSocket: replaces all data. */
   readonly payload?: unknown;
-  /** WebSocket: headers of the handshake. Calls with the same ones share a socket. */
+  /** WebSocket: headers of the handshake. Calls with equal headers share a socket. */
   readonly handshake?: Readonly<Record<string, string>>;
 }
 
-/** What the client got: the handler's result, or an error. */
+/** The reply to the client: the handler's result, or an error. */
 export type Reply = { readonly ok: unknown } | { readonly error: Readonly<Record<string, unknown>> };
 
 export interface Running {
@@ -37,11 +37,11 @@ export interface Running {
 
 export interface TestedTransport {
   readonly name: string;
-  /** Where it looks for a session's id by default. */
+  /** The default source of the session id. */
   readonly sessionAt: string;
-  /** Where the default resolver looks for a user, as the log says it. */
+  /** The source of the user in the default resolver, as shown in the log. */
   readonly userAt: string;
-  /** The default resolver finds nobody in it. */
+  /** A custom resolver if the default one finds no user in this transport. */
   readonly principal?: (context: ExecutionContext) => Principal | null;
   readonly start: (metadata: ModuleMetadata) => Promise<Running>;
 }
@@ -50,7 +50,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'HTTP',
     sessionAt: 'header:x-session-id',
-    userAt: 'no user at request.user.',
+    userAt: 'No user at request.user.',
     start: async (metadata) => {
       const app = await application(metadata, { controllers: [ControllerHandlers] });
       const url = await listening(app);
@@ -68,7 +68,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'GraphQL',
     sessionAt: 'header:x-session-id',
-    userAt: 'no user at context.req.user or context.user.',
+    userAt: 'No user at context.req.user or context.user.',
     start: async (metadata) => {
       const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, typeDefs: SCHEMA });
       const app = await application(metadata, { imports: [graphql], providers: [ResolverHandlers] });
@@ -87,7 +87,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'WebSocket, by Socket.IO',
     sessionAt: 'data:sessionId',
-    userAt: 'no user at client.user or client.data.user.',
+    userAt: 'No user at client.user or client.data.user.',
     start: async (metadata) => {
       const app = await application(metadata, { providers: [GatewayHandlers] });
       app.useWebSocketAdapter(new IoAdapter(app));
@@ -114,7 +114,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'WebSocket, by ws',
     sessionAt: 'data:sessionId',
-    userAt: 'no user at client.user or client.data.user.',
+    userAt: 'No user at client.user or client.data.user.',
     start: async (metadata) => {
       const app = await application(metadata, { providers: [GatewayHandlers] });
       app.useWebSocketAdapter(new WsAdapter(app));
@@ -131,7 +131,7 @@ export const TRANSPORTS: readonly TestedTransport[] = [
   {
     name: 'microservices, by TCP',
     sessionAt: 'data:sessionId',
-    userAt: 'only the option principal can tell',
+    userAt: 'Set the option principal',
     principal: (context) => {
       const { user } = context.switchToRpc().getData<{ user?: string }>();
       return user === undefined ? null : { userId: user };
@@ -172,7 +172,7 @@ interface PlainMessage {
   readonly data?: unknown;
 }
 
-/** Gets an answer for each message, in the order in which they come. */
+/** Returns the reply of each message, in the order of arrival. */
 export class PlainSocket {
   private readonly waiting: ((message: PlainMessage) => void)[] = [];
 
@@ -195,7 +195,7 @@ export class PlainSocket {
   }
 }
 
-/** With what a user's own authentication would do for HTTP and GraphQL: it believes a header. */
+/** Adds authentication for HTTP and GraphQL that trusts a header. */
 async function application(metadata: ModuleMetadata, more: ModuleMetadata): Promise<INestApplication> {
   const module = await Test.createTestingModule({
     imports: [...(metadata.imports ?? []), ...(more.imports ?? [])],
@@ -213,7 +213,7 @@ async function application(metadata: ModuleMetadata, more: ModuleMetadata): Prom
 
 async function listening(app: INestApplication): Promise<string> {
   await app.listen(0, '127.0.0.1');
-  // A machine that stands still must not have it close connections that the client is about to use.
+  // On a slow machine, the server must not close connections that the client is about to use.
   (app.getHttpServer() as Server).keepAliveTimeout = 0;
   return app.getUrl();
 }

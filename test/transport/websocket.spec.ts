@@ -13,7 +13,7 @@ import {
 import { PairGuard } from './handlers.js';
 import { type Call, type Reply, type Running, TRANSPORTS } from './transports.js';
 
-/** The gateway of the other handlers keeps the handshake, where the platform does not. */
+/** Relies on the shared gateway, which keeps the handshake if the platform does not. */
 @WebSocketGateway()
 @UseFilters(SessionsExceptionFilter)
 @UseGuards(SessionGuard)
@@ -65,17 +65,17 @@ describe.each(PLATFORMS)('sessions in $name', ({ start }) => {
 
   it.each([
     ['an object', {}],
-    ['a text', 'hello'],
+    ['a string', 'hello'],
     ['a number', 7],
     ['a list', ['a', 'b']],
     ['nothing', undefined],
-  ])('NST-10 takes the id from a header of the handshake, whatever the payload: %s', async (_, payload) => {
+  ])('NST-10 reads the id from a header of the handshake with any payload: %s', async (_, payload) => {
     const id = await annsSession();
 
     expect(await asAnn('byHandshake', { payload, handshake: { 'x-session-id': id } })).toEqual({ ok: { id } });
   });
 
-  it('NST-10 keeps sessions apart whose messages of one socket are texts', async () => {
+  it('NST-10 keeps the sessions of string messages on one socket apart', async () => {
     const ids = [await annsSession(), await annsSession()];
 
     const replies = await Promise.all(ids.map((id) => asAnn('byText', { payload: id })));
@@ -83,18 +83,18 @@ describe.each(PLATFORMS)('sessions in $name', ({ start }) => {
     expect(replies.map((reply) => (reply as { ok: { id: string } }).ok.id).sort()).toEqual([...ids].sort());
   });
 
-  it.each([['a text'], [7], [null], [undefined], [[]]])(
-    'NST-10 a payload of %j has no field, so it names no session',
+  it.each([['a string'], [7], [null], [undefined], [[]]])(
+    'NST-10 finds no session id in a payload of %j',
     async (payload) => {
       expect(await asAnn('chat', { payload })).toMatchObject({ error: { code: 'SESSION_ID_MISSING' } });
     },
   );
 
-  it('NST-10 what every object has is no field of the payload', async () => {
+  it('NST-10 ignores inherited properties of the payload', async () => {
     expect(await asAnn('inherited', {})).toMatchObject({ error: { code: 'SESSION_ID_MISSING' } });
   });
 
-  it('NST-11 nobody is signed in by what a payload says', async () => {
+  it('NST-11 does not take the user from the payload', async () => {
     const sessionId = await annsSession();
     const user = { id: 'ann' };
 
@@ -105,7 +105,7 @@ describe.each(PLATFORMS)('sessions in $name', ({ start }) => {
     );
   });
 
-  it('NST-10 a path’s parameters are a place that messages do not have', async () => {
+  it('NST-10 rejects path parameters as a source in messages', async () => {
     expect(await asAnn('byParam', { data: { id: await annsSession() } })).toMatchObject({
       error: { statusCode: 500, code: 'CONFIGURATION' },
     });

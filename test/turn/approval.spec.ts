@@ -22,7 +22,7 @@ class Approval {
 }
 
 describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
-  it('TRN-13 parks the turn, and goes on where it was when the signal comes', async () => {
+  it('TRN-13 lets the turn await the signal, and continues where it was when the signal comes', async () => {
     const { desk, effects } = refundDesk();
     const { session, handle, turns } = await startApplication({
       adapter: open(),
@@ -42,7 +42,7 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     expect(await turns.get(turn.id)).toMatchObject({ status: 'awaiting-input', failures: 0 });
   });
 
-  it('TRN-13 holds no worker: other sessions go on, and a later message of the session waits', async () => {
+  it('TRN-13 does not block a worker: other sessions continue, and a later message of the session waits', async () => {
     const { desk } = refundDesk();
     const adapter = open();
     const { session, handle, turns } = await startApplication({
@@ -68,7 +68,7 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     const { session, handle, turns } = await startApplication({
       adapter: open(),
       orchestrators: [desk],
-      // Nobody looks for forgotten lanes: what is rung must be enough.
+      // Nobody looks for forgotten lanes: what is notified must be enough.
       turns: { reconcileMs: 3_600_000 },
     });
     const sessionId = await session();
@@ -83,7 +83,7 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     expect(effects).toEqual(['look up', 'pay']);
   });
 
-  it('TRN-13 fails the turn when the signal does not come in time, at once and for good', async () => {
+  it('TRN-13 fails the turn without retries when the signal times out', async () => {
     const { desk } = refundDesk({ timeoutMs: 30 });
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
@@ -96,7 +96,7 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     await expect(turns.signal(turn.id, 'approval', { granted: true })).rejects.toThrow(TurnSettledError);
   });
 
-  it('TRN-13 goes on with onTimeout instead', async () => {
+  it('TRN-13 continues with onTimeout instead', async () => {
     const { desk } = refundDesk({ timeoutMs: 30, onTimeout: () => ({ granted: false }) });
     const { session, handle } = await startApplication({ adapter: open(), orchestrators: [desk] });
     expect(await handle(desk).execute('refund', { sessionId: await session() })).toMatchObject({ reply: 'Declined.' });
@@ -128,7 +128,7 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     expect(effects).toEqual(['notify', 'note']);
   });
 
-  it('TRN-13 a cancel ends it, and the lane goes on', async () => {
+  it('TRN-13 a cancel ends it, and the lane continues', async () => {
     const { desk } = refundDesk();
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
@@ -264,7 +264,7 @@ describe('waitFor', () => {
     expect(routed).toEqual(['routed', 'routed']);
   });
 
-  it('TRN-13 what is not in a step runs again, and neither catch nor finally runs while it waits', async () => {
+  it('TRN-13 code outside steps runs again, and neither catch nor finally runs while it waits', async () => {
     const ran: string[] = [];
     const desk = defineOrchestrator({
       name: 'desk',
@@ -306,7 +306,7 @@ describe('waitFor', () => {
   });
 
   it.each(['before', 'after'] as const)(
-    'TRN-13 waits though the store failed %s it parked the turn, and what runs beside it is stopped',
+    'TRN-13 waits though the store failed %s the turn awaits the signal, and what runs beside it is stopped',
     async (when) => {
       const adapter = memoryAdapter();
       const wait = adapter.turns.wait.bind(adapter.turns);
@@ -370,7 +370,7 @@ describe('waitFor', () => {
     expect(after[0]).toMatchObject({ code: 'TURN_STOPPED' });
   });
 
-  it('TRN-13 goes on after a deploy, in a newer version', async () => {
+  it('TRN-13 resumes after a deploy, in a newer version', async () => {
     const adapter = memoryAdapter();
     const version = (name: string) =>
       defineOrchestrator({
@@ -425,7 +425,7 @@ describe('waitFor', () => {
     expect(error.failure).toMatchObject({ code: 'INVALID_INPUT', details: { path: 'waitFor.timeoutMs' } });
   });
 
-  it('TRN-13 checks what it is signalled with', async () => {
+  it('TRN-13 validates the arguments of signal', async () => {
     const { turns } = await startApplication({ adapter: memoryAdapter() });
     await expect(turns.signal('none', 'go')).rejects.toThrow(TurnNotFoundError);
     await expect(turns.signal('none', '')).rejects.toThrow(InvalidInputError);

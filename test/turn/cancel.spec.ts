@@ -8,10 +8,10 @@ import {
 import { aborted, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
-import { STORES } from '../support/stores.js';
+import { BEHAVIOUR_STORES } from '../support/stores.js';
 
 describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
-  it('TRN-06 keeps nothing that a handler answers after it was interrupted', async () => {
+  it('TRN-06 discards the result of a handler that was interrupted', async () => {
     const begun = gate();
     const desk = defineOrchestrator({
       name: 'desk',
@@ -83,7 +83,7 @@ describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
     expect(await handle(desk).execute('after', { sessionId })).toMatchObject({ turnIndex: 1 });
   });
 
-  it('TRN-09 does not wait for a handler that does not listen, and refuses what it still does', async () => {
+  it('TRN-09 does not wait for a handler that ignores the signal, and rejects its later calls', async () => {
     const { pass, open: release } = gate();
     const begun = gate();
     const late: unknown[] = [];
@@ -172,7 +172,7 @@ describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
   });
 });
 
-it.each(STORES)('TRN-09 a turn on $name is cancelled by another client within a second', async ({ open }) => {
+it.each(BEHAVIOUR_STORES)('TRN-09 a turn on $name is cancelled by another client within a second', async ({ open }) => {
   const { adapter, connect } = open();
   const { desk, started, stoppedAt } = listeningDesk();
   const worker = await startApplication({ adapter, orchestrators: [desk] });

@@ -19,19 +19,19 @@ import {
 
 describe.each(LIVE_STORES)('turns that wait for each other over $name', ({ open }) => {
   it('FIX-04 fails with a typed error as soon as two turns call each other', async () => {
-    const { session, run } = await startRing(open(), async (turns, next) => {
+    const { session, run } = await startNotification(open(), async (turns, next) => {
       await turns.execute('desk', 'child', { sessionId: next });
     });
-    const ring = [await session(), await session()];
-    await expectCycle(await run(ring), ring);
+    const notify = [await session(), await session()];
+    await expectCycle(await run(notify), notify);
   });
 
   it('FIX-04 finds a cycle of three that submit and wait for the result', async () => {
-    const { session, run } = await startRing(open(), async (turns, next) => {
+    const { session, run } = await startNotification(open(), async (turns, next) => {
       await turns.result((await turns.submit('desk', 'child', { sessionId: next })).id);
     });
-    const ring = [await session(), await session(), await session()];
-    await expectCycle(await run(ring), ring);
+    const notify = [await session(), await session(), await session()];
+    await expectCycle(await run(notify), notify);
   });
 
   it('FIX-04 takes no wait that is over for a cycle', async () => {
@@ -62,41 +62,41 @@ describe.each(LASTING_STORES)('turns of two processes that wait for each other o
     const work = async (turns: TurnService, next: string): Promise<void> => {
       await turns.execute('desk', 'child', { sessionId: next });
     };
-    const first = await startRing(open(), work);
+    const first = await startNotification(open(), work);
     if (!first.app.adapter.shared) return;
-    const second = await startRing(open(), work);
-    const ring = [await first.session(), await first.session()];
-    await expectCycle(await first.run(ring, second), ring);
+    const second = await startNotification(open(), work);
+    const notify = [await first.session(), await first.session()];
+    await expectCycle(await first.run(notify, second), notify);
   });
 });
 
 type Desk = Awaited<ReturnType<typeof startDesk>>;
 
-/** Starts a turn in each session of a ring. Once all of them run, each does `work` with the next session. */
-async function startRing(adapter: SessionsAdapter, work: (turns: TurnService, next: string) => Promise<void>) {
+/** Starts a turn in each session of a cycle. Once all of them run, each does `work` with the next session. */
+async function startNotification(adapter: SessionsAdapter, work: (turns: TurnService, next: string) => Promise<void>) {
   const next = new Map<string, string>();
   const begun = { count: 0 };
   const everyone = gate();
   const desk: Desk = await startDesk(adapter, async (turns, { input, sessionId }) => {
-    if (input.text !== 'ring') return;
+    if (input.text !== 'notify') return;
     begun.count += 1;
     await everyone.pass();
     await work(turns(), next.get(sessionId) ?? '');
   });
-  const ring = { ...desk, session: desk.app.session, next, begun, everyone };
-  const run = async (sessionIds: string[], last = ring): Promise<unknown[]> => {
-    for (const each of [ring, last]) {
+  const notify = { ...desk, session: desk.app.session, next, begun, everyone };
+  const run = async (sessionIds: string[], last = notify): Promise<unknown[]> => {
+    for (const each of [notify, last]) {
       sessionIds.forEach((id, n) => each.next.set(id, sessionIds[(n + 1) % sessionIds.length]));
     }
     const runs = sessionIds.map((sessionId, n) =>
-      (n === 0 ? last : ring).app.turns.execute('desk', 'ring', { sessionId }).catch((error: unknown) => error),
+      (n === 0 ? last : notify).app.turns.execute('desk', 'notify', { sessionId }).catch((error: unknown) => error),
     );
-    const started = (): number => [...new Set([ring, last])].reduce((sum, each) => sum + each.begun.count, 0);
+    const started = (): number => [...new Set([notify, last])].reduce((sum, each) => sum + each.begun.count, 0);
     await eventually(() => started() === sessionIds.length);
-    for (const each of [ring, last]) each.everyone.open();
+    for (const each of [notify, last]) each.everyone.open();
     return Promise.all(runs);
   };
-  return { ...ring, run };
+  return { ...notify, run };
 }
 
 /** At least one fails because of the cycle; what waits for it may fail with it. */

@@ -1,4 +1,5 @@
-import { defineOrchestrator, TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions';
+import { defineOrchestrator } from 'nestjs-agent-sessions';
+import { TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { LIVE_STORES, startApplication } from '../support/running-application.js';
 
 const LEASE_MS = 900;
@@ -40,7 +41,7 @@ describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ op
   }
 });
 
-/** As a process that is frozen: no timer fires, and the handler continues first. */
+/** Simulates a frozen process: no timer fires, and the handler continues first. */
 function standStill(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { StoreUnavailableError, type Turn, type TurnEvent } from 'nestjs-agent-sessions';
 import { lastValueFrom } from 'rxjs';
-import { hashed } from '../../lib/common/log-id.js';
-import { StoredEvents } from '../../lib/turn/stored-events.js';
+import { hashed } from '../../lib/common/digests.js';
+import { LocalEvents } from '../../lib/turn/local-events.js';
 import { type EventPlace, TurnEventFeed } from '../../lib/turn/turn-event-feed.js';
 import { TurnEventReaders } from '../../lib/turn/turn-event-readers.js';
 import { eventually } from '../support/eventually.js';
@@ -27,7 +27,7 @@ describe('what readers of one turn share', () => {
     expect(feed.after(3000)).toEqual([]);
   });
 
-  it('TRN-33 reads no more than it keeps of what nobody has waited for', async () => {
+  it('TRN-33 reads no more than it keeps of events that no reader has waited for', async () => {
     const { place, calls } = logOf(eventsOf(1, 50_000));
     const feed = new TurnEventFeed('t', {
       ...place,
@@ -39,7 +39,7 @@ describe('what readers of one turn share', () => {
     expect(calls.length).toBeLessThan(5);
   });
 
-  it('TRN-33 looks only while somebody waits', async () => {
+  it('TRN-33 queries only while a reader waits', async () => {
     const { place, calls } = logOf([]);
     const feed = new TurnEventFeed('t', place);
     await feed.ready;
@@ -81,7 +81,7 @@ describe('what readers of one turn share', () => {
     expect(feed.after(1)).toEqual(eventsOf(2, 4));
   });
 
-  it('TRN-30 reads to the end after it has seen that the turn is over, and before it says so', async () => {
+  it('TRN-30 reads to the end after it has seen the end of the turn, and before it reports it', async () => {
     const stored = eventsOf(1, 1);
     const log = logOf(stored);
     let turn = RUNNING;
@@ -89,7 +89,7 @@ describe('what readers of one turn share', () => {
       ...log.place,
       ledger: {
         get: async () => {
-          // The last events are stored, and the turn settles, just before it is looked at.
+          // The last events are stored, and the turn settles, just before the check.
           if (turn === SETTLED && stored.length === 1) stored.push(...eventsOf(2, 3));
           return turn;
         },
@@ -98,7 +98,7 @@ describe('what readers of one turn share', () => {
     const feed = new TurnEventFeed('t', place);
     await feed.ready;
     turn = SETTLED;
-    feed.hint();
+    feed.changed();
     await feed.news(never);
     await eventually(() => feed.isOver);
     expect(feed.after(1)).toEqual(eventsOf(2, 3));
@@ -109,7 +109,7 @@ describe('what readers of one turn share', () => {
     });
   });
 
-  it('TRN-30 a hint that comes while it looks makes it look again', async () => {
+  it('TRN-30 a notification that comes while it looks makes it look again', async () => {
     let turn = RUNNING;
     let looks = 0;
     const feed = new TurnEventFeed('t', {
@@ -121,7 +121,7 @@ describe('what readers of one turn share', () => {
           if (looks === 2) {
             // Read already, and changed before the answer is here.
             turn = SETTLED;
-            feed.hint();
+            feed.changed();
           }
           return seen;
         },
@@ -134,7 +134,34 @@ describe('what readers of one turn share', () => {
     expect(steadyClock.now() - startedAt).toBeLessThan(500);
   });
 
-  it('NST-22 a look that fails is said once and looked again at leisure; a store that is away is not said', async () => {
+  it('TRN-32 finds the end of a turn of another process soon after its last event, with one more look', async () => {
+    const stored = eventsOf(1, 1);
+    let turn = RUNNING;
+    let looks = 0;
+    const { place } = logOf(stored);
+    const get = async (): Promise<Turn> => {
+      looks += 1;
+      return turn;
+    };
+    const feed = new TurnEventFeed('t', { ...place, ledger: { get } });
+    await feed.ready;
+    const leaving = new AbortController();
+    void feed.news(leaving.signal);
+    // The first look of a reader that waits.
+    await eventually(() => looks >= 2);
+    const before = looks;
+    const startedAt = steadyClock.now();
+    stored.push(...eventsOf(2, 3));
+    await eventually(() => feed.after(2)?.length === 1);
+    turn = SETTLED;
+    void feed.news(leaving.signal);
+    await eventually(() => feed.isOver);
+    expect(steadyClock.now() - startedAt).toBeLessThan(700);
+    expect(looks - before).toBeLessThanOrEqual(2);
+    expect(feed.end).toMatchObject({ type: 'settled', offset: 4 });
+  });
+
+  it('NST-22 logs a failed read once and retries it with a delay; an unavailable store is not logged', async () => {
     const stored = eventsOf(1, 1);
     const { place } = logOf(stored);
     const failures = [
@@ -156,9 +183,9 @@ describe('what readers of one turn share', () => {
       await news;
     });
     expect(feed.after(1)).toEqual(eventsOf(2, 2));
-    expect(errors).toEqual([expect.stringContaining(`turn ${hashed('t')} could`)]);
+    expect(errors).toEqual([expect.stringContaining(`Could not read the events of turn ${hashed('t')}; retrying.`)]);
     for (const other of ['ann', 'STORE_UNAVAILABLE']) expect(errors[0]).not.toContain(other);
-    // Two pauses of a second, where a look that finds nothing is followed by the next one after a tenth.
+    // Two pauses of a second. After an empty read, the next one follows after a tenth.
     expect(failedAt[3] - failedAt[1]).toBeGreaterThan(1000);
   });
 
@@ -184,8 +211,8 @@ describe('what readers of one turn share', () => {
     const readers = new TurnEventReaders({
       ...place,
       log: { ...place.log, last: () => Promise.reject(new Error('of ann')) },
-      hints: { subscribe: () => () => undefined },
-      stored: new StoredEvents(),
+      changes: { subscribe: () => () => undefined },
+      localEvents: new LocalEvents(),
       telemetry: { count: () => undefined } as never,
     });
     const messages = await readers.messages('t', 0);
@@ -198,7 +225,7 @@ describe('what readers of one turn share', () => {
     expect(errors[0]).not.toContain('ann');
   });
 
-  it('TRN-33 nobody can change what others are given', async () => {
+  it('TRN-33 a reader cannot change the events of other readers', async () => {
     const feed = new TurnEventFeed('t', logOf([]).place);
     await feed.ready;
     feed.tell([{ offset: 1, type: 'delta', data: { nested: { text: 'a' } } }]);
@@ -237,7 +264,7 @@ function heldBy(feed: TurnEventFeed, last: number): number {
   return held;
 }
 
-/** What is logged as an error meanwhile. */
+/** The errors that are logged meanwhile. */
 async function loggedBy(work: () => Promise<void>): Promise<string[]> {
   const errors: string[] = [];
   const nothing = (): void => undefined;

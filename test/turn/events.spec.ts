@@ -29,7 +29,7 @@ import { whileSteady } from '../support/steady-clock.js';
 const WORDS = ['Order', ' 7', ' is', ' shipped', '.'];
 
 describe.each(LASTING_STORES)('the events of a turn over $name', ({ create }) => {
-  it('TRN-30 TRN-31 a process that runs no turns reads what another one emits, as it comes', async () => {
+  it('TRN-30 TRN-31 a process that runs no turns reads the events of another process live', async () => {
     const open = create();
     const [pass, release] = steps(2);
     const worker = await start(open(), async (turn) => {
@@ -55,11 +55,11 @@ describe.each(LASTING_STORES)('the events of a turn over $name', ({ create }) =>
       { offset: 4, type: 'settled', data: { id, sessionId, status: 'awaiting-input', turnIndex: 0, reply: 'done' } },
     ];
     for (const { events } of seen) expect(events).toEqual(expected);
-    // And to those who come when it is over.
+    // Also to readers that come after its end.
     for (const { turns } of [worker, web]) expect(await all(turns, id)).toEqual(expected);
   });
 
-  it('TRN-30 the terminal event is neither missing nor early, whoever reads and whenever the turn settles', async () => {
+  it('TRN-30 delivers the terminal event last and exactly once, for every reader and settle time', async () => {
     const open = create();
     const worker = await start(open(), (turn) => {
       for (let n = 1; n <= Number(turn.input.text); n += 1) void turn.emit({ type: 'delta', data: n });
@@ -81,7 +81,7 @@ describe.each(LASTING_STORES)('the events of a turn over $name', ({ create }) =>
     }
   });
 
-  it('TRN-30 TRN-32 whoever comes, goes and comes back at any time sees each event once and in order', async () => {
+  it('TRN-30 TRN-32 a reader that reconnects at any time gets each event once and in order', async () => {
     const open = create();
     const count = 400;
     const worker = await start(
@@ -125,7 +125,7 @@ describe.each(LASTING_STORES)('the events of a turn over $name', ({ create }) =>
 });
 
 describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {
-  it('TRN-30 a further attempt says that the handler began again, and offsets go on', async () => {
+  it('TRN-30 a further attempt emits that the handler restarted, and offsets continue', async () => {
     const { turns, session } = await start(
       open(),
       (turn) => {
@@ -185,7 +185,7 @@ describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {
     ]);
   });
 
-  it('TRN-32 goes on exactly after any offset, and has nothing after the end', async () => {
+  it('TRN-32 resumes exactly after any offset, and is empty after the end', async () => {
     const { turns, session } = await start(open(), emitWords);
     const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
     const events = await all(turns, id);
@@ -212,7 +212,7 @@ describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {
     await rejection(all(app.turns, id), TurnNotFoundError);
   });
 
-  it('TRN-30 TRN-13 a turn that waits keeps its events, and the attempt that goes on says so', async () => {
+  it('TRN-30 TRN-13 a waiting turn keeps its events, and the resumed attempt emits its start', async () => {
     const { turns, session } = await start(open(), async (turn) => {
       await turn.emit({ type: 'delta', data: 'Asking.' });
       await turn.waitFor('approval');
@@ -221,11 +221,12 @@ describe.each(LIVE_STORES)('the events of a turn over $name', ({ open }) => {
     const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
     const { events, over } = follow(turns, id);
     await eventually(async () => (await turns.get(id))?.status === 'waiting');
-    await eventually(() => events.length === 1);
+    await eventually(() => events.length === 2);
     await turns.signal(id, 'approval');
     await over;
-    expect(events.map(({ type, data }) => (type === 'settled' ? type : data))).toEqual([
+    expect(events.map(({ type, data }) => (type === 'settled' || type === 'waiting' ? type : data))).toEqual([
       'Asking.',
+      'waiting',
       { attempt: 1 },
       'Asking.',
       'Approved.',
@@ -251,6 +252,7 @@ describe('emit', () => {
     ['a type with a line end', { type: 'a\nb' }, InvalidInputError],
     ['the type settled', { type: 'settled' }, InvalidInputError],
     ['the type attempt', { type: 'attempt' }, InvalidInputError],
+    ['the type waiting', { type: 'waiting' }, InvalidInputError],
     ['a date', { type: 'a', data: new Date() }, StateSerializationError],
     ['a function deep within', { type: 'a', data: { b: [() => 1] } }, StateSerializationError],
     ['more than 64 KiB', { type: 'a', data: 'x'.repeat(65_535) }, TooLargeError],
@@ -279,7 +281,7 @@ describe('emit', () => {
     expect((await all(turns, id))[0].data).toEqual({ done: 1 });
   });
 
-  it('TRN-30 has no effect once the attempt is over, and does not reject', async () => {
+  it('TRN-30 does nothing once the attempt is over, and does not reject', async () => {
     const left: TurnContext[] = [];
     const { turns, session, adapter } = await start(memoryAdapter(), async (turn) => {
       left.push(turn);
@@ -322,7 +324,7 @@ describe('emit', () => {
     expect(batches).toEqual([10, 2, 2]);
   });
 
-  it('TRN-33 lets whoever awaits it wait while more than a mebibyte is not stored', async () => {
+  it('TRN-33 resolves late while more than a mebibyte waits to be stored', async () => {
     const store = gate();
     const base = memoryAdapter();
     const adapter = withAppend(base, async (...args) => {
@@ -373,7 +375,7 @@ describe('emit', () => {
     expect(numbers.length).toBeGreaterThan(1);
   });
 
-  it('TRN-30 a store that refuses events for good does not harm the turn', async () => {
+  it('TRN-30 a store that rejects all events does not affect the turn', async () => {
     const adapter = withAppend(memoryAdapter(), () => Promise.reject(new Error('broken')));
     const { turns, session } = await start(adapter, async (turn) => {
       for (let n = 0; n < 100; n += 1) await turn.emit({ type: 'delta', data: n });
@@ -464,7 +466,7 @@ describe('readers', () => {
     },
   );
 
-  it('TRN-33 a hundred of them cost one read a batch, and those of the same process none', async () => {
+  it('TRN-33 a hundred readers cost one read a batch, and readers in the same process none', async () => {
     const adapter = memoryAdapter();
     let reads = 0;
     const counting: SessionsAdapter = {
@@ -550,7 +552,7 @@ describe('readers', () => {
     expect(other.events).toHaveLength(2);
   });
 
-  it('TRN-32 TRN-14 when the process stops, streams end without a terminal event; another process goes on', async () => {
+  it('TRN-32 TRN-14 at shutdown, streams end without a terminal event, and another process continues', async () => {
     const adapter = memoryAdapter();
     const { pass, open: release } = gate();
     const first = await start(adapter, async (turn) => {
@@ -569,11 +571,11 @@ describe('readers', () => {
     expect(await all(first.turns, id, events[0].offset)).toMatchObject([{ offset: 2, type: 'settled' }]);
   });
 
-  it('TRN-32 TRN-14 those of turns that end within the grace get their end', async () => {
+  it('TRN-32 TRN-14 streams of turns that end within the grace get their end', async () => {
     const { pass, open: release } = gate();
     const adapter = memoryAdapter();
     const { turns } = adapter;
-    // As slow as a server.
+    // Slow like a server.
     const get: typeof turns.get = async (turnId) => {
       await new Promise((resolve) => setTimeout(resolve, 30));
       return turns.get(turnId);
@@ -637,9 +639,9 @@ describe('readers', () => {
     expect(seen.map(({ type }) => type)).toEqual(seen.map(() => 'delta'));
   });
 
-  it('TRN-30 survives that every hint is lost', async () => {
+  it('TRN-30 survives that every notification is lost', async () => {
     const adapter = memoryAdapter();
-    const { turns, session } = await start({ ...adapter, hints: { subscribe: () => () => {} } }, emitWords);
+    const { turns, session } = await start({ ...adapter, changes: { subscribe: () => () => {} } }, emitWords);
     const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
     expect(await all(turns, id)).toHaveLength(WORDS.length + 1);
   });
@@ -682,7 +684,7 @@ function follow(
   return { events, over: read() };
 }
 
-/** Places where a handler waits, and what lets it go on. */
+/** Places where a handler waits, and the gates that release it. */
 function steps(count: number): [pass: (() => Promise<void>)[], release: (() => void)[]] {
   const gates = Array.from({ length: count }, () => gate());
   return [gates.map(({ pass }) => pass), gates.map(({ open }) => open)];

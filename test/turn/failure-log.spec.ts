@@ -7,14 +7,14 @@ import {
   type SessionsModuleOptions,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
-import { hashed } from '../../lib/common/log-id.js';
+import { hashed } from '../../lib/common/digests.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { gate, rejection, startApplication } from '../support/running-application.js';
 
 const SAID = 'my card is 4000-1234';
 
 describe('what the log says of a handler that throws', () => {
-  it('NST-22 TRN-08 one warning for each attempt that is tried again, one error for the last, with the line of the handler', async () => {
+  it('NST-22 TRN-08 logs a warning per retried attempt and an error for the last, with the line of the handler', async () => {
     const { entries, turnId } = await entriesOf({
       answer: ({ input }) => void JSON.parse(`{${input.text}`),
     });
@@ -22,8 +22,8 @@ describe('what the log says of a handler that throws', () => {
       `Turn ${hashed(turnId)} of desk failed in attempt ${n} \\(failures: ${n} of 3\\)`;
     const trace = 'SyntaxError\\n    at JSON\\.parse.*\\n    at .*failure-log\\.spec\\.ts:\\d+';
     expect(entries).toEqual([
-      expect.stringMatching(new RegExp(`^warn ${attempt(1)} and is tried again in 7 ms\\.\\n${trace}`)),
-      expect.stringMatching(new RegExp(`^warn ${attempt(2)} and is tried again in 7 ms\\.\\n${trace}`)),
+      expect.stringMatching(new RegExp(`^warn ${attempt(1)} and is retried in 7 ms\\.\\n${trace}`)),
+      expect.stringMatching(new RegExp(`^warn ${attempt(2)} and is retried in 7 ms\\.\\n${trace}`)),
       expect.stringMatching(
         new RegExp(
           `^error ${attempt(3)}\\. The error's message is in the turn's record: turns\\.get\\(id\\)\\. ${trace}`,
@@ -52,7 +52,7 @@ describe('what the log says of a handler that throws', () => {
     expect(entries[0]).not.toContain(SAID);
   });
 
-  it('NST-22 TRN-08 says that a permanent error is not tried again', async () => {
+  it('NST-22 TRN-08 logs that a permanent error is not retried', async () => {
     const { entries } = await entriesOf({
       answer: ({ input }) => {
         throw new PermanentTurnError(input.text);
@@ -60,7 +60,7 @@ describe('what the log says of a handler that throws', () => {
     });
     expect(entries).toEqual([
       expect.stringMatching(
-        /^error .* in attempt 1 \(failures: 1 of 3\), with an error that is not tried again\. .*PermanentTurnError\n.*failure-log\.spec\.ts/s,
+        /^error .* in attempt 1 \(failures: 1 of 3\), with an error that is not retried\. .*PermanentTurnError\n.*failure-log\.spec\.ts/s,
       ),
     ]);
     expect(entries[0]).not.toContain(SAID);
@@ -70,7 +70,7 @@ describe('what the log says of a handler that throws', () => {
     const never = gate();
     const { entries } = await entriesOf({ answer: () => never.pass() }, { attempts: 1, timeoutMs: 30 });
     expect(entries).toEqual([
-      expect.stringContaining('TurnTimeoutError [TURN_TIMEOUT]: it took longer than turns.timeoutMs (30 ms).'),
+      expect.stringContaining('TurnTimeoutError [TURN_TIMEOUT]: The attempt exceeded turns.timeoutMs (30 ms).'),
     ]);
   });
 
@@ -78,7 +78,7 @@ describe('what the log says of a handler that throws', () => {
     const wrong = await entriesOf({ answer: ({ input }) => [input.text] as never });
     expect(wrong.entries).toEqual([
       expect.stringContaining(
-        'OrchestratorResultError [ORCHESTRATOR_RESULT]: Orchestrator desk: intent answer returned an array;',
+        'OrchestratorResultError [ORCHESTRATOR_RESULT]: Orchestrator desk: intent answer returned an array.',
       ),
     ]);
     const unknown = await entriesOf({ answer: () => 'ok' }, {}, ({ input }) => input.text);
@@ -111,11 +111,11 @@ describe('what the log says of a handler that throws', () => {
     };
     const sameVersion = await told({});
     expect(sameVersion).toMatch(
-      /^error .*OrchestratorDriftError \[ORCHESTRATOR_DRIFT\]: Orchestrator desk: .* by another structure \(intents, .*and the version is 1 as before\. Give it a new version and a migration: \{ from: '1', to: 'the new one', migrate: \(state\) => state \} where the state stays as it is\. While developing: begin new sessions, or use force: true\. Intents that were removed or renamed: answer\.\n/,
+      /^error .*OrchestratorDriftError \[ORCHESTRATOR_DRIFT\]: Orchestrator desk: .* by another structure \(intents, .*but the version is still 1\. Set a new version and add a migration: \{ from: '1', to: 'the new one', migrate: \(state\) => state \} if the state does not change\. During development, start new sessions or use force: true\. Intents that were removed or renamed: answer\.\n/,
     );
     const newVersion = await told({ version: '2' });
     expect(newVersion).toMatch(
-      /by version 1, with another structure \(.*\)\. Add a migration: \{ from: '1', to: '2', migrate: \(state\) => state \} where the state stays as it is\. While developing/,
+      /by version 1, with another structure \(.*\)\. Add a migration: \{ from: '1', to: '2', migrate: \(state\) => state \} if the state does not change\. During development/,
     );
     for (const line of [sameVersion, newVersion])
       for (const secret of [SAID, sessionId]) expect(line).not.toContain(secret);

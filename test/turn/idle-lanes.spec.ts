@@ -1,26 +1,19 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { placeOfRings } from '../support/bullmq.js';
+import { placeOfNotifications } from '../support/bullmq.js';
+import { forkProgram, kill } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
 import { FAST_PLACE } from '../support/fast-place.js';
 import { Heap } from '../support/heap.js';
-import {
-  describePostgres,
-  describeRedis,
-  MARIADB,
-  POSTGRES,
-  REDIS,
-  TEST_SERVERS,
-  type TestServer,
-} from '../support/servers.js';
-import { serverStore, sqliteOptions, temporaryFolder } from '../support/stores.js';
+import { MARIADB, REDIS, TEST_SERVERS } from '../support/servers.js';
+import { BEHAVIOUR_STORES, temporaryFolder, type TestStore } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/lanes.mjs');
 const TIMES = 5;
 
-/** What becomes of the stories in fixtures/lanes.mjs. */
+/** The expected outcomes of the scenarios in fixtures/lanes.mjs. */
 const ENDS = {
   runs: ['awaiting-input'],
   // Three events, one, and `settled`; the Observable is left at its first event.
@@ -43,13 +36,13 @@ const ENDS = {
   isPaused: ['awaiting-input'],
 };
 
-/** What there is of a turn only while something of it goes on. */
+/** Objects that exist only while a turn is in progress. */
 const OF_TURNS = [
   'TurnAttempt',
   'TurnSteps',
   'TurnEventWriter',
   'TurnEventFeed',
-  'Parked',
+  'AwaitingSignal',
   'TurnStoppedError',
 ] as const;
 
@@ -64,7 +57,7 @@ class Lanes {
   }
 
   static async start(setup: object): Promise<Lanes> {
-    const child = fork(PROGRAM, [JSON.stringify(setup)], { execArgv: [] });
+    const child = forkProgram(PROGRAM, setup);
     this.running.add(child);
     const lanes = new Lanes(child);
     await once(lanes.answers, '0');
@@ -72,14 +65,9 @@ class Lanes {
   }
 
   static async killAll(): Promise<void> {
-    const ends = [...this.running].map(async (child) => {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
-    });
+    const running = [...this.running];
     this.running.clear();
-    await Promise.all(ends);
+    await Promise.all(running.map(kill));
   }
 
   async call(method: string, ...args: unknown[]): Promise<unknown> {
@@ -92,7 +80,7 @@ class Lanes {
     return result;
   }
 
-  /** What it still knows of lanes that are idle. */
+  /** The idle lanes that the process still references. */
   async held(): Promise<{ texts: string[]; instances: Record<string, number> }> {
     const file = join(temporaryFolder(FAST_PLACE), 'lanes.heapsnapshot');
     await this.call('snapshot', file);
@@ -119,58 +107,55 @@ async function expectNothingHeld(lanes: Lanes, api = lanes): Promise<void> {
   await eventually(holdsNothing, { limitMs: 40_000, everyMs: 11_000 }).catch(() => expect(held).toEqual(NOTHING));
 }
 
-const SETUPS = [
-  { name: 'memory', setup: () => ({ store: null }) },
-  { name: 'sqlite', setup: () => ({ store: sqliteOptions() }) },
-  ...TEST_SERVERS.map((server) => ({ name: server.name, setup: () => setupOn(server) })),
-];
-
-function setupOn(server: TestServer) {
-  const store = serverStore(server).place?.();
-  // BullMQ knows no MariaDB.
-  return { store, queue: placeOfRings(server === MARIADB ? REDIS : server) };
+function setupOf({ name, place }: TestStore): object {
+  const store = place?.() ?? null;
+  const server = TEST_SERVERS.find((each) => each.name === name);
+  if (!server) return { store };
+  // BullMQ does not run on MariaDB.
+  return { store, queue: placeOfNotifications(server === MARIADB ? REDIS : server) };
 }
 
 afterEach(() => Lanes.killAll());
 
-/** Much happens to many lanes; then nothing. */
-async function playAndRest(lanes: Lanes): Promise<void> {
-  // Clients and the engine remember the first of a kind, and the last: here these are others.
-  await lanes.call('play', TIMES, 'other');
-  expect(await lanes.call('play', TIMES, 'zebra')).toEqual(ENDS);
+/** Runs every scenario in many lanes, then waits until they are idle. */
+async function runAndRest(lanes: Lanes): Promise<void> {
+  // Clients and the engine keep the first and the last value of a kind. Other marks make these distinguishable.
+  await lanes.call('runScenarios', TIMES, 'other');
+  expect(await lanes.call('runScenarios', TIMES, 'zebra')).toEqual(ENDS);
   await expectIdle(lanes);
-  // A turn's signal is let go when it is heard that the turn has ended.
+  // A turn's signal is released when the end of the turn is received.
   await eventually(async () => (await lanes.call('listeners')) === 0);
 }
 
-/** What took another's place may still run when its story ends. */
+/** Waits until no lane has work. A turn that replaced another may still run when its scenario ends. */
 async function expectIdle(lanes: Lanes): Promise<void> {
   const list = () => lanes.call('lanes') as Promise<{ lanes: unknown[] }>;
-  await eventually(async () => (await list()).lanes.length === 0, { what: 'That no lane has work' });
+  await eventually(async () => (await list()).lanes.length === 0, { what: 'Whether no lane has work' });
   expect(await list()).toEqual({ mode: 'open', lanes: [] });
 }
 
-describe.each(SETUPS)('idle lanes: $name', ({ name, setup }) => {
+describe.each(BEHAVIOUR_STORES)('idle lanes: $name', (store) => {
   it('PRF-12 hold nothing in the process that took and ran their turns', async () => {
-    const lanes = await Lanes.start({ ...setup(), role: 'both' });
-    await playAndRest(lanes);
-    // This store is the process itself, so what it holds must go first.
-    if (name === 'memory') await lanes.call('forgetSessions');
+    const lanes = await Lanes.start({ ...setupOf(store), role: 'both' });
+    await runAndRest(lanes);
+    // This store is in the process, so its contents must be deleted first.
+    if (store.name === 'memory') await lanes.call('forgetSessions');
     await expectNothingHeld(lanes);
   }, 120_000);
 });
 
-// MariaDB's rings would be in Redis, and its store holds in one process what it holds in two.
-describePostgres('idle lanes of several processes: postgres', () => holdNothing(POSTGRES));
-describeRedis('idle lanes of several processes: redis', () => holdNothing(REDIS));
+/** MariaDB's notifications would be in Redis, and its store keeps the same objects in one process as in two. */
+const WITH_BULLMQ = BEHAVIOUR_STORES.filter(({ name }) => name === 'postgres' || name === 'redis');
 
-function holdNothing(server: TestServer): void {
-  it('PRF-12 hold nothing in the one that took their turns, nor in the one that ran them', async () => {
-    const place = setupOn(server);
-    const api = await Lanes.start({ ...place, role: 'submit' });
-    const worker = await Lanes.start({ ...place, role: 'work' });
-    await playAndRest(api);
-    await expectNothingHeld(api);
-    await expectNothingHeld(worker, api);
-  }, 120_000);
+for (const store of WITH_BULLMQ) {
+  describe(`idle lanes of several processes: ${store.name}`, () => {
+    it('PRF-12 hold nothing in the one that took their turns, nor in the one that ran them', async () => {
+      const place = setupOf(store);
+      const api = await Lanes.start({ ...place, role: 'submit' });
+      const worker = await Lanes.start({ ...place, role: 'work' });
+      await runAndRest(api);
+      await expectNothingHeld(api);
+      await expectNothingHeld(worker, api);
+    }, 120_000);
+  });
 }

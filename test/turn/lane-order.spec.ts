@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { defineOrchestrator, PermanentTurnError, reply, type TurnContext } from 'nestjs-agent-sessions';
-import { inGroups } from '../../lib/common/in-groups.js';
+import { inGroups } from '../../lib/common/batches.js';
 import { type Application, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { createSessionStore, LaneService, memoryAdapter, type TurnLedger } from 'nestjs-agent-sessions';
+import { createSessionStore, LaneService, memoryAdapter } from 'nestjs-agent-sessions';
+import { type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
-import { LaneBell } from '../../lib/turn/lane-bell.js';
+import { LaneNotifier } from '../../lib/turn/lane-notifier.js';
 import { LaneReconciler } from '../../lib/turn/lane-reconciler.service.js';
 import { TurnRecovery } from '../../lib/turn/turn-recovery.js';
-import { type TurnRuntime } from '../../lib/turn/turn-runtime.js';
+import { type TurnDependencies } from '../../lib/turn/turn-dependencies.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { steadyClock } from '../support/steady-clock.js';
 
@@ -16,22 +17,22 @@ beforeAll(() => {
 
 it('TRN-21 a slow queue does not keep the reconciler from looking again', async () => {
   const { ledger, lanes } = await forgottenLanes(100);
-  const rung: string[] = [];
-  const ring = async (sessionId: string): Promise<void> => {
+  const notified: string[] = [];
+  const notify = async (sessionId: string): Promise<void> => {
     await delay(50);
-    rung.push(sessionId);
+    notified.push(sessionId);
   };
   const reconciler = new LaneReconciler({
     ledger,
-    bell: new LaneBell({ ring }),
+    notifier: new LaneNotifier({ notify }),
     recovery: new TurnRecovery(),
-  } as TurnRuntime);
+  } as TurnDependencies);
 
   const startedAt = steadyClock.now();
-  expect(await reconciler.ringDue()).toBe(100);
+  expect(await reconciler.notifyDue()).toBe(100);
 
   expect(steadyClock.now() - startedAt).toBeLessThan(1000);
-  expect(rung.sort()).toEqual(lanes.sort());
+  expect(notified.sort()).toEqual(lanes.sort());
 });
 
 it('TRN-21 a process whose queue does not answer leaves the lanes to others, until the queue answers again', async () => {
@@ -42,47 +43,47 @@ it('TRN-21 a process whose queue does not answer leaves the lanes to others, unt
   };
   const deaf = new LaneReconciler({
     ledger,
-    bell: new LaneBell({ ring: answer, ping: answer }),
+    notifier: new LaneNotifier({ notify: answer, ping: answer }),
     recovery: new TurnRecovery(),
-  } as TurnRuntime);
-  const rung: string[] = [];
-  const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
-  const other = new LaneReconciler({ ledger, bell, recovery: new TurnRecovery() } as TurnRuntime);
+  } as TurnDependencies);
+  const notified: string[] = [];
+  const notifier = new LaneNotifier({ notify: async (sessionId) => void notified.push(sessionId) });
+  const other = new LaneReconciler({ ledger, notifier, recovery: new TurnRecovery() } as TurnDependencies);
 
   // It cannot know before it has tried.
-  await deaf.ringDue();
+  await deaf.notifyDue();
   for (let look = 0; look < 20; look += 1) {
     elapse(1000);
-    expect(await deaf.ringDue()).toBe(0);
+    expect(await deaf.notifyDue()).toBe(0);
   }
-  await other.ringDue();
-  expect(rung.sort()).toEqual(lanes.sort());
+  await other.notifyDue();
+  expect(notified.sort()).toEqual(lanes.sort());
 
   answers = true;
   elapse(60_000);
-  expect(await deaf.ringDue()).toBe(3);
+  expect(await deaf.notifyDue()).toBe(3);
 });
 
-it('TRN-21 a queue that answers but takes no rings is told of once, and rung again', async () => {
+it('TRN-21 a queue that answers but takes no notifications is told of once, and notified again', async () => {
   const { ledger, elapse } = await forgottenLanes(3);
   const told: string[] = [];
   Logger.overrideLogger({ log: () => undefined, warn: () => undefined, error: (text: string) => void told.push(text) });
   let isFull = true;
-  const ring = async (): Promise<void> => {
+  const notify = async (): Promise<void> => {
     if (isFull) throw new Error('out of memory');
   };
-  const bell = new LaneBell({ ring, ping: async () => undefined });
-  const reconciler = new LaneReconciler({ ledger, bell, recovery: new TurnRecovery() } as TurnRuntime);
+  const notifier = new LaneNotifier({ notify, ping: async () => undefined });
+  const reconciler = new LaneReconciler({ ledger, notifier, recovery: new TurnRecovery() } as TurnDependencies);
   try {
     for (const outage of [1, 2]) {
       isFull = true;
       for (let look = 0; look < 3; look += 1) {
-        expect(await reconciler.ringDue()).toBe(3);
+        expect(await reconciler.notifyDue()).toBe(3);
         elapse(60_000);
       }
       expect(told).toHaveLength(outage);
       isFull = false;
-      await reconciler.ringDue();
+      await reconciler.notifyDue();
       elapse(60_000);
     }
   } finally {
@@ -90,21 +91,21 @@ it('TRN-21 a queue that answers but takes no rings is told of once, and rung aga
   }
 });
 
-it('TRN-11 the reconciler rings for every lane that is due, however many wait for it at once', async () => {
+it('TRN-11 the reconciler notifies every lane that is due, however many wait for it at once', async () => {
   const { ledger, lanes } = await forgottenLanes(1200);
-  const rung: string[] = [];
-  const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
+  const notified: string[] = [];
+  const notifier = new LaneNotifier({ notify: async (sessionId) => void notified.push(sessionId) });
   const reconciler = new LaneReconciler({
     ledger,
-    bell,
+    notifier,
     recovery: new TurnRecovery(),
     settings: { reconcileMs: 3_600_000 },
-  } as TurnRuntime);
+  } as TurnDependencies);
 
   await reconciler.start();
   await reconciler.stop();
 
-  expect(rung.sort()).toEqual(lanes.sort());
+  expect(notified.sort()).toEqual(lanes.sort());
 });
 
 it('TRN-11 BOT-24 two processes in step: what one of them gives back each time comes to the other', async () => {
@@ -113,23 +114,23 @@ it('TRN-11 BOT-24 two processes in step: what one of them gives back each time c
     const { ledger, lanes } = await forgottenLanes(1, Date.now);
     jest.advanceTimersByTime(2000);
     const settings = { reconcileMs: 1000 };
-    const starting = (ring: (sessionId: string) => Promise<void>): LaneReconciler =>
+    const starting = (notify: (sessionId: string) => Promise<void>): LaneReconciler =>
       new LaneReconciler({
         ledger,
-        bell: new LaneBell({ ring }),
+        notifier: new LaneNotifier({ notify }),
         recovery: new TurnRecovery(),
         settings,
-      } as TurnRuntime);
+      } as TurnDependencies);
     const givesBack = starting(async (sessionId) => {
       const claimed = await ledger.claim(sessionId, claimRequest(mintId()));
       await ledger.release(claimed!.hold, settings.reconcileMs);
     });
-    const rung: string[] = [];
-    const waits = starting(async (sessionId) => void rung.push(sessionId));
+    const notified: string[] = [];
+    const waits = starting(async (sessionId) => void notified.push(sessionId));
     await givesBack.start();
     await waits.start();
     await jest.advanceTimersByTimeAsync(100_000);
-    expect(rung).toContain(lanes[0]);
+    expect(notified).toContain(lanes[0]);
     await givesBack.stop();
     await waits.stop();
   } finally {
@@ -137,35 +138,35 @@ it('TRN-11 BOT-24 two processes in step: what one of them gives back each time c
   }
 });
 
-it('TRN-11 a lane that is resumed is rung for at once when its head is due; all lanes are left to the reconciler', async () => {
+it('TRN-11 a lane that is resumed is notified at once when its head is due; all lanes are left to the reconciler', async () => {
   const { ledger, lanes } = await forgottenLanes(2);
-  const rung: string[] = [];
-  const bell = new LaneBell({ ring: async (sessionId) => void rung.push(sessionId) });
-  const service = new LaneService({ ledger, bell, foreignSessions: false } as TurnRuntime);
+  const notified: string[] = [];
+  const notifier = new LaneNotifier({ notify: async (sessionId) => void notified.push(sessionId) });
+  const service = new LaneService({ ledger, notifier, foreignSessions: false } as TurnDependencies);
   const [sessionId, other] = lanes;
   await service.pause({ sessionId });
   await service.pause({ sessionId: other });
-  expect(rung).toEqual([]);
+  expect(notified).toEqual([]);
 
   await service.resume({ sessionId });
-  expect(rung).toEqual([sessionId]);
+  expect(notified).toEqual([sessionId]);
   await service.drain({ sessionId: other });
-  expect(rung).toEqual([sessionId, other]);
+  expect(notified).toEqual([sessionId, other]);
   await service.clear({ sessionId });
   await service.resume({ sessionId });
   await service.resume({ all: true });
-  expect(rung).toEqual([sessionId, other]);
+  expect(notified).toEqual([sessionId, other]);
 });
 
 it('TRN-11 all lanes are counted and cleared, however many there are', async () => {
   const { ledger } = await forgottenLanes(1200);
-  const service = new LaneService({ ledger } as TurnRuntime);
+  const service = new LaneService({ ledger } as TurnDependencies);
   expect(await service.counts()).toMatchObject({ lanes: 1200, queued: 1200 });
   expect(await service.clear({ all: true })).toBe(1200);
   expect(await service.counts()).toMatchObject({ lanes: 0, queued: 0, queuedSince: null });
 });
 
-/** Lanes whose rings were lost a while ago. */
+/** Lanes whose notifications were lost a while ago. */
 async function forgottenLanes(
   count: number,
   clock?: () => number,

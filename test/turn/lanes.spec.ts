@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 describe.each(LIVE_STORES)('holding lanes over $name', ({ open }) => {
-  it('TRN-11 a paused lane runs nothing until it is resumed; others go on', async () => {
+  it('TRN-11 a paused lane runs nothing until it is resumed; others continue', async () => {
     const { desk, heard } = hearingDesk();
     const { session, handle, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const [held, other] = [await session(), await session()];
@@ -50,7 +50,7 @@ describe.each(LIVE_STORES)('holding lanes over $name', ({ open }) => {
     expect(await next).toMatchObject({ reply: 'next', turnIndex: 1 });
   });
 
-  it('TRN-11 TRN-13 a signal to a paused lane is kept, and the turn goes on with it later', async () => {
+  it('TRN-11 TRN-13 a signal to a paused lane is stored, and the turn resumes with it later', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
       intents: { answer: async (turn: TurnContext) => reply(JSON.stringify(await turn.waitFor('approval'))) },
@@ -230,7 +230,7 @@ describe('what is asked of lanes', () => {
     expect(await turns.lanes.list()).toMatchObject({ mode: 'open', lanes: [{ mode: 'paused', queued: 1 }] });
   });
 
-  it('TRN-11 refuses what it cannot understand, and sessions that are not there', async () => {
+  it('TRN-11 rejects invalid arguments and unknown sessions', async () => {
     const { turns } = await startApplication();
     const { lanes } = turns;
     expect(lanes).toBeInstanceOf(LaneService);

@@ -1,10 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import { defineOrchestrator, isTerminal } from 'nestjs-agent-sessions';
+import { forkProgram, kill } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
 import { startApplication } from '../support/running-application.js';
-import { adapterOf, type StoreOptions, STORES } from '../support/stores.js';
+import { adapterOf, type StoreOptions, SHARED_STORES } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/crashing-worker.mjs');
 const LEASE_MS = 1500;
@@ -25,15 +25,11 @@ class Supervisor {
 
   async stop(): Promise<void> {
     this.stopped = true;
-    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const gone = once(this.child, 'exit');
-    this.child.kill('SIGKILL');
-    await gone;
+    await kill(this.child);
   }
 
   private start(): void {
-    const setup = JSON.stringify({ store: this.store, leaseMs: LEASE_MS });
-    this.child = fork(PROGRAM, [setup], { execArgv: [], silent: true });
+    this.child = forkProgram(PROGRAM, { store: this.store, leaseMs: LEASE_MS });
     this.child.on('message', (message: { readonly began: string }) => this.began.push(message.began));
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.on('data', (data: Buffer) => {
@@ -84,8 +80,8 @@ async function crashAgainAndAgain(store: StoreOptions): Promise<void> {
 }
 
 /** Side by side: most of it is waiting for leases. */
-const PLACES = STORES.flatMap(({ place }) => (place ? [place()] : []));
+const NAMES = SHARED_STORES.map(({ name }) => name).join(', ');
 
-it('FIX-06 crashes caused by one turn fail none of 20 innocent turns beside it', async () => {
-  await Promise.all(PLACES.map(crashAgainAndAgain));
+it(`FIX-06 crashes caused by one turn fail none of 20 innocent turns beside it (${NAMES})`, async () => {
+  await Promise.all(SHARED_STORES.map(({ place }) => crashAgainAndAgain(place())));
 }, 300_000);

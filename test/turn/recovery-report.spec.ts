@@ -4,9 +4,8 @@ import {
   defineOrchestrator,
   type SessionsAdapter,
   StoreUnavailableError,
-  type TurnHold,
-  type TurnLedger,
 } from 'nestjs-agent-sessions';
+import { type TurnHold, type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from '../support/eventually.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
@@ -33,11 +32,11 @@ describe.each(LASTING_STORES)('what an application that starts finds, over $name
       await eventually(async () => (await turns.list({ sessionId }))[0].status === 'awaiting-input');
     }
     expect(turns.lanes.recovery).toMatchObject({ resumed: 1, failed: 0 });
-    const told = lines.filter((line) => line.startsWith('Looked for turns that were left behind'));
-    expect(told).toEqual([expect.stringMatching(/: (1 lane is|[2-4] lanes are) offered\.$/)]);
+    const told = lines.filter((line) => line.startsWith('Recovery at start'));
+    expect(told).toEqual([expect.stringMatching(/: (1 lane is|[2-4] lanes are) offered to workers\.$/)]);
   });
 
-  it('BOT-32 a turn that nobody knows is skipped once, however often it is offered', async () => {
+  it('BOT-32 skips an unknown turn once, however often it is offered', async () => {
     const open = create();
     const before = await opened(open);
     const [sessionId] = await sessionsIn(before, 1);
@@ -148,7 +147,7 @@ describe.each(LASTING_STORES)('what an application that starts finds, over $name
     const { turns, session } = await startApplication({ adapter: create()(), orchestrators: [desk], logger });
     await turns.execute('desk', 'hi', { sessionId: await session() });
     expect(turns.lanes.recovery).toMatchObject({ resumed: 0, failed: 0 });
-    expect(lines.filter((line) => line.includes('left behind'))).toEqual([]);
+    expect(lines.filter((line) => line.includes('Recovery at start'))).toEqual([]);
   });
 });
 

@@ -1,6 +1,5 @@
 import { type LoggerService } from '@nestjs/common';
 import {
-  type ClaimedTurn,
   defineOrchestrator,
   memoryAdapter,
   reply,
@@ -8,10 +7,8 @@ import {
   StoreUnavailableError,
   type TurnContext,
   TurnFailedError,
-  TurnFencedError,
-  type TurnHold,
-  type TurnLedger,
 } from 'nestjs-agent-sessions';
+import { type ClaimedTurn, TurnFencedError, type TurnHold, type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from '../support/eventually.js';
@@ -26,7 +23,7 @@ import {
 } from '../support/running-application.js';
 
 describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => {
-  it('TRN-15 its turn is taken over in order, and its stored steps are not repeated', async () => {
+  it('TRN-15 loses its turn to another worker, which keeps the order and does not repeat stored steps', async () => {
     const open = create();
     const { desk, attempts } = recordingDesk();
     const { adapter, turns, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -42,7 +39,7 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     expect(await turns.get(turn.id)).toMatchObject({ status: 'awaiting-input', failures: 0, lost: 1 });
   });
 
-  it('TRN-15 it comes back too late: nothing that it writes counts', async () => {
+  it('TRN-15 cannot write when it comes back too late', async () => {
     const open = create();
     const { desk } = recordingDesk();
     const { adapter, turns, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -57,7 +54,7 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     expect(await turns.get(turn.id)).toEqual(settled);
   });
 
-  it('TRN-15 a turn that kills its workers fails after the last attempt, and the lane moves on', async () => {
+  it('TRN-15 fails a turn that kills its workers after the last attempt, and continues the lane', async () => {
     const open = create();
     const { desk, attempts } = recordingDesk();
     const { adapter, turns, session } = await startApplication({
@@ -74,7 +71,7 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     expect(attempts).toEqual(['behind 1']);
   });
 
-  it('TRN-15 TRN-20 an application that starts goes on with what a dead one left', async () => {
+  it('TRN-15 TRN-20 hands its turns to an application that starts later', async () => {
     const open = create();
     const before = open();
     await before.init?.();
@@ -91,7 +88,7 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
     expect(attempts).toEqual(['interrupted 2', 'queued 1']);
   });
 
-  it('TRN-20 an application that was closed with queued turns goes on by itself when it starts again', async () => {
+  it('TRN-20 resumes the queued turns of a closed application when it starts again', async () => {
     const open = create();
     const { pass, open: release } = gate();
     const slow = recordingDesk(({ signal }) => pass(signal));
@@ -125,11 +122,11 @@ describe.each(LASTING_STORES)('a worker that died, over $name', ({ create }) => 
   });
 });
 
-/** Renewed early enough on a machine that stands still for two seconds. */
+/** Long enough for a renewal after a machine pause of two seconds. */
 const RENEWED_MS = 3600;
 
 describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
-  it('TRN-15 a handler that takes longer than the lease keeps it, by renewing', async () => {
+  it('TRN-15 renews the lease of a handler that takes longer than the lease', async () => {
     const { pass, open: release } = gate();
     const { desk, attempts } = recordingDesk(({ signal }) => pass(signal));
     const { session, turns } = await startApplication({
@@ -141,14 +138,14 @@ describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
     const done = turns.execute('desk', 'long', { sessionId });
     const until = async (): Promise<number> => Date.parse((await turns.lanes.get(sessionId)).head?.leaseUntil ?? '');
     const firstEnd = await eventually(until);
-    // Renewed, and renewed again.
+    // At least two renewals.
     await eventually(async () => (await until()) > firstEnd + RENEWED_MS / 2);
     release();
     await done;
     expect(attempts).toEqual(['long 1']);
   });
 
-  it('TRN-15 a worker that cannot renew stops its handler, and the turn is tried again', async () => {
+  it('TRN-15 stops the handler of a worker that cannot renew, and retries the turn', async () => {
     const adapter = open();
     let away = true;
     const ledger = overriding(adapter.turns, {
@@ -169,12 +166,12 @@ describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
       turns: { leaseMs: 1500 },
     });
     const { id } = await turns.execute('desk', 'cut off', { sessionId: await session() });
-    // A machine that stands still may let the lease of the second one lapse as well.
+    // The second lease may lapse, too, if the machine pauses.
     expect(attempts.slice(0, 2)).toEqual(['cut off 1', 'cut off 2']);
     expect(await turns.get(id)).toMatchObject({ lost: attempts.length - 1 });
   });
 
-  it('TRN-15 BOT-08 a settle whose answer was lost is repeated, and counts once', async () => {
+  it('TRN-15 BOT-08 repeats a settle whose response was lost, and counts it once', async () => {
     const adapter = open();
     let lost = 0;
     const ledger = overriding(adapter.turns, {
@@ -190,14 +187,18 @@ describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
       orchestrators: [desk],
     });
     const sessionId = await session();
-    const results = await Promise.all(['one', 'two'].map((text) => turns.execute('desk', text, { sessionId })));
+    const accepted = [
+      await turns.submit('desk', 'one', { sessionId }),
+      await turns.submit('desk', 'two', { sessionId }),
+    ];
+    const results = await Promise.all(accepted.map(({ id }) => turns.result(id)));
     expect(results).toMatchObject([{ turnIndex: 0 }, { turnIndex: 1 }]);
     expect(attempts).toEqual(['one 1', 'two 1']);
     expect(await checkpoints.history('desk', sessionId)).toHaveLength(2);
     expect(await adapter.conversations.page(sessionId)).toHaveLength(4);
   });
 
-  it('BOT-08 a store that is away rejects with a typed error, and nothing was accepted', async () => {
+  it('BOT-08 rejects with a typed error when the store is unavailable, and accepts nothing', async () => {
     const adapter = open();
     let away = false;
     const ledger = overriding(adapter.turns, {
@@ -219,14 +220,14 @@ describe.each(LIVE_STORES)('leases over $name', ({ open }) => {
   });
 });
 
-describe('what is said at start', () => {
-  it('TRN-20 a store that processes share, with the queue of one process: BullMQ is the way to scale', async () => {
+describe('the warning at start', () => {
+  it('TRN-20 recommends BullMQ for a shared store with an in-process queue', async () => {
     const { logger, lines } = listeningLogger();
     await startApplication({ adapter: { ...memoryAdapter(), shared: true }, logger });
     expect(lines.filter((line) => line.includes('BullMQ'))).toHaveLength(1);
   });
 
-  it('TRN-20 nothing of it when the store is of one process, or the queue is another', async () => {
+  it('TRN-20 is absent for a store of one process, and with a custom queue', async () => {
     const { logger, lines } = listeningLogger();
     await startApplication({ adapter: memoryAdapter(), logger });
     await startApplication({
@@ -239,7 +240,7 @@ describe('what is said at start', () => {
   });
 });
 
-/** What a worker leaves that claimed a turn, did some work and died: the lease lapses soon. */
+/** Simulates a worker that claims a turn, does some work and dies: the lease lapses soon. */
 async function dieWith(
   adapter: SessionsAdapter,
   sessionId: string,
@@ -248,7 +249,7 @@ async function dieWith(
 ): Promise<ClaimedTurn> {
   await accept(adapter, sessionId, text);
   const claimed = await adapter.turns.claim(sessionId, claimRequest(mintId()));
-  if (!claimed) throw new Error('Somebody else was faster.');
+  if (!claimed) throw new Error('Another worker claimed the turn.');
   await work(claimed.hold);
   await adapter.turns.renew(claimed.hold, 150);
   return claimed;
@@ -276,7 +277,7 @@ function step(name: string, value: string | number) {
   return { kind: 'step' as const, iteration: 0, intent: 'answer', parent: '', name, key: 0, value };
 }
 
-/** Does `work`, then charges in a step and says what the step gave. */
+/** Does `work`, then charges in a step and replies with the step's result. */
 function recordingDesk(work: (turn: TurnContext) => Promise<void> = async () => {}) {
   const attempts: string[] = [];
   const desk = defineOrchestrator({
@@ -292,7 +293,7 @@ function recordingDesk(work: (turn: TurnContext) => Promise<void> = async () => 
   return { desk, attempts };
 }
 
-/** The ledger with some of its operations replaced. */
+/** Returns the ledger with some operations replaced. */
 function overriding(ledger: TurnLedger, operations: Partial<TurnLedger>): TurnLedger {
   return Object.assign(Object.create(ledger) as TurnLedger, operations);
 }

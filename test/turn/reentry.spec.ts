@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.js';
 import { type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 describe.each(LIVE_STORES)('turns inside turns over $name', ({ open }) => {
-  it('TRN-12 a handler that executes a turn of its own session gets an error, not a deadlock', async () => {
+  it('TRN-12 rejects a handler that executes a turn of its own session, instead of a deadlock', async () => {
     const { app, seen } = await startNested({ adapter: open() }, async ({ sessionId, input }, turns, seen) => {
       if (input.text !== 'outer') return;
       seen.push(await rejection(turns().execute('desk', 'inner', { sessionId }), TurnReentryError));
@@ -23,7 +23,7 @@ describe.each(LIVE_STORES)('turns inside turns over $name', ({ open }) => {
     expect(await app.turns.list({ sessionId })).toHaveLength(1);
   });
 
-  it('TRN-12 not caught, it fails the turn at once: trying again cannot help', async () => {
+  it('TRN-12 fails the turn without retries if the error is not caught', async () => {
     const { app } = await startNested({ adapter: open() }, async ({ sessionId }, turns) => {
       await turns().execute('desk', 'inner', { sessionId });
     });
@@ -87,7 +87,7 @@ describe.each(LIVE_STORES)('turns inside turns over $name', ({ open }) => {
     expect(seen).toMatchObject([{ sessionId }, { sessionId }]);
   });
 
-  it('TRN-12 may look at the result of an earlier turn of its own session', async () => {
+  it('TRN-12 may read the result of an earlier turn of its own session', async () => {
     let earlier = '';
     const { app, seen } = await startNested({ adapter: open() }, async ({ input }, turns, seen) => {
       if (input.text === 'outer') seen.push(await turns().result(earlier));
@@ -128,7 +128,7 @@ it('TRN-12 sees it when the turn of the other session runs in another process', 
 
   const outer = rejection(app.turns.execute('desk', 'A', { sessionId: here }), TurnFailedError);
   await eventually(async () => (await app.turns.list({ sessionId: there })).length === 1);
-  await other.ring(there);
+  await other.notify(there);
   await outer;
   const [inner] = await app.turns.list({ sessionId: there });
   expect(inner).toMatchObject({ status: 'failed', error: { code: 'TURN_REENTRY', details: { sessionId: here } } });

@@ -1,8 +1,8 @@
-import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { mintId } from '../../lib/common/ids.js';
-import { type StoreOptions, STORES } from '../support/stores.js';
+import { forkProgram } from '../support/child-process.js';
+import { type StoreOptions, EMBEDDED_STORES } from '../support/stores.js';
 
 const PROGRAM = join(import.meta.dirname, 'fixtures/restarting-worker.mjs');
 const SESSIONS = 16;
@@ -13,7 +13,7 @@ const MOST_STARTS = 60;
 type Message = Record<'asks' | 'answered', string | undefined>;
 
 // Over the store whose work waits in the process alone; the conformance suite has the order of offers over every store.
-it.each(STORES.filter(({ name }) => name === 'sqlite'))(
+it.each(EMBEDDED_STORES.filter(({ name }) => name === 'sqlite'))(
   'FIX-16 no lane waits much longer than others for its turn while the process crashes again and again, over $name',
   async ({ place }) => {
     const waits = await waitsOver(place!());
@@ -29,9 +29,9 @@ async function waitsOver(store: StoreOptions): Promise<number[]> {
   const asked = new Map<string, number>();
   const waits = new Map<string, number>();
   const sessionIds = Array.from({ length: SESSIONS }, () => mintId());
-  const setup = JSON.stringify({ store, sessionIds, turnsEach: TURNS_EACH, endsAtTurn: ENDS_AT_TURN });
+  const setup = { store, sessionIds, turnsEach: TURNS_EACH, endsAtTurn: ENDS_AT_TURN };
   for (let starts = 0; starts < MOST_STARTS; starts += 1) {
-    const child = fork(PROGRAM, [setup], { execArgv: [] });
+    const child = forkProgram(PROGRAM, setup);
     child.on('message', ({ asks, answered }: Message) => {
       // After a crash it asks and is answered again.
       if (asks !== undefined && !asked.has(asks)) asked.set(asks, waits.size);

@@ -10,7 +10,7 @@ import { gate, LIVE_STORES, rejection, startApplication } from '../support/runni
 import { eventually } from '../support/eventually.js';
 
 describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
-  it('TRN-08 tries again after a fixed pause, and the lane waits meanwhile', async () => {
+  it('TRN-08 retries after a fixed delay, and the lane waits meanwhile', async () => {
     const { desk, attempts } = failingDesk((turn) => turn.input.text === 'fails twice' && turn.attempt <= 2);
     const { session, handle, turns } = await startApplication({
       adapter: open(),
@@ -49,7 +49,7 @@ describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
     for (const [i, atLeast] of [20, 40, 40].entries()) expect(pauses[i]).toBeGreaterThanOrEqual(atLeast - 1);
   });
 
-  it('TRN-08 shows the last error and the due time while a retry is due; other sessions go on', async () => {
+  it('TRN-08 shows the last error and the due time while a retry is pending; other sessions continue', async () => {
     const { desk } = failingDesk((turn) => turn.input.text === 'fails' && turn.attempt === 1);
     const { session, handle, turns } = await startApplication({
       adapter: open(),
@@ -90,7 +90,7 @@ describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
     expect(attempts).toHaveLength(4);
   });
 
-  it('TRN-08 does not repeat what fails for good', async () => {
+  it('TRN-08 does not retry permanent failures', async () => {
     const { desk, attempts } = failingDesk(({ input }) => {
       if (input.text === 'ours') throw new PermanentTurnError('no such order');
       if (input.text === 'own')
@@ -131,10 +131,10 @@ describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
     const queue = new InProcessQueue(1);
     const older = await startApplication({ adapter, orchestrators: [old], turns: { queue } });
 
-    // The newer process's only slot is taken, so that the older one gets the turn when it is rung.
+    // The newer process's only slot is taken, so that the older one gets the turn when it is notified.
     await newer.handle(current).submit('first', { sessionId: await newer.session() });
     const offered = await newer.handle(current).submit('second', { sessionId: await newer.session() });
-    await queue.ring(offered.sessionId);
+    await queue.notify(offered.sessionId);
     await eventually(async () => (await older.turns.get(offered.id))?.startedAt !== undefined);
     release();
     expect(await newer.turns.result(offered.id)).toMatchObject({ reply: 'current' });

@@ -38,7 +38,7 @@ describe.each(LASTING_STORES)('stopping an application over $name', ({ create })
     await closed;
   });
 
-  it('TRN-14 claims nothing new; callers of queued turns hear of the shutdown, and the turns go on elsewhere', async () => {
+  it('TRN-14 claims no new turn; notifies callers of queued turns, which then run elsewhere', async () => {
     const open = create();
     const { pass, open: release } = gate();
     const first = await start(open(), { shutdownGraceMs: 20_000 }, () => pass());
@@ -110,7 +110,7 @@ describe.each(LASTING_STORES)('stopping an application over $name', ({ create })
     expect(await second.turns.get(id)).toEqual(settled);
   });
 
-  it('TRN-14 a turn that is claimed while the application stops is given back, too', async () => {
+  it('TRN-14 also releases a turn that is claimed during the shutdown', async () => {
     const open = create();
     const adapter = open();
     const claim = gate();

@@ -4,7 +4,7 @@ import { aborted, LIVE_STORES, rejection, startApplication } from '../support/ru
 import { whileSteady } from '../support/steady-clock.js';
 
 describe.each(LIVE_STORES)('an attempt that takes too long over $name', ({ open }) => {
-  it('TRN-09 is stopped, counts as failed, and the turn is tried again', () =>
+  it('TRN-09 is aborted, counts as failed, and the turn is retried', () =>
     whileSteady(20, async () => {
       const { desk, reasons } = slowDesk(1);
       const { session, handle, turns } = await startApplication({
@@ -64,7 +64,7 @@ it('TRN-09 counts the time also of an attempt that outlives its first lease', ()
     expect(reasons).toEqual(['TURN_TIMEOUT']);
   }));
 
-it('TRN-09 an attempt that ended in time is left alone', async () => {
+it('TRN-09 does not affect an attempt that ended in time', async () => {
   let signal: AbortSignal | undefined;
   const desk = defineOrchestrator({
     name: 'desk',

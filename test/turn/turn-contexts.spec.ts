@@ -9,7 +9,7 @@ const LOOK_MS = 20;
 
 describe('contexts of turns', () => {
   let ours: SessionsAdapter;
-  /** Another process: this store has no hints that would reach from there. */
+  /** Another process: this store has no notifications that would reach from there. */
   let theirs: SessionsAdapter;
 
   beforeEach(async () => {
@@ -25,8 +25,8 @@ describe('contexts of turns', () => {
     await theirs.close?.();
   });
 
-  it('PRF-12 BOT-02 go when the turn has ended or is gone, though no hint told of it; that of an open one stays', async () => {
-    const contexts = new TurnContexts(true, ours.turns, ours.hints, LOOK_MS);
+  it('PRF-12 BOT-02 go when the turn has ended or is gone, though no notification told of it; that of an open one stays', async () => {
+    const contexts = new TurnContexts(true, ours.turns, ours.changes, LOOK_MS);
     await new SessionStore(ours.sessions).create({ id: 'deleted', userId: 'ann' });
     for (const [id, sessionId] of [
       ['open', 's'],
@@ -46,7 +46,7 @@ describe('contexts of turns', () => {
   });
 
   it('PRF-12 BOT-02 are no more than 10,000; the oldest make room', () => {
-    const contexts = new TurnContexts(true, ours.turns, ours.hints);
+    const contexts = new TurnContexts(true, ours.turns, ours.changes);
     for (let n = 0; n <= 10_000; n += 1) contexts.keep(`t${n}`, { context: { n } });
     expect([contexts.get('t0'), contexts.get('t1'), contexts.get('t10000')]).toEqual([
       undefined,

@@ -4,7 +4,7 @@ import {
   LaneFullError,
   memoryAdapter,
   type OrchestratorEvent,
-  outcome,
+  turnOutcome,
   PermanentTurnError,
   reply,
   TooLargeError,
@@ -136,7 +136,7 @@ describe.each(LIVE_STORES)('the record of a turn over $name', ({ open }) => {
     await eventually(() => events.at(-1) === 'turn-settled');
   });
 
-  it('TRN-05 refuses a known key with another input or orchestrator; another session has keys of its own', async () => {
+  it('TRN-05 rejects a known key with another input or orchestrator; keys are scoped to their session', async () => {
     const { desk, release } = heldDesk();
     const other = defineOrchestrator({ name: 'other', intents: { answer: () => reply('other') } });
     const { turns, session, handle } = await startApplication({ adapter: open(), orchestrators: [desk, other] });
@@ -155,7 +155,7 @@ describe.each(LIVE_STORES)('the record of a turn over $name', ({ open }) => {
     expect(apart).toMatchObject({ sessionId: elsewhere, reply: 'You said two.' });
   });
 
-  it('TRN-07 refuses what is over the limit of queued turns, and stores nothing of it', async () => {
+  it('TRN-07 rejects turns above the limit of queued turns, and stores none of them', async () => {
     const { desk, release } = heldDesk();
     const { turns, session, handle } = await startApplication({
       adapter: open(),
@@ -178,7 +178,7 @@ describe.each(LIVE_STORES)('the record of a turn over $name', ({ open }) => {
     expect((await submit('there is room again')).position).toBe(4);
   });
 
-  it('TRN-07 refuses an input, a history or attributes that are too large, and stores nothing of them', async () => {
+  it('TRN-07 rejects an input, a history or attributes that are too large, and does not store them', async () => {
     const { desk, handled } = heldDesk();
     const { turns, session, handle } = await startApplication({
       adapter: open(),
@@ -227,7 +227,7 @@ function heldDesk() {
         handled.push(text);
         await pass();
         if (text === 'fail') throw new PermanentTurnError('as asked');
-        if (text === 'bye') return outcome({ status: 'completed' });
+        if (text === 'bye') return turnOutcome({ status: 'completed' });
         return reply(`You said ${text}.`);
       },
     },

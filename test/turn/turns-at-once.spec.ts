@@ -9,9 +9,8 @@ import {
   ShuttingDownError,
   StoreUnavailableError,
   type TurnContext,
-  type TurnHints,
-  type TurnLedger,
 } from 'nestjs-agent-sessions';
+import { type TurnChanges, type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -20,18 +19,18 @@ import { aborted, type Application, gate, LIVE_STORES, startApplication } from '
 const HOUR = 3_600_000;
 const PATIENT = { leaseMs: HOUR, shutdownGraceMs: 20_000 };
 
-/** The default queue, which notes the sessions that were rung for. */
+/** The default queue, which notes the sessions that were notified. */
 class NotingQueue extends InProcessQueue {
-  readonly rung: string[] = [];
+  readonly notified: string[] = [];
 
-  override ring(sessionId: string, delayMs?: number): Promise<void> {
-    this.rung.push(sessionId);
-    return super.ring(sessionId, delayMs);
+  override notify(sessionId: string, delayMs?: number): Promise<void> {
+    this.notified.push(sessionId);
+    return super.notify(sessionId, delayMs);
   }
 }
 
 describe.each(LIVE_STORES)('turns that run at once over $name', ({ open }) => {
-  it('TRN-20 PRF-05 a turn that finds its lane idle costs accept and settle, and no ring', async () => {
+  it('TRN-20 PRF-05 a turn that finds its lane idle costs accept and settle, and no notification', async () => {
     const calls: string[] = [];
     const { app, queue } = await start(recordingAdapter(open(), calls));
     const sessionId = await app.session();
@@ -42,7 +41,7 @@ describe.each(LIVE_STORES)('turns that run at once over $name', ({ open }) => {
 
     const counted = (call: string): number => calls.filter((each) => each === call).length;
     expect([counted('turns.accept'), counted('turns.claim'), counted('turns.settle')]).toEqual([10, 0, 10]);
-    expect(queue.rung).toEqual([]);
+    expect(queue.notified).toEqual([]);
   });
 
   it('TRN-02 turns of a lane that are submitted at once run one after the other, in their order', async () => {
@@ -72,7 +71,7 @@ describe('a turn that runs at once', () => {
     await request.run("ann's request", () => app.turns.execute('desk', 'hello', { sessionId }));
 
     expect(seen).toEqual([undefined]);
-    expect(queue.rung).toEqual([]);
+    expect(queue.notified).toEqual([]);
   });
 
   it('TRN-09 is cancelled by the signal of who submitted it', async () => {
@@ -86,7 +85,7 @@ describe('a turn that runs at once', () => {
     await eventually(async () => (await app.turns.get(id))?.status === 'cancelled');
   });
 
-  it('TRN-20 is rung for where its process only submits', async () => {
+  it('TRN-20 is notified where its process only submits', async () => {
     const calls: string[] = [];
     const queue = new NotingQueue(4);
     const adapter = recordingAdapter(memoryAdapter(), calls);
@@ -94,18 +93,18 @@ describe('a turn that runs at once', () => {
     const sessionId = await app.session();
     const { id } = await app.turns.submit('desk', 'hello', { sessionId });
 
-    expect(queue.rung).toEqual([sessionId]);
+    expect(queue.notified).toEqual([sessionId]);
     expect(await app.turns.get(id)).toMatchObject({ status: 'queued' });
   });
 
-  it('TRN-20 is rung for where all places are taken', async () => {
+  it('TRN-20 notifies a worker if all slots are taken', async () => {
     const { pass, open } = gate();
     const { app, queue } = await start(memoryAdapter(), () => pass(), 1);
     const [first, second] = [await app.session(), await app.session()];
     const running = app.turns.execute('desk', 'first', { sessionId: first });
     await eventually(async () => (await app.turns.list({ sessionId: first, status: 'running' })).length === 1);
     const { id } = await app.turns.submit('desk', 'second', { sessionId: second });
-    expect(queue.rung).toEqual([second]);
+    expect(queue.notified).toEqual([second]);
     expect(await app.turns.get(id)).toMatchObject({ status: 'queued' });
 
     open();
@@ -113,7 +112,7 @@ describe('a turn that runs at once', () => {
     await app.turns.result(id);
   });
 
-  it('TRN-20 runs without a ring over a store whose accept claims nothing', async () => {
+  it('TRN-20 runs without a notification over a store whose accept claims nothing', async () => {
     const calls: string[] = [];
     const adapter = recordingAdapter(
       withAccept(memoryAdapter(), (turns, { claim: _, ...request }) => turns.accept(request)),
@@ -124,7 +123,7 @@ describe('a turn that runs at once', () => {
     await app.turns.execute('desk', 'hello', { sessionId });
 
     expect(calls.filter((call) => call === 'turns.claim')).toHaveLength(1);
-    expect(queue.rung).toEqual([]);
+    expect(queue.notified).toEqual([]);
   });
 
   it('TRN-20 leaves its place when it is refused', async () => {
@@ -191,7 +190,7 @@ describe('a turn that runs at once', () => {
     expect(await adapter.turns.list({ sessionId })).toMatchObject([{ status: 'awaiting-input', failures: 0 }]);
   });
 
-  it('TRN-20 a store that is away is asked once more, and nothing is logged of it', async () => {
+  it('TRN-20 tries an unavailable store once more, without a log line', async () => {
     const told: string[] = [];
     const tell = (line: unknown): void => void told.push(String(line));
     const away = async (): Promise<never> => {
@@ -241,11 +240,11 @@ describe('a turn that runs at once', () => {
     await app.turns.submit('desk', 'first', { sessionId });
     await eventually(() => settles === 1);
     expect(await app.turns.execute('desk', 'second', { sessionId })).toMatchObject({ turnIndex: 1 });
-    expect(queue.rung).toEqual([]);
+    expect(queue.notified).toEqual([]);
     open();
   });
 
-  it('BOT-35 that is for a newer process is rung for when it was claimed', async () => {
+  it('BOT-35 that is for a newer process is notified when it was claimed', async () => {
     const store = memoryAdapter();
     const newer = await startApplication({ adapter: store, orchestrators: [desk(() => undefined, '2')] });
     const sessionId = await newer.session();
@@ -254,11 +253,11 @@ describe('a turn that runs at once', () => {
     const { app, queue } = await start(store);
     await app.turns.submit('desk', 'second', { sessionId });
 
-    await eventually(() => queue.rung.length > 0);
-    expect(queue.rung).toEqual([sessionId]);
+    await eventually(() => queue.notified.length > 0);
+    expect(queue.notified).toEqual([sessionId]);
   });
 
-  it('SES-15 TRN-14 keeps no place while its foreign session is looked up, and its lease begins afterwards', async () => {
+  it('SES-15 TRN-14 does not hold a concurrency slot while loading an external session; its lease begins afterwards', async () => {
     const { pass, open } = gate();
     const inner = new InMemorySessionStoreAdapter();
     let lookups = 0;
@@ -288,7 +287,7 @@ describe('a turn that runs at once', () => {
     expect(await app.turns.result(id)).toMatchObject({ turnIndex: 0 });
   });
 
-  /** Accepting is done, and its answer is on the way until `answer` is called. Hints come from everywhere, so nobody polls. */
+  /** Accepting is done, and its answer is on the way until `answer` is called. Notifications come from every process, so callers do not poll. */
   async function startWithSlowAnswers(
     handle: Handler,
     settings: object,
@@ -304,8 +303,8 @@ describe('a turn that runs at once', () => {
       if (becomes === 'lost') throw new StoreUnavailableError('The answer was lost.');
       return answer;
     });
-    const hints: TurnHints = { reach: 'store', subscribe: (listener) => store.hints.subscribe(listener) };
-    const adapter = { ...answering, hints };
+    const changes: TurnChanges = { reach: 'store', subscribe: (listener) => store.changes.subscribe(listener) };
+    const adapter = { ...answering, changes };
     const { app } = await start(adapter, handle, 4, settings);
     return { app, adapter, answer: open, accepted: accepted() };
   }
@@ -331,7 +330,7 @@ function desk(handle: Handler = () => undefined, version = '1'): OrchestratorRef
   });
 }
 
-/** Without the reconciler, which would ring by itself. */
+/** Without the reconciler, which would notify, too. */
 async function start(
   adapter: SessionsAdapter,
   handle?: Handler,
@@ -350,7 +349,7 @@ function withAccept(
   return withTurns(adapter, (turns) => ({ accept: (...args) => accept(turns, ...args) }));
 }
 
-/** @param change what is done otherwise */
+/** @param change the part that differs */
 function withTurns(adapter: SessionsAdapter, change: (turns: TurnLedger) => Partial<TurnLedger>): SessionsAdapter {
   const { turns } = adapter;
   return { ...adapter, turns: Object.assign(Object.create(turns) as TurnLedger, change(turns)) };

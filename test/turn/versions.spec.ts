@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { compareVersions } from '../../lib/turn/compare-versions.js';
+import { compareVersions } from '../../lib/turn/version-handoff.js';
 import { type Backoff, backoffMs } from '../../lib/common/backoff.js';
 import { isPermanent } from '../../lib/ledger/turn-error-record.js';
 
@@ -57,7 +57,7 @@ describe('backoffMs', () => {
     );
   });
 
-  it('TRN-08 exponential: those who failed together do not come back together', () => {
+  it('TRN-08 exponential: turns that failed together are not retried together', () => {
     const backoff: Backoff = { type: 'exponential', delayMs: 10_000, maxDelayMs: 60_000 };
     const pauses = new Set(Array.from({ length: 50 }, () => backoffMs(backoff, 1)));
     expect(pauses.size).toBeGreaterThan(25);

@@ -8,7 +8,7 @@ import {
   type TurnService,
 } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
-import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
+import { describeBullmqServers, queueOptionsOn } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
 import {
   type Application,
@@ -29,7 +29,7 @@ describe.each(LIVE_STORES)('40 parents that wait for a child each, over $name', 
 describeBullmqServers('40 parents that wait for a child each, with BullMQ', (server) => {
   it.each([1, 32])('FIX-03 finishes them at concurrency %i, and serves an unrelated turn meanwhile', (concurrency) =>
     everyParentFinishes(
-      { adapter: memoryAdapter(), turns: { queue: bullmqQueue({ ...ringsOn(server), concurrency }) } },
+      { adapter: memoryAdapter(), turns: { queue: bullmqQueue({ ...queueOptionsOn(server), concurrency }) } },
       concurrency,
     ),
   );

@@ -5,11 +5,11 @@ import {
   type SessionsAdapter,
   TurnCancelledError,
   type Turn,
-  type TurnHints,
   type TurnQueue,
   TurnNotFoundError,
   TurnWaitTimeoutError,
 } from 'nestjs-agent-sessions';
+import { type TurnChanges } from 'nestjs-agent-sessions/adapter';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -46,7 +46,7 @@ describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
     expect(await turns.get(error.turnId)).toMatchObject({ status: 'awaiting-input', reply: { text: 'at last' } });
   });
 
-  it('TRN-10 a turn that nobody knows', async () => {
+  it('TRN-10 an unknown turn', async () => {
     const { turns } = await startApplication({ adapter: open() });
     expect(await turns.get('no-such-turn')).toBeNull();
     await rejection(turns.result('no-such-turn'), TurnNotFoundError);
@@ -63,11 +63,11 @@ describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
     expect(new Set(results.map(({ reply: text }) => text))).toEqual(new Set(['done']));
   });
 
-  it('TRN-10 survives that every hint is lost', async () => {
+  it('TRN-10 survives that every notification is lost', async () => {
     const adapter = open();
     const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => reply('done') } });
     const { session, handle } = await startApplication({
-      adapter: { ...adapter, hints: { subscribe: () => () => {} } },
+      adapter: { ...adapter, changes: { subscribe: () => () => {} } },
       orchestrators: [desk],
     });
     expect(await handle(desk).execute('hi', { sessionId: await session() })).toMatchObject({ reply: 'done' });
@@ -84,7 +84,7 @@ describe('what waiting asks of the store', () => {
       const adapter = recordingAdapter(withIdsOnly(store), calls);
       const queue = new InProcessQueue(1);
       await startApplication({ adapter: store, turns: { queue }, orchestrators: [desk] });
-      const turns = { ...webOnly, queue: { ...deafQueue(), ring: (rung: string) => queue.ring(rung) } };
+      const turns = { ...webOnly, queue: { ...deafQueue(), notify: (notified: string) => queue.notify(notified) } };
       const { session, handle } = await startApplication({ adapter, turns, orchestrators: [desk] });
       const sessionId = await session();
 
@@ -92,7 +92,7 @@ describe('what waiting asks of the store', () => {
       expect(calls.filter((call) => call === 'turns.get')).toHaveLength(1);
     }));
 
-  it('TRN-10 reads nothing of turns that run here, although hints bring no more than their ids', () =>
+  it('TRN-10 reads no turns that run here, although notifications have only their ids', () =>
     whileSteady(500, async () => {
       const calls: string[] = [];
       const adapter = recordingAdapter(withIdsOnly(memoryAdapter()), calls);
@@ -104,7 +104,7 @@ describe('what waiting asks of the store', () => {
       expect(calls).not.toContain('turns.get');
     }));
 
-  it('TRN-10 a turn that ends without its settle, because it was cancelled as it failed, is told of', () =>
+  it('TRN-10 reports a turn that ends without a settle, because it was cancelled when it failed', () =>
     whileSteady(500, async () => {
       const store = memoryAdapter();
       const failing = defineOrchestrator({
@@ -116,10 +116,10 @@ describe('what waiting asks of the store', () => {
           },
         },
       });
-      // Nobody is told of the mark, and nobody polls.
-      const silent: TurnHints = { reach: 'store', subscribe: () => () => undefined };
+      // The mark causes no notification, and no caller polls.
+      const silent: TurnChanges = { reach: 'store', subscribe: () => () => undefined };
       const { session, handle } = await startApplication({
-        adapter: { ...store, hints: silent },
+        adapter: { ...store, changes: silent },
         orchestrators: [failing],
       });
 
@@ -139,7 +139,7 @@ describe('what waiting asks of the store', () => {
 
     expect(second).toEqual(first);
     expect(await handle(slow).execute('hi', options)).toEqual(first);
-    // Nobody listens for the turns that were not needed.
+    // No listener remains for turns that were not needed.
     expect(subscriptions()).toBe(before);
   });
 
@@ -252,24 +252,24 @@ function deskOf(process: string) {
 
 function deafQueue(): TurnQueue {
   const nothing = async (): Promise<void> => {};
-  return { ring: nothing, process: nothing, pause: nothing, resume: nothing, close: nothing };
+  return { notify: nothing, process: nothing, pause: nothing, resume: nothing, close: nothing };
 }
 
-/** The same store, whose hints never bring the turn. */
+/** The same store, whose notifications never bring the turn. */
 function withIdsOnly(adapter: SessionsAdapter): SessionsAdapter {
-  return { ...adapter, hints: { subscribe: (listener) => adapter.hints.subscribe((turnId) => listener(turnId)) } };
+  return { ...adapter, changes: { subscribe: (listener) => adapter.changes.subscribe((turnId) => listener(turnId)) } };
 }
 
-/** The same store, and how many listen to its hints. */
+/** The same store, and how many listen to its notifications. */
 function counting(adapter: SessionsAdapter): { adapter: SessionsAdapter; subscriptions: () => number } {
   let subscriptions = 0;
-  const subscribe: SessionsAdapter['hints']['subscribe'] = (listener) => {
-    const end = adapter.hints.subscribe(listener);
+  const subscribe: SessionsAdapter['changes']['subscribe'] = (listener) => {
+    const end = adapter.changes.subscribe(listener);
     subscriptions += 1;
     return () => {
       subscriptions -= 1;
       end();
     };
   };
-  return { adapter: { ...adapter, hints: { subscribe } }, subscriptions: () => subscriptions };
+  return { adapter: { ...adapter, changes: { subscribe } }, subscriptions: () => subscriptions };
 }

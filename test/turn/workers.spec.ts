@@ -14,23 +14,24 @@ import {
   type TurnEvent,
   TurnReentryError,
   type TurnService,
-  type TurnsOptions,
   type TurnStatus,
   TurnWaitTimeoutError,
   type WhenBusy,
+  type TurnsOptions,
 } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
-import { describeBullmqServers, ringsOn } from '../support/bullmq.js';
+import { describeBullmqServers, queueOptionsOn } from '../support/bullmq.js';
 import {
   aborted,
   type Application,
   gate,
-  LASTING_STORES,
+  lasting,
   rejection,
   startApplication,
 } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
+import { serverStore } from '../support/stores.js';
 
 /** One attempt of a handler, in whichever worker. */
 interface Attempt {
@@ -58,8 +59,8 @@ interface Deployment {
   readonly queue: BullmqQueue;
 }
 
-describeBullmqServers('workers that BullMQ rings for', (server) => {
-  const [lasting] = LASTING_STORES.filter(({ name }) => name === server.name);
+describeBullmqServers('workers that BullMQ notifies', (server) => {
+  const { create } = lasting(serverStore(server));
 
   describe.each([1, 3])('%i of them', (count) => {
     async function deploy(
@@ -67,8 +68,8 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       turns: TurnsOptions & { readonly concurrency?: number } = {},
     ): Promise<Deployment> {
       const { concurrency, ...rest } = turns;
-      const sameQueue = ringsOn(server);
-      const connect = lasting.create();
+      const sameQueue = queueOptionsOn(server);
+      const connect = create();
       const attempts: Attempt[] = [];
       let clock = 0;
       const desk = (worker: number): OrchestratorRef =>
@@ -189,7 +190,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       expect(hotBefore).toBeLessThanOrEqual(16 * (cold.length + count));
     });
 
-    it('TRN-05 one idempotency key is one turn, whichever process is asked, and it runs once', async () => {
+    it('TRN-05 creates one turn per idempotency key across processes, and runs it once', async () => {
       const { api, workers, attempts } = await deploy(async () => undefined);
       const sessionId = await api.session();
       const say = ({ turns }: Application, text: string): ReturnType<TurnService['execute']> =>
@@ -369,7 +370,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       const behind = await submit('behind', { sessionId: held });
       release();
       await api.turns.result(runs.id, { timeoutMs: 20_000 });
-      // The others go on meanwhile.
+      // The others continue meanwhile.
       const free = await submit('free', { sessionId: other });
       await api.turns.result(free.id, { timeoutMs: 20_000 });
       expect(await api.turns.get(behind.id)).toMatchObject({ status: 'queued' });
@@ -429,7 +430,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       expect(messages.map((message) => message.id)).toEqual(['3', '4', '5', '6', '7']);
     });
 
-    it('TRN-33 a reader in another process that is slow gets everything, and holds up nobody', async () => {
+    it('TRN-33 a slow reader in another process gets every event, and does not delay others', async () => {
       const { api, submit } = await deploy(async (turn) => {
         for (let n = 1; n <= 600; n += 1) await turn.emit({ type: 'delta', data: n });
       });
@@ -445,7 +446,7 @@ describeBullmqServers('workers that BullMQ rings for', (server) => {
       expect(rest.at(-1)).toMatchObject({ type: 'settled' });
     });
 
-    it('TRN-21 nothing is left in the queue of lanes that are idle', async () => {
+    it('TRN-21 leaves nothing of idle lanes in the queue', async () => {
       const { api, execute, queue } = await deploy(async () => undefined);
       const sessionIds = await Promise.all(Array.from({ length: 10 }, () => api.session()));
       await Promise.all(sessionIds.flatMap((sessionId) => [execute('one', sessionId), execute('two', sessionId)]));

@@ -6,7 +6,10 @@ import { replyError } from '../../transport/reply-error.js';
 import { isFault, toAnyErrorBody } from './error-body.js';
 import { type HttpRequest } from './http-request.js';
 
-/** Answers every error of this package's controllers in one shape, also those of guards, parsers and the framework (NST-15, STA-26). */
+/**
+ * Converts every error of this package's controllers to one format, including errors of guards, parsers and the
+ * framework (NST-15, STA-26).
+ */
 @Injectable()
 @Catch()
 export class ControllersExceptionFilter implements ExceptionFilter<unknown> {
@@ -14,7 +17,7 @@ export class ControllersExceptionFilter implements ExceptionFilter<unknown> {
 
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
-  /** Never rejects: Nest does not wait for it, and what nobody catches ends the process. */
+  /** Never rejects: Nest does not await it, and an unhandled rejection ends the process. */
   async catch(error: unknown, host: ArgumentsHost): Promise<void> {
     try {
       const http = host.switchToHttp();
@@ -24,7 +27,7 @@ export class ControllersExceptionFilter implements ExceptionFilter<unknown> {
     }
   }
 
-  /** For errors from before the route: nobody is known yet. Never rejects. */
+  /** Handles errors from before the route, when the caller is still unknown. Never rejects. */
   async catchEarly(error: unknown, request: HttpRequest, response: object): Promise<void> {
     try {
       await this.answer(error, request, response);
@@ -37,12 +40,12 @@ export class ControllersExceptionFilter implements ExceptionFilter<unknown> {
     return toAnyErrorBody(error);
   }
 
-  /** Whether the error is a mistake of the application, which its log must have. */
+  /** Returns whether the error is a fault of the application and must be logged. */
   protected isFault(error: unknown): boolean {
     return isFault(error);
   }
 
-  /** Called when the client has its answer. @param host absent for errors from before the route */
+  /** Called after the response. @param host absent for errors from before the route */
   protected answered(_error: unknown, _request: HttpRequest, _host?: ArgumentsHost): void | Promise<void> {}
 
   private async answer(error: unknown, request: HttpRequest, response: object, host?: ArgumentsHost): Promise<void> {

@@ -6,7 +6,7 @@ import { type HttpRequest } from './http-request.js';
 
 type EarlyErrorHandler = (error: unknown, request: HttpRequest, response: object) => void;
 
-/** As much of Fastify as is needed here. */
+/** The part of Fastify that this module uses. */
 interface Fastify {
   addHook(
     name: 'onRoute',
@@ -14,7 +14,7 @@ interface Fastify {
   ): unknown;
 }
 
-/** As much of Express as is needed here. */
+/** The part of Express that this module uses. */
 interface Express {
   readonly router: { readonly stack: readonly ExpressLayer[] };
 }
@@ -25,8 +25,8 @@ interface ExpressLayer {
 }
 
 /**
- * Errors from before this package's routes, which are those of body parsers: answered as all others are. Nest gives them to global
- * filters only, and a global one would be in the way of the application's own.
+ * Handles errors from before this package's routes, mainly of body parsers, like all other errors. Nest passes them
+ * only to global filters, and a global filter would conflict with the application's.
  */
 @Module({})
 export class EarlyErrorsModule implements NestModule {
@@ -35,7 +35,7 @@ export class EarlyErrorsModule implements NestModule {
     private readonly moduleRef: ModuleRef,
   ) {}
 
-  /** Called after the parsers were registered, and before the routes are. */
+  /** Called after the parsers are registered and before the routes are. */
   configure(): void {
     const { httpAdapter } = this.adapterHost;
     if (httpAdapter.getType() === 'fastify') {
@@ -45,7 +45,7 @@ export class EarlyErrorsModule implements NestModule {
       });
       return;
     }
-    // Express knows a handler of errors by its four parameters.
+    // Express recognizes an error handler by its four parameters.
     httpAdapter.use((error: unknown, request: HttpRequest, response: object, next: (error: unknown) => void) => {
       const handle = this.handlerFor(filterOf(handlerAt(httpAdapter.getInstance<Express>(), request)));
       if (handle) handle(error, request, response);
@@ -60,10 +60,10 @@ export class EarlyErrorsModule implements NestModule {
   }
 }
 
-/** Where the request would have come to. */
+/** Returns the handler of the route that the request is for. */
 function handlerAt({ router }: Express, { method, url }: HttpRequest): unknown {
   const [path] = url.split('?');
-  // Where nobody asks for the head alone, whoever gives the whole is asked.
+  // HEAD requests are handled by the GET route if there is no HEAD route.
   const methods = method === 'HEAD' ? ['head', 'get'] : [method.toLowerCase()];
   for (const layer of router.stack) {
     const found = layer.route?.stack.find((one) => methods.includes(one.method));

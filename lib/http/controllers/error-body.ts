@@ -2,7 +2,7 @@ import { HttpException, HttpStatus } from '@nestjs/common';
 import { SessionsError } from '../../common/sessions.error.js';
 import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
 
-/** Of errors that others made: guards, parsers, the framework. */
+/** Codes for errors of guards, parsers and the framework. */
 const CODE_BY_STATUS: Readonly<Record<number, string>> = {
   [HttpStatus.BAD_REQUEST]: 'INVALID_INPUT',
   [HttpStatus.UNAUTHORIZED]: 'UNAUTHENTICATED',
@@ -12,19 +12,19 @@ const CODE_BY_STATUS: Readonly<Record<number, string>> = {
   [HttpStatus.TOO_MANY_REQUESTS]: 'TOO_MANY_REQUESTS',
 };
 
-/** Of what went wrong inside. */
+/** The body for internal errors. */
 const INTERNAL: SessionsErrorBody = {
   statusCode: HttpStatus.INTERNAL_SERVER_ERROR,
   code: 'INTERNAL',
   message: 'Internal server error',
 };
 
-/** Whether the error is a mistake of the application, which its log must have. */
+/** Returns whether the error is a fault of the application and must be logged. */
 export function isFault(error: unknown): boolean {
   return error instanceof SessionsError ? isApplicationFault(error) : foreignStatus(error) >= 500;
 }
 
-/** What a client of this package's controllers gets for any error at all. */
+/** Converts any error to the response body of this package's controllers. */
 export function toAnyErrorBody(error: unknown): SessionsErrorBody {
   if (error instanceof SessionsError) return toErrorBody(error);
   const statusCode = foreignStatus(error);
@@ -33,7 +33,7 @@ export function toAnyErrorBody(error: unknown): SessionsErrorBody {
   return { statusCode, code, message: messageOf(error, statusCode) };
 }
 
-/** Parsers of bodies throw errors of their own, with a status. */
+/** Returns the status of errors thrown by body parsers. */
 function foreignStatus(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus();
   const { status, statusCode = status } = (error ?? {}) as { status?: unknown; statusCode?: unknown };
@@ -41,13 +41,15 @@ function foreignStatus(error: unknown): number {
   return known ? (statusCode as number) : HttpStatus.INTERNAL_SERVER_ERROR;
 }
 
-/** What a guard says is for the client; what a parser says may repeat the body. */
+/**
+ * Returns the public message. The message of a guard is meant for the client; that of a parser may contain the body.
+ */
 function messageOf(error: unknown, statusCode: number): string {
-  return error instanceof HttpException ? error.message : (PARSER_MESSAGES[statusCode] ?? 'The request was refused.');
+  return error instanceof HttpException ? error.message : (PARSER_MESSAGES[statusCode] ?? 'The request was rejected.');
 }
 
 const PARSER_MESSAGES: Readonly<Record<number, string>> = {
   [HttpStatus.BAD_REQUEST]: 'The body must be JSON.',
   [HttpStatus.PAYLOAD_TOO_LARGE]: 'The body is too large.',
-  [HttpStatus.UNSUPPORTED_MEDIA_TYPE]: 'The body must be JSON, with the content type application/json.',
+  [HttpStatus.UNSUPPORTED_MEDIA_TYPE]: 'The body must be JSON with the content type application/json.',
 };

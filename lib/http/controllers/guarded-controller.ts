@@ -13,10 +13,16 @@ import { type ControllersExceptionFilter } from './controllers-exception.filter.
 type Filter = Type<ControllersExceptionFilter>;
 
 const FILTER = Symbol('agent-sessions:filter');
-/** Of @nestjs/platform-fastify's `@RouteConfig()`: where an address has parameters it hands on nothing else of a handler. */
+/**
+ * The metadata key of `@RouteConfig()` in @nestjs/platform-fastify. For URLs with parameters it is the only handler
+ * metadata that Nest passes on.
+ */
 const FASTIFY_CONFIG = '__fastify_route_config__';
 
-/** A controller of this package: behind these guards, in every version of the API, with one filter for all of its errors. */
+/**
+ * Marks a controller of this package: protected by these guards, in every API version, with one filter for all its
+ * errors.
+ */
 export function GuardedController(options: {
   readonly path: string;
   readonly guards: readonly (Type<CanActivate> | CanActivate)[];
@@ -36,12 +42,15 @@ export function GuardedController(options: {
   };
 }
 
-/** The filter of a route's configuration, in Fastify. */
+/** Returns the filter in the configuration of a Fastify route. */
 export function filterIn(config: object | undefined): Filter | undefined {
   return (config as { readonly [FILTER]?: Filter } | undefined)?.[FILTER];
 }
 
-/** The filter of a handler: what the metadata of a handler says, Nest hands on to what it registers for it in Express. */
+/**
+ * Returns the filter of a handler in Express, where Nest copies the handler's metadata to the function that it
+ * registers.
+ */
 export function filterOf(handler: unknown): Filter | undefined {
   return typeof handler === 'function' ? (Reflect.getMetadata(FILTER, handler) as Filter | undefined) : undefined;
 }

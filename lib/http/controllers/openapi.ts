@@ -3,7 +3,7 @@ import { optionalPeer } from '../../common/load-peer.js';
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** As much of @nestjs/swagger as is needed. */
+/** The part of @nestjs/swagger that is used. */
 interface Swagger {
   readonly ApiTags: (tag: string) => MethodDecorator;
   readonly ApiOperation: (options: Schema) => MethodDecorator;
@@ -14,9 +14,9 @@ interface Swagger {
   readonly ApiResponse: (options: Schema) => MethodDecorator;
 }
 
-/** What a document says of a route. */
+/** The OpenAPI description of a route. */
 export interface RouteDoc {
-  /** Of the controller. */
+  /** The tag of the controller. */
   readonly tag: string;
   readonly id: string;
   readonly summary: string;
@@ -24,11 +24,11 @@ export interface RouteDoc {
   readonly params?: readonly Schema[];
   readonly query?: readonly Schema[];
   readonly body?: Schema;
-  /** What comes when all is well. */
+  /** The successful response. */
   readonly answer: { readonly status: number } & Schema;
-  /** The other statuses, and what each means. */
+  /** The descriptions of other statuses. */
   readonly refusals: Readonly<Record<number, string>>;
-  /** Of the bodies of these. */
+  /** The schema of their bodies. */
   readonly error: Schema;
 }
 
@@ -44,7 +44,7 @@ export const object = (properties: Schema, required: readonly string[] = Object.
   properties,
   ...(required.length === 0 ? {} : { required }),
 });
-/** An object that has no other keys. */
+/** Returns the schema of an object without other keys. */
 export const body = (properties: Schema, required: readonly string[] = []): Schema => ({
   ...object(properties, required),
   additionalProperties: false,
@@ -62,30 +62,30 @@ export const ERROR = {
 export const ERROR_KEYS: readonly string[] = ['statusCode', 'code', 'message'];
 export const ERROR_SCHEMA = object(ERROR, ERROR_KEYS);
 
-/** What any route may answer. */
+/** Error responses of every route. */
 export const REFUSALS: Readonly<Record<number, string>> = {
-  401: 'Nobody is signed in.',
-  403: 'A guard refused.',
-  503: 'The store is not available. Send it again later.',
+  401: 'The request is not authenticated.',
+  403: 'A guard rejected the request.',
+  503: 'The store is unavailable. Retry later.',
 };
-/** What a route with a body may answer besides. */
+/** Additional error responses of routes with a body. */
 export const BODY_REFUSALS: Readonly<Record<number, string>> = {
   413: 'The body is too large.',
   415: 'The body is not JSON.',
 };
-/** What a route with an Idempotency-Key may answer besides. */
+/** Additional error responses of routes with an Idempotency-Key. */
 export const KEY_REFUSALS: Readonly<Record<number, string>> = {
-  422: 'The Idempotency-Key belongs to another request.',
+  422: 'The Idempotency-Key was already used for a different request.',
 };
 
-export const SESSION_HEADER: Schema = { name: 'x-session-id', required: true, description: 'The id of the session.' };
+export const SESSION_HEADER: Schema = { name: 'x-session-id', required: true, description: 'The session id.' };
 export const IDEMPOTENCY_HEADER: Schema = {
   name: 'Idempotency-Key',
   required: false,
-  description: 'Of 1 to 255 visible ASCII characters. The same request sent again with it is not done again.',
+  description: 'A key of 1 to 255 visible ASCII characters. A retry with the same key is not executed again.',
 };
 
-/** Describes a handler to @nestjs/swagger, where that is installed. */
+/** Describes a handler to @nestjs/swagger, if it is installed. */
 export function documented(doc: RouteDoc): MethodDecorator {
   const swagger = optionalPeer('@nestjs/swagger') as Swagger | null;
   if (!swagger) return applyDecorators();

@@ -2,11 +2,11 @@ import { type CanActivate, createParamDecorator, type ExecutionContext, Inject, 
 import { PRINCIPAL_RESOLVER } from '../../common/sessions.tokens.js';
 import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
-import { rawRequest } from '../../transport/raw-request.js';
+import { rawRequest } from '../../transport/http.transport.js';
 
 const principals = new WeakMap<object, Principal>();
 
-/** For handlers of no certain session: somebody must be signed in (NST-11). */
+/** Requires a signed-in user, for handlers without a session (NST-11). */
 @Injectable()
 export class PrincipalGuard implements CanActivate {
   constructor(@Inject(PRINCIPAL_RESOLVER) private readonly principal: PrincipalResolver) {}
@@ -19,7 +19,7 @@ export class PrincipalGuard implements CanActivate {
   }
 }
 
-/** Whom `PrincipalGuard` found. */
+/** Injects the principal that `PrincipalGuard` found. */
 export const CurrentPrincipal = createParamDecorator((_: unknown, context: ExecutionContext): Principal | undefined =>
   principals.get(carrier(context)),
 );

@@ -1,35 +1,35 @@
 import { Delete, Get, Header, HttpCode, Inject, Patch, Post, Req, type Type, UseGuards } from '@nestjs/common';
 import { InvalidInputError } from '../../common/sessions.error.js';
-import { isChildSession } from '../../orchestrator/child-session.js';
 import { SESSION_STATES, type Session } from '../../ledger/session.js';
+import { isChildSession } from '../../orchestrator/child-session.js';
 import { SessionStore } from '../../session/session-store.service.js';
-import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
-import { GuardedController } from '../controllers/guarded-controller.js';
-import { type HttpRequest } from '../controllers/http-request.js';
-import { CurrentPrincipal, PrincipalGuard } from '../controllers/principal.guard.js';
-import { readBody } from '../controllers/read-body.js';
-import { readQuery } from '../controllers/read-query.js';
 import { type Principal } from '../../transport/principal.js';
-import { SessionIdMissingError } from '../../transport/transport.errors.js';
 import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
 import { SessionGuard } from '../../transport/session.guard.js';
-import { type SessionView, toSessionView } from './session-view.js';
-import { type SessionsControllerOptions } from './sessions-controller.options.js';
-import { CreateSessionBody, ListSessionsQuery, RevokeSessionsBody, UpdateSessionBody } from './sessions.inputs.js';
+import { SessionIdMissingError } from '../../transport/transport.errors.js';
+import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
+import { type SessionsControllerOptions } from '../controllers/controllers.options.js';
+import { GuardedController } from '../controllers/guarded-controller.js';
+import { type HttpRequest, readBody, readQuery } from '../controllers/http-request.js';
+import { CurrentPrincipal, PrincipalGuard } from '../controllers/principal.guard.js';
 import { describedAs } from './sessions-openapi.js';
+import { CreateSessionBody, ListSessionsQuery, RevokeSessionsBody, UpdateSessionBody } from './sessions.inputs.js';
 
-/** Sessions, as their owner may see them. */
+/** A page of sessions, as their owner sees them. */
 interface SessionList {
   readonly sessions: readonly SessionView[];
   readonly nextCursor?: string;
 }
 
-/** How many sessions were ended. */
+/** The number of ended sessions. */
 interface Revoked {
   readonly revoked: number;
 }
 
-/** The controller of the principal's own sessions, behind these guards. Their ids never stand in an address (NST-17). */
+/**
+ * Creates the controller for the principal's own sessions, protected by these guards. Session ids are never part of a
+ * URL (NST-17).
+ */
 export function sessionsController(options: SessionsControllerOptions): Type<unknown> {
   const { guards, path = 'sessions', allowClientIds = false } = options;
 
@@ -43,7 +43,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     async create(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<SessionView> {
       const { id, surfaceId, metadata } = readBody(CreateSessionBody, request);
       if (id !== undefined && !allowClientIds) {
-        throw new InvalidInputError('body.id', 'must be left out: the ids of sessions are made here.');
+        throw new InvalidInputError('body.id', 'must not be set. The server generates session ids.');
       }
       const session = await this.sessions.create({
         ...ownerOf(principal),
@@ -60,9 +60,9 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @describedAs('list')
     async list(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<SessionList> {
       const query = readQuery(ListSessionsQuery, request, ['limit']);
-      // It names a session, and addresses are logged (NST-17).
+      // The cursor contains a session id, and URLs are logged (NST-17).
       const { 'x-cursor': cursor } = request.headers;
-      // A principal without a workspace sees the sessions without one (NST-24).
+      // A principal without a workspace sees sessions without a workspace (NST-24).
       const owner = { workspaceId: null, ...ownerOf(principal) };
       const { sessions, nextCursor } = await this.sessions.page({
         ...query,
@@ -121,4 +121,23 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
 
 function ownerOf({ userId, workspaceId }: Principal): { readonly userId: string; readonly workspaceId?: string } {
   return { userId, ...(workspaceId === undefined ? {} : { workspaceId }) };
+}
+
+/** A session as its owner sees it, with all metadata: do not store anything there that the owner must not see. */
+export type SessionView = Pick<
+  Session,
+  'id' | 'state' | 'createdAt' | 'lastActivityAt' | 'stateChangedAt' | 'attachedSurfaces' | 'metadata'
+>;
+
+export function toSessionView(session: Session): SessionView {
+  const { id, state, createdAt, lastActivityAt, stateChangedAt, attachedSurfaces, metadata } = session;
+  return {
+    id,
+    state,
+    createdAt,
+    lastActivityAt,
+    ...(stateChangedAt === undefined ? {} : { stateChangedAt }),
+    attachedSurfaces,
+    metadata,
+  };
 }

@@ -21,20 +21,25 @@ import {
 
 type Operation = 'create' | 'list' | 'get' | 'update' | 'end' | 'revoke';
 
-const METADATA = anything('The application’s and the user’s.');
-const MERGED = anything('Merged by top-level keys; null removes one. May be absent beside unset.');
-const UNSET = { ...listOf(NAME, 'Keys to remove; metadata must not have them.'), maxItems: 1000 };
+const METADATA = anything('Metadata of the application and the user.');
+const MERGED = anything('Metadata to merge by top-level key; null removes a key. Optional when unset is present.');
+const UNSET = { ...listOf(NAME, 'Keys to remove. Must not overlap with metadata.'), maxItems: 1000 };
 const STATE = oneOf(SESSION_STATES);
-const SURFACE: Schema = { type: 'string', minLength: 1, maxLength: 256, description: 'Where the user speaks.' };
+const SURFACE: Schema = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 256,
+  description: 'The surface (device or channel) of the user.',
+};
 
 const SESSION = object(
   {
-    id: text('For the header x-session-id.'),
+    id: text('The session id. Send it in the x-session-id header.'),
     state: STATE,
-    createdAt: time('When it was made.'),
-    lastActivityAt: time('The last activity.'),
-    stateChangedAt: time('When the state last changed; absent while it never has.'),
-    attachedSurfaces: listOf(NAME, 'In the order in which they were attached.'),
+    createdAt: time('Time of creation.'),
+    lastActivityAt: time('Time of the last activity.'),
+    stateChangedAt: time('Time of the last state change. Absent if the state never changed.'),
+    attachedSurfaces: listOf(NAME, 'Attached surfaces, in order of attachment.'),
     metadata: METADATA,
   },
   ['id', 'state', 'createdAt', 'lastActivityAt', 'attachedSurfaces', 'metadata'],
@@ -42,16 +47,16 @@ const SESSION = object(
 
 const REFUSALS_OF_BODIES: Readonly<Record<number, string>> = {
   ...BODY_REFUSALS,
-  400: 'The request is wrong.',
-  413: 'The body, or what it makes of the metadata, is too large.',
+  400: 'The request is invalid.',
+  413: 'The body or the resulting metadata is too large.',
 };
 
 const REFUSALS_OF_ONE: Readonly<Record<number, string>> = {
-  400: 'The request is wrong, or names no session.',
-  404: 'There is no such session, or it is somebody else’s.',
+  400: 'The request is invalid, or the session id is missing.',
+  404: 'The session does not exist or belongs to another user.',
 };
 
-const OVER: Readonly<Record<number, string>> = { 410: 'The session is expired.' };
+const OVER: Readonly<Record<number, string>> = { 410: 'The session has expired.' };
 
 type Doc = Omit<RouteDoc, 'tag' | 'id' | 'error'>;
 
@@ -59,57 +64,64 @@ const one = (status: number, description: string): Doc['answer'] => ({ status, d
 
 const DOCS: Readonly<Record<Operation, Doc>> = {
   create: {
-    summary: 'Begins a session',
+    summary: 'Create a session',
     body: body({ surfaceId: SURFACE, metadata: METADATA }),
     answer: one(201, 'The new session.'),
     refusals: { ...REFUSALS, ...REFUSALS_OF_BODIES, 409: 'The surface or the id belongs to another session.' },
   },
   list: {
-    summary: 'The user’s sessions, the latest activity first',
+    summary: 'List sessions of the user, most recent activity first',
     query: [
       { name: 'state', required: false, schema: listOf(STATE) },
       { name: 'surfaceId', required: false, schema: SURFACE },
       { name: 'limit', required: false, schema: { ...count(1, 'Default 50.'), maximum: 200 } },
     ],
-    headers: [{ name: 'x-cursor', required: false, description: 'The nextCursor of the page before.' }],
+    headers: [{ name: 'x-cursor', required: false, description: 'The nextCursor of the previous page.' }],
     answer: {
       status: 200,
-      description: 'A page.',
+      description: 'A page of sessions.',
       schema: object({ sessions: listOf(SESSION), nextCursor: text('Absent on the last page.') }, ['sessions']),
     },
-    refusals: { ...REFUSALS, 400: 'The query is wrong.' },
+    refusals: { ...REFUSALS, 400: 'The query is invalid.' },
   },
   get: {
-    summary: 'The session that the request names',
+    summary: 'Get the session',
     headers: [SESSION_HEADER],
     answer: one(200, 'The session.'),
     refusals: { ...REFUSALS, ...REFUSALS_OF_ONE, ...OVER },
   },
   update: {
-    summary: 'Changes the metadata of the session',
+    summary: 'Update the metadata of the session',
     headers: [SESSION_HEADER],
     body: { ...body({ metadata: MERGED, unset: UNSET }), minProperties: 1 },
-    answer: one(200, 'The session as it is now.'),
+    answer: one(200, 'The updated session.'),
     refusals: { ...REFUSALS, ...REFUSALS_OF_BODIES, ...REFUSALS_OF_ONE, ...OVER },
   },
   end: {
-    summary: 'Ends the session for good, what runs in it and the streams of it',
+    summary: 'End the session permanently, with its running turns and streams',
     headers: [SESSION_HEADER],
-    answer: { status: 204, description: 'It is over.' },
+    answer: { status: 204, description: 'The session has ended.' },
     refusals: { ...REFUSALS, ...REFUSALS_OF_ONE },
   },
   revoke: {
-    summary: 'Ends all of the user’s sessions',
+    summary: 'End all sessions of the user',
     headers: [{ ...SESSION_HEADER, required: false }],
-    body: body({ exceptCurrent: flag('All but the one that the header names.') }),
-    answer: { status: 200, description: 'Done.', schema: object({ revoked: count(0, 'How many were ended.') }) },
+    body: body({ exceptCurrent: flag('Keeps the session in the x-session-id header.') }),
+    answer: {
+      status: 200,
+      description: 'The sessions have ended.',
+      schema: object({ revoked: count(0, 'Number of ended sessions.') }),
+    },
     refusals: { ...REFUSALS, ...REFUSALS_OF_BODIES, ...REFUSALS_OF_ONE },
   },
 };
 
-const CREATE_WITH_ID = body({ id: text('Of the new session.'), surfaceId: SURFACE, metadata: METADATA });
+const CREATE_WITH_ID = body({ id: text('The id of the new session.'), surfaceId: SURFACE, metadata: METADATA });
 
-/** Describes a handler to @nestjs/swagger, where that is installed. @param clientIds whether a client may choose ids */
+/**
+ * Describes a handler for @nestjs/swagger, if that is installed.
+ * @param clientIds whether a client may choose ids
+ */
 export function describedAs(operation: Operation, clientIds = false): MethodDecorator {
   const doc = DOCS[operation];
   return documented({

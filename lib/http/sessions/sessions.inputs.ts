@@ -8,9 +8,11 @@ import { type SessionState } from '../../ledger/session.js';
 
 const MAX_PAGE = 200;
 
-/** What a client says of the session that it creates. */
+/** The body of a new session. */
 export class CreateSessionBody {
-  /** Without a slash: those part the ids of sessions that orchestrators make for themselves. */
+  /**
+   * A custom id without slashes, which separate the ids of sessions that orchestrators create. Default: a generated id.
+   */
   @Optional()
   @Must((value) => isId(value) && !value.includes('/'), 'must be an id without a slash.')
   id?: string;
@@ -24,9 +26,9 @@ export class CreateSessionBody {
   metadata?: Record<string, unknown>;
 }
 
-/** Which keys of a session's metadata to change. */
+/** The metadata keys to change. */
 export class UpdateSessionBody {
-  /** Merged by top-level keys; `null` removes one. May be absent beside `unset`. */
+  /** Merged at the top level; `null` removes a key. Optional if `unset` is set. */
   @ValidateIf(({ unset }: UpdateSessionBody, value: unknown) => value !== undefined || unset === undefined)
   @Must(isFields, 'must be an object.')
   metadata?: Record<string, unknown>;
@@ -37,7 +39,7 @@ export class UpdateSessionBody {
   unset?: string[];
 }
 
-/** Which of the principal's sessions to list. */
+/** Selects sessions of the principal. */
 export class ListSessionsQuery {
   @Optional()
   @MustBeStates()
@@ -47,15 +49,15 @@ export class ListSessionsQuery {
   @MustBeName()
   surfaceId?: string;
 
-  /** Sessions of a page, at most. Default 50. */
+  /** Maximum number of sessions per page. Default 50. */
   @Optional()
   @MustBeInteger(1, MAX_PAGE)
   limit?: number;
 }
 
-/** Which of the principal's sessions to end. */
+/** Selects the sessions of the principal to end. */
 export class RevokeSessionsBody {
-  /** All but the one that the request names. Default false. */
+  /** Whether to keep the session that the request names. Default false. */
   @Optional()
   @MustBeBoolean()
   exceptCurrent?: boolean;

@@ -7,15 +7,14 @@ import {
   ResetStateRequest,
   type StateRequest,
 } from '../../state/state-request.js';
-import { type HttpRequest } from '../controllers/http-request.js';
-import { readBody } from '../controllers/read-body.js';
+import { type HttpRequest, readBody } from '../controllers/http-request.js';
 
 const MAX_BYTES = 65_536;
 
 const TYPES = { describe: DescribeStateRequest, reset: ResetStateRequest, compact: CompactStateRequest } as const;
 
 /**
- * The request in a body.
+ * Reads and validates the request in a body.
  * @throws UnsupportedMediaTypeError, InvalidInputError, StateSerializationError, TooLargeError
  */
 export function readRequest(operation: StateOperation, http: HttpRequest): StateRequest {
@@ -29,7 +28,7 @@ export function readRequest(operation: StateOperation, http: HttpRequest): State
 function assertScope(operation: StateOperation, request: StateRequest): void {
   const { sessionId, all = false } = request as ResetStateRequest;
   if (operation === 'compact' && sessionId === undefined)
-    throw new InvalidInputError('body.sessionId', 'must be given.');
+    throw new InvalidInputError('body.sessionId', 'is missing. Add it to the request.');
   if (operation === 'reset' && all === (sessionId !== undefined)) {
     throw new InvalidInputError('body', 'must have either a sessionId or all: true.');
   }

@@ -1,7 +1,7 @@
 import { type Logger } from '@nestjs/common';
-import { outsideRequests } from '../../common/outside-requests.js';
+import { outsideRequests } from '../../common/background-work.js';
 
-/** Requests to a route that were refused since its last line in the log. */
+/** The requests to a route that were rejected since its last log line. */
 interface Refusals {
   count: number;
   readonly codes: Set<string>;
@@ -9,8 +9,8 @@ interface Refusals {
 }
 
 /**
- * Logs the refused requests of callers without a principal. Such callers could otherwise fill the log: a route has at most one
- * line per minute, the first one at once, each later one with the number of requests since.
+ * Logs rejected requests without a principal. So that such requests cannot fill the log, each route has at most one
+ * line per minute: the first immediately, later ones with the number of requests since the last line.
  */
 export class RefusalLog {
   private readonly routes = new Map<string, Refusals>();
@@ -22,8 +22,8 @@ export class RefusalLog {
   ) {}
 
   /**
-   * Counts a refused request.
-   * @param line describes it; logged if the route has had no line within the last minute
+   * Counts a rejected request.
+   * @param line describes it; logged if the route had no line within the last minute
    */
   add(route: string, code: string, line: string): void {
     const refusals = this.routes.get(route);
@@ -36,7 +36,7 @@ export class RefusalLog {
     this.logger.log(line);
   }
 
-  /** Logs what was counted since the last lines, and stops. */
+  /** Logs the remaining counts and stops. */
   close(): void {
     for (const [route, refusals] of this.routes) {
       clearTimeout(refusals.timer);

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../../common/error-trace.js';
 import { mintId } from '../../common/ids.js';
 import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json.js';
-import { sha256 } from '../../common/sha-256.js';
+import { sha256 } from '../../common/digests.js';
 import { type StateOperationResult } from '../../state/state-report.js';
 import { type DocumentStore, type StateAddress } from '../../ledger/state.store.js';
 import { type Principal } from '../../transport/principal.js';
@@ -14,7 +14,7 @@ const HOLDER = 'holder';
 const RETRY_AFTER_MS = 1000;
 const MAX_TRIES = 5;
 
-/** What a client sent with a key. */
+/** A client's request with its key. */
 export interface KeyedRequest {
   readonly principal: Principal;
   readonly key: string;
@@ -24,46 +24,46 @@ export interface KeyedRequest {
 
 export interface KeyedResult {
   readonly result: StateOperationResult;
-  /** True when nothing was done for it. */
+  /** True if the stored result was returned and nothing was done. */
   readonly repeated: boolean;
 }
 
-/** Who had the key last. */
+/** The latest holder of the key. */
 type Holder = JsonObject & {
-  /** Of the content that the key belongs to, while the holder has a document of its own. */
+  /** The hash of the content. The key belongs to this content while the holder's own document exists. */
   readonly fingerprint: string;
   readonly token: string;
 };
 
-/** A holder's own document, that nobody else writes: while it is there, the key is its. */
+/** The holder's own document, written by no other request. The holder owns the key while it exists. */
 type Kept = JsonObject & {
-  /** Once it is done. */
+  /** Set when the request is done. */
   readonly result?: JsonObject;
 };
 
 interface Reservation {
-  /** Where this request keeps what is its own. */
+  /** The address of this request's own document. */
   readonly address: StateAddress;
-  /** The holder's. */
+  /** The holder's document. */
   readonly kept: Kept;
-  /** False: another request has it. */
+  /** False if another request holds the key. */
   readonly own: boolean;
 }
 
 /**
- * What was done by Idempotency-Key, in every process (STA-27). A key is one principal's, and belongs to the request that it first
- * came with.
+ * Results of requests by Idempotency-Key, shared by all processes (STA-27). A key belongs to one principal and to its
+ * first request.
  *
- * It is reserved before the work and given the result after it. While the work goes on the reservation is renewed; that of a process
- * which died lapses. A process that only slept, and finds its key with another one, can neither renew, end nor overwrite what is the
- * other's: what it writes stands under its own token.
+ * The key is reserved before the work and receives the result after it. The reservation is renewed during the work and
+ * expires if the process crashes. A process that was suspended and lost its key cannot renew, end or overwrite the
+ * other reservation, because it writes only under its own token.
  */
 export class RequestKeys {
   private readonly logger = new Logger(RequestKeys.name);
 
   /**
-   * @param reservedMs after which the reservation of a process that died lapses
-   * @param keptMs for which a result is given again
+   * @param reservedMs milliseconds after which the reservation of a crashed process expires
+   * @param keptMs milliseconds for which a result is kept
    */
   constructor(
     private readonly store: DocumentStore,
@@ -72,7 +72,8 @@ export class RequestKeys {
   ) {}
 
   /**
-   * For requests that change nothing, and are answered anew each time: a copy of what the state holds would outlive its reset.
+   * Binds the key of a read-only request, whose response is computed each time: a stored copy of the state would
+   * survive its reset.
    * @throws RequestKeyConflictError
    */
   async bind(request: KeyedRequest): Promise<void> {
@@ -80,8 +81,8 @@ export class RequestKeys {
   }
 
   /**
-   * Does it unless it is done. What fails is not kept.
-   * @throws RequestKeyConflictError, RequestInProgressError, and what `act` throws
+   * Runs `act` unless its result is stored. Failures are not stored.
+   * @throws RequestKeyConflictError, RequestInProgressError, and the errors of `act`
    */
   async once(request: KeyedRequest, act: () => Promise<StateOperationResult>): Promise<KeyedResult> {
     const { address, kept, own } = await this.reserve(request, this.reservedMs);
@@ -107,10 +108,10 @@ export class RequestKeys {
     const mine: Holder = { fingerprint: hash(sorted(content)), token: mintId() };
     const address = { ...place, key: mine.token };
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-      // Kept from lapsing, so that the version that is written over is of this document and of no later one.
+      // Extend the expiry, so that the version to overwrite belongs to this document and not to a later one.
       const found = await this.store.get(held, { ttlMs: 2 * this.keptMs });
       const holder = found?.value as Holder | undefined;
-      // A store that sent the write twice finds its own.
+      // The store repeated the write, so the request finds its own document.
       if (holder?.token === mine.token) return { address, kept: {}, own: true };
       const theirs = holder && (await this.store.get({ ...place, key: holder.token }));
       if (theirs) {
@@ -118,7 +119,7 @@ export class RequestKeys {
         if (holder.fingerprint !== mine.fingerprint) throw new RequestKeyConflictError();
         return { address, kept: theirs.value as Kept, own: false };
       }
-      // Before others can see whose the key is: a holder without it has lost the key.
+      // Write this before the holder becomes visible: a holder without its document has lost the key.
       await this.store.set(address, {}, { ttlMs });
       const written = await this.store.set(held, mine, { ifVersion: found?.version ?? 0, ttlMs: 2 * this.keptMs });
       if (written) return { address, kept: {}, own: true };
@@ -126,14 +127,17 @@ export class RequestKeys {
     throw new RequestInProgressError(RETRY_AFTER_MS);
   }
 
-  /** What was done is done, and that is what the client must hear. */
+  /** Tries to write; the client receives the result of the work even if the write fails. */
   private async settle(write: () => Promise<unknown>): Promise<void> {
     await write().catch((error: unknown) => {
-      this.logger.warn('An Idempotency-Key could not be settled; its reservation lapses.', traceOf(error));
+      this.logger.warn('Could not settle an Idempotency-Key. Its reservation will expire.', traceOf(error));
     });
   }
 
-  /** No renewal comes after it: it would shorten the time for which the answer is kept. */
+  /**
+   * Renews the reservation during the work, and never after it: a renewal would shorten the time for which the result
+   * is kept.
+   */
   private async whileReserved<T>(address: StateAddress, act: () => Promise<T>): Promise<T> {
     const ended = new AbortController();
     const renewing = this.renewUntil(ended.signal, address);
@@ -151,7 +155,7 @@ export class RequestKeys {
         () => true,
         () => false,
       );
-    // One that fails is made up for by the next.
+    // If a renewal fails, the next one makes up for it.
     while (await pause()) await this.store.get(address, { ttlMs: this.reservedMs }).catch(() => null);
   }
 }
@@ -160,7 +164,7 @@ function hash(value: JsonValue): string {
   return sha256(JSON.stringify(value));
 }
 
-/** With the keys of its objects in order. */
+/** Returns the value with sorted object keys. */
 function sorted(value: JsonValue): JsonValue {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map((item: JsonValue) => sorted(item));

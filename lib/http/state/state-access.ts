@@ -6,14 +6,16 @@ import { type ResetStateRequest, type StateRequest } from '../../state/state-req
 import { isTexts, ownsSession, type Principal } from '../../transport/principal.js';
 import { StateForbiddenError } from './state-http.errors.js';
 
-/** What a principal must have among its capabilities (STA-25). */
+/** The capabilities for the control plane (STA-25). */
 export const STATE_CAPABILITIES = [
   'state.describe',
   'state.reset',
   'state.compact',
-  /** Besides `state.compact`, to compact a conversation. */
+  /** Required in addition to `state.compact` to compact a conversation. */
   'history.compact',
-  /** Besides the others: for any session of its workspace, and for requests that name none. */
+  /**
+   * Required in addition to the others for other users' sessions of the workspace, and for requests without a session.
+   */
   'state.operator',
 ] as const;
 /** One of {@link STATE_CAPABILITIES}. */
@@ -27,14 +29,15 @@ const MALFORMED = /^(?:state|history)\b.*\*/;
 const CONVERSATION = 'conversation';
 
 /**
- * @throws StateForbiddenError unless the principal may do such a thing at all; SessionsConfigurationError for a wildcard that does not
- * exist
+ * Checks a capability.
+ * @throws StateForbiddenError if the principal does not have the capability; SessionsConfigurationError for an invalid
+ * wildcard
  */
 export function assertCapability(principal: Principal, capability: StateCapability): void {
   if (!has(principal, capability)) throw new StateForbiddenError(`the capability ${capability}`);
 }
 
-/** What the request asks for may take more. @throws StateForbiddenError */
+/** Checks the capabilities that this request additionally requires. @throws StateForbiddenError */
 export function assertAllowed(principal: Principal, operation: StateOperation, request: StateRequest): void {
   const { sessionId, stores } = request;
   if (operation === 'compact' && (stores?.includes(CONVERSATION) ?? true)) {
@@ -42,19 +45,19 @@ export function assertAllowed(principal: Principal, operation: StateOperation, r
   }
   if (sessionId !== undefined) return;
   assertCapability(principal, 'state.operator');
-  // All sessions are those of every workspace.
+  // `all` includes every workspace.
   if ((request as ResetStateRequest).all && principal.workspaceId !== undefined) {
     throw new StateForbiddenError('an operator who belongs to no workspace');
   }
 }
 
-/** Owner or operator. */
+/** Returns whether the principal owns the session or is an operator. */
 export function mayTouch(principal: Principal, session: Session): boolean {
   if (ownsSession(principal, session)) return true;
   return session.workspaceId === principal.workspaceId && has(principal, 'state.operator');
 }
 
-/** A resolver of the application's may give anything: a text, for one, includes parts of itself. */
+/** The application's resolver may return a string, whose `includes` would match substrings. */
 function has({ capabilities }: Principal, capability: StateCapability): boolean {
   if (!isTexts(capabilities)) return false;
   const malformed = capabilities.find((granted) => MALFORMED.test(granted) && granted !== EVERY_OPERATION);

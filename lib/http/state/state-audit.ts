@@ -1,18 +1,17 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { hashed } from '../../common/digests.js';
 import { isId } from '../../common/ids.js';
 import { type JsonObject, toJsonObject } from '../../common/json.js';
-import { hashed } from '../../common/log-id.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
 import { RefusalLog } from './refusal-log.js';
 import { type StateCall } from './state-call.js';
-import { toStateErrorBody } from './state-error-body.js';
 import { type StateEvent, type StateEvents } from './state-events.js';
-import { StateStoresFailedError } from './state-http.errors.js';
+import { toStateErrorBody, StateStoresFailedError } from './state-http.errors.js';
 
 type Outcome = Pick<StateEvent, 'outcome' | 'statusCode' | 'code' | 'cleared' | 'compacted'>;
 
 /**
- * Reports each call once, as an event and as a line of the log. Refused calls without a principal are counted, and have one line
+ * Reports each call once, as an event and as a log line. Rejected calls without a principal are counted, with one line
  * per minute and operation.
  */
 export class StateAudit implements OnApplicationShutdown {
@@ -29,7 +28,7 @@ export class StateAudit implements OnApplicationShutdown {
     this.tell(call, { outcome: 'repeated', statusCode: 200, cleared: [], compacted: [] });
   }
 
-  /** @param body as it came: when it was wrong, the session that it names is told nevertheless */
+  /** @param body the raw body; if it is invalid, the session that it names is still reported */
   refused(call: StateCall, error: unknown, body?: unknown): void {
     const { statusCode, code } = toStateErrorBody(error);
     const { cleared, compacted } =

@@ -1,22 +1,22 @@
 import { type StateOperation } from '../../state/state-report.js';
 import { type StateRequest } from '../../state/state-request.js';
 import { type Principal } from '../../transport/principal.js';
-import { rawRequest } from '../../transport/raw-request.js';
+import { rawRequest } from '../../transport/http.transport.js';
 
-/** What is known of a request while it is answered. */
+/** Data about a request in progress. */
 export interface StateCall {
   readonly operation: StateOperation;
   readonly startedAt: number;
   principal?: Principal;
-  /** Once its body was found to be right. */
+  /** Set after the body was validated. */
   request?: StateRequest;
-  /** Whether the audit has it. */
+  /** True if the audit event was emitted. */
   told: boolean;
 }
 
 const calls = new WeakMap<object, StateCall>();
 
-/** @returns what is known of it, from its first call on */
+/** Returns the data of a request, which is created by the first call. */
 export function callOf(request: object, operation: StateOperation): StateCall {
   const raw = rawRequest(request);
   const known = calls.get(raw);

@@ -4,10 +4,9 @@ import { type SessionStore } from '../../session/session-store.service.js';
 import { type SessionStateService } from '../../state/session-state.service.js';
 import { type StateOperation, type StateOperationResult } from '../../state/state-report.js';
 import { type StateRequest } from '../../state/state-request.js';
-import { type HttpRequest } from '../controllers/http-request.js';
-import { idempotencyKeyOf } from '../controllers/idempotency-key.js';
-import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type Principal } from '../../transport/principal.js';
+import { UnauthenticatedError } from '../../transport/transport.errors.js';
+import { type HttpRequest, idempotencyKeyOf } from '../controllers/http-request.js';
 import { readRequest } from './read-request.js';
 import { type KeyedResult, type RequestKeys } from './request-keys.js';
 import { assertAllowed, mayTouch } from './state-access.js';
@@ -16,8 +15,8 @@ import { callOf, type StateCall } from './state-call.js';
 import { StateStoresFailedError } from './state-http.errors.js';
 
 /**
- * The way of a request to the control plane, once the guards let it in: its body, what it takes, whose session it is, whether it was
- * done before; then it is done, and told of.
+ * Processes a request to the control plane after the guards: validates the body, checks capabilities, the owner of the
+ * session and the Idempotency-Key, runs the operation, and reports it to the audit log.
  */
 export class StateCalls {
   constructor(
@@ -57,7 +56,7 @@ export class StateCalls {
     return { result: await act(), repeated: false };
   }
 
-  /** Somebody else's and an unknown one are the same to who asks. */
+  /** Checks the session. Another user's session and an unknown one are indistinguishable. */
   private async assertSession(principal: Principal, { sessionId }: StateRequest): Promise<void> {
     if (sessionId === undefined) return;
     const session = await this.sessions.get(sessionId);

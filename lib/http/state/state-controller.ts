@@ -1,6 +1,6 @@
 import { HttpCode, Inject, Post, Req, type Type } from '@nestjs/common';
 import { type StateOperationResult } from '../../state/state-report.js';
-import { type ControllerOptions } from '../controllers/controller.options.js';
+import { type ControllerOptions } from '../controllers/controllers.options.js';
 import { GuardedController } from '../controllers/guarded-controller.js';
 import { type HttpRequest } from '../controllers/http-request.js';
 import { StateCalls } from './state-calls.js';
@@ -9,8 +9,8 @@ import { describedAs } from './state-openapi.js';
 import { StateGuard } from './state.guard.js';
 
 /**
- * The controller of the control plane, behind these guards. Its handlers take the request as it is: pipes of the application's own
- * do not see it.
+ * Creates the controller of the control plane, protected by these guards. Its handlers read the raw request, so the
+ * application's pipes do not apply.
  */
 export function stateController({ guards, path = 'state' }: ControllerOptions): Type<unknown> {
   @GuardedController({ path, guards: [...guards, StateGuard], filter: StateExceptionFilter })

@@ -3,31 +3,32 @@ import { type JsonObject } from '../../common/json.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type Principal } from '../../transport/principal.js';
 
-/** A call of the control plane over HTTP (STA-25). What the state holds is not in it, and of the body only what is named here. */
+/** A call of the control plane over HTTP (STA-25). Contains no state, and only the listed fields of the body. */
 export interface StateEvent {
   readonly type: StateOperation;
-  /** `repeated`: the answer to an Idempotency-Key was given again, and nothing was done. `failed`: by a status of 500 or more. */
+  /** `repeated`: the stored response of an Idempotency-Key was returned. `failed`: the status is 500 or higher. */
   readonly outcome: 'done' | 'repeated' | 'refused' | 'failed';
   readonly statusCode: number;
-  /** Of the error, unless the call is done. */
+  /** The code of the error; absent if the call succeeded. */
   readonly code?: string;
-  /** Absent where nobody is known. */
+  /** Absent if the caller is unknown. */
   readonly principal?: Omit<Principal, 'capabilities'>;
-  /** Absent where none was named, and, as what follows, where the body was wrong. */
+  /** Absent if the request named none. This and the following fields are absent if the body was invalid. */
   readonly sessionId?: string;
   readonly all?: boolean;
   readonly stores?: readonly string[];
   readonly dryRun?: boolean;
-  /** Of which something was cleared, or compacted. */
+  /** Modules of which data was cleared or compacted. */
   readonly cleared: readonly string[];
   readonly compacted: readonly string[];
   readonly durationMs: number;
-  /** The request's. */
+  /** The metadata of the request. */
   readonly metadata?: JsonObject;
 }
 
 /**
- * The audit of the control plane: tells of every call over HTTP that this process answered, also of those that were refused. Injectable.
- * No listener delays or fails a call; keep what must not be lost in a place of your own.
+ * The audit log of the control plane: emits every HTTP call that this process answered, including rejected ones.
+ * Injectable.
+ * Listeners cannot delay or fail a call. Store events in your own database if none may be lost.
  */
 export class StateEvents extends EventStream<StateEvent> {}

@@ -1,16 +1,15 @@
 import { type ArgumentsHost, Catch, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { PRINCIPAL_RESOLVER } from '../../common/sessions.tokens.js';
+import { type StateOperation } from '../../state/state-report.js';
+import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
 import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
 import { addressOf, type HttpRequest } from '../controllers/http-request.js';
-import { type Principal, type PrincipalResolver } from '../../transport/principal.js';
 import { StateAudit } from './state-audit.js';
 import { callOf } from './state-call.js';
-import { type StateErrorBody, toStateErrorBody } from './state-error-body.js';
-import { StateStoresFailedError } from './state-http.errors.js';
-import { operationAt } from './state-paths.js';
+import { type StateErrorBody, toStateErrorBody, StateStoresFailedError } from './state-http.errors.js';
 
-/** Tells the audit of every error of the control plane, besides answering it (STA-26). */
+/** Responds to every error of the control plane, and reports it to the audit log (STA-26). */
 @Injectable()
 @Catch()
 export class StateExceptionFilter extends ControllersExceptionFilter {
@@ -27,7 +26,7 @@ export class StateExceptionFilter extends ControllersExceptionFilter {
   }
 
   protected override isFault(error: unknown): boolean {
-    // The module's own was logged where it was caught.
+    // Errors of modules were logged where they were caught.
     return !(error instanceof StateStoresFailedError) && super.isFault(error);
   }
 
@@ -37,17 +36,35 @@ export class StateExceptionFilter extends ControllersExceptionFilter {
       this.audit.refused(call, error);
       return;
     }
-    // A guard of the application's refused; perhaps after another one had found out who it is.
+    // A guard of the application rejected the request, possibly after another one authenticated the user.
     if (!call.told) call.principal ??= await this.principalOf(host);
     this.audit.refused(call, error, request.body);
   }
 
   private async principalOf(host: ArgumentsHost): Promise<Principal | undefined> {
     try {
-      // Nest hands filters of HTTP the context that guards get, without class and handler.
+      // In HTTP, Nest passes filters the context of guards, without class and handler.
       return (await this.principal(host as ExecutionContext)) ?? undefined;
     } catch {
       return undefined;
     }
+  }
+}
+
+const STATE_OPERATIONS = ['describe', 'reset', 'compact'] as const satisfies readonly StateOperation[];
+
+const END = new RegExp(`/(${STATE_OPERATIONS.join('|')})/?$`, 'i');
+
+/** Returns the operation at the end of a URL; `null` if none exists. */
+export function operationAt(url: string): StateOperation | null {
+  const [address] = url.split(/[?#]/);
+  return (END.exec(decoded(address))?.[1].toLowerCase() as StateOperation | undefined) ?? null;
+}
+
+function decoded(address: string): string {
+  try {
+    return decodeURI(address);
+  } catch {
+    return address;
   }
 }

@@ -3,43 +3,45 @@ import { statusOfCode } from '../../common/error-status.js';
 import { SessionsError } from '../../common/sessions.error.js';
 import { STATE_MODULES } from '../../state/state-module.js';
 import { type StateOperationResult, type StateStoreError } from '../../state/state-report.js';
+import { type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
+import { toAnyErrorBody } from '../controllers/error-body.js';
 
-/** The principal may not do this (STA-25). HTTP 403. Nothing was read. */
+/** The principal lacks a permission (STA-25). HTTP 403. Nothing was read. */
 export class StateForbiddenError extends SessionsError {
   readonly code = 'FORBIDDEN';
 
-  /** @param needs what it takes, as the rest of a sentence */
+  /** @param needs the required permission */
   constructor(readonly needs: string) {
-    super(`It takes ${needs}.`);
+    super(`Missing permission. Expected: ${needs}.`);
   }
 }
 
-/** The Idempotency-Key came with another request before (STA-27). HTTP 422. Nothing was done. */
+/** The Idempotency-Key was already used for another request (STA-27). HTTP 422. Nothing was done. */
 export class RequestKeyConflictError extends SessionsError {
   readonly code = 'IDEMPOTENCY_CONFLICT';
 
   constructor() {
-    super('The Idempotency-Key belongs to another request. Use a new key for a new request.');
+    super('The Idempotency-Key was already used for a different request. Use a new key for a new request.');
   }
 }
 
-/** The request with this Idempotency-Key is being worked on, or its process died (STA-27). HTTP 409. Send it again later. */
+/** The request with this Idempotency-Key is in progress, or its process crashed (STA-27). HTTP 409. Retry later. */
 export class RequestInProgressError extends SessionsError {
   readonly code = 'REQUEST_IN_PROGRESS';
 
   constructor(readonly retryAfterMs: number) {
-    super('The request with this Idempotency-Key is being worked on. Send it again later for its result.');
+    super('The request with this Idempotency-Key is still in progress. Retry later to get its result.');
   }
 }
 
 /**
- * Some of the state modules failed; the others are done. HTTP: that of the worst module's code; 500 in place of a refusal where
- * something may have been done.
+ * Some state modules failed; the others succeeded. The HTTP status is that of the most severe error. A rejection
+ * becomes 500 if changes may have been made.
  */
 export class StateStoresFailedError extends SessionsError {
   readonly code: string;
   readonly retryAfterMs?: number;
-  /** False: it is certain that nothing was changed. */
+  /** False if nothing was changed. */
   readonly maybeApplied: boolean;
 
   constructor(readonly result: StateOperationResult) {
@@ -51,14 +53,34 @@ export class StateStoresFailedError extends SessionsError {
   }
 }
 
-/** What its client must know first: what was no refusal, if there is such. */
+/** Returns the most important error for the client: the first one that is not a rejection, if any. */
 function worstOf(errors: readonly StateStoreError[]): StateStoreError {
   return errors.find(({ code }) => statusOfCode(code) >= HttpStatus.INTERNAL_SERVER_ERROR) ?? errors[0];
 }
 
-/** Modules of the package that refuse have done nothing; of others nobody knows. */
+/**
+ * Returns whether data may have changed. Built-in modules that reject change nothing; for other modules it is unknown.
+ */
 function mayHaveChanged({ operation, cleared, compacted, errors }: StateOperationResult): boolean {
   if (operation === 'describe') return false;
   const isOwn = ({ store }: StateStoreError): boolean => !(STATE_MODULES as readonly string[]).includes(store);
   return cleared.length > 0 || compacted.length > 0 || errors.some(isOwn);
+}
+
+/** The body of every error response of the control plane. */
+export interface StateErrorBody extends SessionsErrorBody {
+  /** The partial result if only some modules failed. */
+  readonly result?: StateOperationResult;
+}
+
+export function toStateErrorBody(error: unknown): StateErrorBody {
+  return error instanceof StateStoresFailedError ? toFailedBody(error) : toAnyErrorBody(error);
+}
+
+/** Creates the body. A rejection means that nothing was done, so its code is only used if that is certain. */
+function toFailedBody(error: StateStoresFailedError): StateErrorBody {
+  const body = toErrorBody(error);
+  const isRefused = body.statusCode < 500 && !error.maybeApplied;
+  const statusCode = isRefused ? body.statusCode : Math.max(body.statusCode, HttpStatus.INTERNAL_SERVER_ERROR);
+  return { ...body, statusCode, message: error.message, result: error.result };
 }

@@ -6,7 +6,10 @@ import { type PrincipalResolver } from '../../transport/principal.js';
 import { assertCapability } from './state-access.js';
 import { callOf } from './state-call.js';
 
-/** After the application's guards: who asks, and whether they may do such a thing at all (STA-25). The store is not asked. */
+/**
+ * Runs after the application's guards: resolves the principal and checks its capability for the operation (STA-25).
+ * Does not access the store.
+ */
 @Injectable()
 export class StateGuard implements CanActivate {
   constructor(@Inject(PRINCIPAL_RESOLVER) private readonly principal: PrincipalResolver) {}

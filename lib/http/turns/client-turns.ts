@@ -1,41 +1,42 @@
 import { type ServerResponse } from 'node:http';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { type Observable } from 'rxjs';
+import { hashed } from '../../common/digests.js';
 import { traceOf } from '../../common/error-trace.js';
-import { hashed } from '../../common/log-id.js';
-import { InvalidInputError, SessionsConfigurationError } from '../../common/sessions.error.js';
+import { InvalidInputError, SessionsConfigurationError, SessionsError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
-import { type SessionStore } from '../../session/session-store.service.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
-import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
 import { IdempotencyConflictError, SessionBusyError, TurnNotFoundError } from '../../ledger/turn.errors.js';
+import { type Turn, type TurnInput, type WhenBusy, isTerminal } from '../../ledger/turn.js';
+import { type SessionStore } from '../../session/session-store.service.js';
+import { type FailureReader, toTurnEnd, type TurnEnd } from '../../turn/turn-result.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
+import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
-import { type Turn, type TurnInput, type WhenBusy } from '../../ledger/turn.js';
-import { HiddenTurnError } from './hidden-turn.error.js';
-import { StreamSlots } from './stream-slots.js';
-import { toTurnView, type TurnView } from './turn-view.js';
+import { StreamSlots } from '../controllers/stream-slots.js';
 import { type ListTurnsQuery, type SubmitTurnBody } from './turns.inputs.js';
 
 const DEFAULT_LIMIT = 50;
 
-/** Turns of a page, in the order of their lane. */
+/** A page of turns, in the order of their lane. */
 export interface TurnList {
   readonly turns: readonly TurnView[];
-  /** Give it as `after` for the next page; absent on the last one. */
+  /** The value of `after` for the next page; absent on the last page. */
   readonly nextAfter?: number;
 }
 
-/** What clients may do. */
+/** The permissions of clients. */
 interface Allowed {
-  /** By name: those that they may speak to. */
+  /** Names of the orchestrators that clients may use. */
   readonly orchestrators: readonly string[];
-  /** The policies that they may name. */
+  /** The policies that clients may choose. */
   readonly whenBusy: readonly WhenBusy[];
   readonly maxStreamsPerPrincipal: number;
 }
 
-/** The turns of a session as its owner may make and see them: only those of the orchestrators that clients may speak to. */
+/**
+ * Creates and returns the turns of a session on behalf of its owner: only turns of orchestrators that clients may use.
+ */
 export class ClientTurns implements OnApplicationBootstrap {
   private readonly logger = new Logger(ClientTurns.name);
   private readonly slots: StreamSlots;
@@ -49,17 +50,17 @@ export class ClientTurns implements OnApplicationBootstrap {
     this.slots = new StreamSlots(allowed.maxStreamsPerPrincipal);
   }
 
-  /** @throws SessionsConfigurationError for an orchestrator that there is not */
+  /** @throws SessionsConfigurationError for an unknown orchestrator */
   onApplicationBootstrap(): void {
     const unknown = this.allowed.orchestrators.find((name) => !this.runner.find(name));
     if (unknown === undefined) return;
     throw new SessionsConfigurationError(
-      `SessionsModule: The option controllers.turns.orchestrators lists ${JSON.stringify(unknown)}, and no orchestrator of that ` +
-        'name is registered. Register it with SessionsModule.forFeature([...]).',
+      `SessionsModule: The option controllers.turns.orchestrators contains ${JSON.stringify(unknown)}, which is not a registered ` +
+        'orchestrator. Add it to SessionsModule.forFeature([...]).',
     );
   }
 
-  /** @throws as `TurnService.submit`; of a turn that is not shown nothing is said */
+  /** @throws as `TurnService.submit`; errors do not reveal hidden turns */
   async submit(sessionId: string, body: SubmitTurnBody, idempotencyKey?: string): Promise<TurnView> {
     const { text, content, metadata, whenBusy } = body;
     const orchestrator = this.orchestratorOf(body);
@@ -71,13 +72,13 @@ export class ClientTurns implements OnApplicationBootstrap {
       ...(whenBusy === undefined ? {} : { whenBusy }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     });
-    // What is refused is no activity.
+    // A rejected request does not count as activity.
     await this.touch(sessionId);
     return this.viewOf(turn);
   }
 
   async list(sessionId: string, { limit = DEFAULT_LIMIT, ...query }: ListTurnsQuery): Promise<TurnList> {
-    // One more than the page tells whether another page follows.
+    // Fetch one more to know whether another page follows.
     const found = await this.turns.list({ ...query, sessionId, limit: limit + 1 });
     const page = found.slice(0, limit);
     return {
@@ -86,12 +87,12 @@ export class ClientTurns implements OnApplicationBootstrap {
     };
   }
 
-  /** @throws TurnNotFoundError for one of another session or orchestrator, as for an unknown one */
+  /** @throws TurnNotFoundError also for a turn of another session or orchestrator */
   async get(sessionId: string, turnId: string): Promise<TurnView> {
     return this.viewOf(await this.find(sessionId, turnId));
   }
 
-  /** @returns the turn as it stands now: one that runs settles soon */
+  /** @returns the current turn; a running turn settles soon */
   async cancel(sessionId: string, turnId: string): Promise<TurnView> {
     await this.find(sessionId, turnId);
     return this.viewOf(await this.turns.cancel(turnId));
@@ -121,7 +122,7 @@ export class ClientTurns implements OnApplicationBootstrap {
     }
   }
 
-  /** Best effort: the turn is accepted, whatever becomes of this. */
+  /** Records activity. The turn is already accepted, so errors are ignored. */
   private async touch(sessionId: string): Promise<void> {
     try {
       await this.sessions.touch(sessionId);
@@ -140,14 +141,14 @@ export class ClientTurns implements OnApplicationBootstrap {
     return this.allowed.orchestrators.includes(orchestrator);
   }
 
-  /** One that is not for clients and one that there is not are the same to who asks. */
+  /** Returns the orchestrator. Clients cannot tell a hidden orchestrator from an unknown one. */
   private orchestratorOf({ orchestrator }: SubmitTurnBody): string {
     if (orchestrator === undefined) {
       if (this.allowed.orchestrators.length === 1) return this.allowed.orchestrators[0];
-      throw new InvalidInputError('body.orchestrator', 'must be given: there are several.');
+      throw new InvalidInputError('body.orchestrator', 'is missing. Add the name of one of the orchestrators.');
     }
     if (this.allowed.orchestrators.includes(orchestrator)) return orchestrator;
-    throw new InvalidInputError('body.orchestrator', 'must be the name of an orchestrator that takes turns here.');
+    throw new InvalidInputError('body.orchestrator', 'must be the name of an orchestrator of this controller.');
   }
 
   private assertAllowed(whenBusy: WhenBusy | undefined): void {
@@ -155,11 +156,56 @@ export class ClientTurns implements OnApplicationBootstrap {
     if (whenBusy === undefined || policies.includes(whenBusy)) return;
     throw new InvalidInputError(
       'body.whenBusy',
-      policies.length === 0 ? 'must be left out here.' : `must be one of ${policies.join(', ')}.`,
+      policies.length === 0 ? 'must not be set for this controller.' : `must be one of ${policies.join(', ')}.`,
     );
   }
 
   private viewOf(turn: Turn): TurnView {
     return toTurnView(turn, (failed) => this.runner.readFailure(failed));
   }
+}
+
+type Told = SessionBusyError | IdempotencyConflictError;
+
+const MESSAGES: Readonly<Record<Told['code'], string>> = {
+  SESSION_BUSY: 'The session is busy.',
+  IDEMPOTENCY_CONFLICT:
+    'The idempotency key was already used for a different message. Use a new key for a new message.',
+};
+
+/** An error for clients without the turn, which clients must not see. */
+export class HiddenTurnError extends SessionsError {
+  readonly code: Told['code'];
+  readonly sessionId: string;
+
+  constructor({ code, sessionId }: Told) {
+    super(MESSAGES[code]);
+    this.code = code;
+    this.sessionId = sessionId;
+  }
+}
+
+/** A turn as its user sees it. After its end it includes the fields of the `settled` event. */
+export interface TurnView
+  extends
+    Pick<Turn, 'id' | 'sessionId' | 'position' | 'orchestrator' | 'status' | 'acceptedAt' | 'startedAt' | 'settledAt'>,
+    Omit<TurnEnd, 'id' | 'sessionId' | 'status'> {
+  /** Set while the turn is waiting. */
+  readonly waitingFor?: { readonly signal: string };
+}
+
+export function toTurnView(turn: Turn, readFailure: FailureReader): TurnView {
+  const { id, sessionId, position, orchestrator, status, acceptedAt, startedAt, settledAt, waitingFor } = turn;
+  return {
+    id,
+    sessionId,
+    position,
+    orchestrator,
+    status,
+    acceptedAt,
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(settledAt === undefined ? {} : { settledAt }),
+    ...(waitingFor === undefined ? {} : { waitingFor: { signal: waitingFor.signal } }),
+    ...(isTerminal(status) ? toTurnEnd(turn, readFailure) : {}),
+  };
 }

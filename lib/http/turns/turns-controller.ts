@@ -1,36 +1,22 @@
-import { ServerResponse } from 'node:http';
 import { Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
 import { EMPTY, type Observable } from 'rxjs';
 import { type Session } from '../../ledger/session.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
-import { type ControllerOptions } from '../controllers/controller.options.js';
-import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
-import { GuardedController } from '../controllers/guarded-controller.js';
-import { addressOf, type HttpRequest } from '../controllers/http-request.js';
-import { idempotencyKeyOf } from '../controllers/idempotency-key.js';
-import { readBody } from '../controllers/read-body.js';
-import { readQuery } from '../controllers/read-query.js';
 import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
 import { SessionGuard } from '../../transport/session.guard.js';
-import { ClientTurns, type TurnList } from './client-turns.js';
-import { type TurnView } from './turn-view.js';
-import { ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
+import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
+import { type ControllerOptions } from '../controllers/controllers.options.js';
+import { GuardedController } from '../controllers/guarded-controller.js';
+import { addressOf, type HttpRequest, idempotencyKeyOf, readBody, readQuery } from '../controllers/http-request.js';
+import { type HttpResponse, rawResponse } from '../controllers/http-response.js';
+import { ClientTurns, type TurnList, type TurnView } from './client-turns.js';
 import { describedAs } from './turns-openapi.js';
+import { ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
 
-/** A response of Express or a reply of Fastify, as far as it is needed here. */
-interface HttpResponse {
-  header(name: string, value: string): unknown;
-}
-
-/** Node's response. */
-function rawResponse(response: HttpResponse): ServerResponse {
-  return response instanceof ServerResponse ? response : (response as unknown as { readonly raw: ServerResponse }).raw;
-}
-
-/** The controller of the turns of the principal's own sessions, behind these guards. */
+/** Creates the controller for turns of the principal's own sessions, protected by these guards. */
 export function turnsController({ guards, path = 'turns' }: ControllerOptions): Type<unknown> {
   @GuardedController({ path, guards: [...guards, SessionGuard], filter: ControllersExceptionFilter })
-  // Nothing but an accepted turn is activity.
+  // Only accepted turns count as activity.
   @UseSession({ touch: false })
   class TurnsController {
     constructor(@Inject(ClientTurns) private readonly turns: ClientTurns) {}
@@ -81,7 +67,7 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
         ...(after === undefined ? {} : { after: String(after) }),
         response: rawResponse(response),
       });
-      // The client of a HEAD has its answer with the head, and asks other things by the same connection.
+      // A HEAD response ends after its headers; the client reuses the connection.
       return request.method === 'HEAD' ? EMPTY : events;
     }
   }

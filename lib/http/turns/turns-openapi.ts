@@ -30,31 +30,31 @@ const TURN = object(
   {
     id: NAME,
     sessionId: NAME,
-    position: count(1, 'The place in the session’s lane: the order of acceptance.'),
+    position: count(1, 'Position of the turn in its session, in order of acceptance.'),
     orchestrator: NAME,
     status: STATUS,
-    acceptedAt: time('When it was accepted.'),
-    startedAt: time('When it first began; absent until then.'),
-    settledAt: time('When it was over; absent until then.'),
-    waitingFor: object({ signal: text('What a waiting turn waits for.') }),
-    turnIndex: count(0, 'The number of the turn in its session and orchestrator; absent unless it succeeded.'),
-    reply: { type: 'string', nullable: true, description: 'The answer; absent unless the turn succeeded.' },
-    data: { description: 'Any JSON that the answer has besides.' },
+    acceptedAt: time('Time of acceptance.'),
+    startedAt: time('Time of the first attempt. Absent until then.'),
+    settledAt: time('Time when the turn settled. Absent until then.'),
+    waitingFor: object({ signal: text('The signal that a waiting turn expects.') }),
+    turnIndex: count(0, 'Index of the turn in its session and orchestrator. Absent unless the turn succeeded.'),
+    reply: { type: 'string', nullable: true, description: 'The reply. Absent unless the turn succeeded.' },
+    data: { description: 'Additional JSON data of the reply.' },
     usage: {
       ...object({ promptTokens: TOKENS, completionTokens: TOKENS, totalTokens: TOKENS }),
-      description: 'The tokens that models took, over all attempts; absent when no model was counted.',
+      description: 'Tokens used by models in all attempts. Absent if no usage was recorded.',
     },
-    code: text('Of a turn that failed, was cancelled or superseded: why.'),
-    supersededBy: text('The turn that took the place of a superseded one.'),
+    code: text('Reason code of a failed, cancelled or superseded turn.'),
+    supersededBy: text('Id of the turn that replaced a superseded turn.'),
   },
   ['id', 'sessionId', 'position', 'orchestrator', 'status', 'acceptedAt'],
 );
 
 const TURN_REFUSALS: Readonly<Record<number, string>> = {
   ...REFUSALS,
-  400: 'The request is wrong, or names no session.',
-  404: 'There is no such session or turn, or it is somebody else’s.',
-  410: 'The session is expired.',
+  400: 'The request is invalid, or the session id is missing.',
+  404: 'The session or turn does not exist or belongs to another user.',
+  410: 'The session has expired.',
 };
 
 const TURN_ID: Schema = { name: 'turnId', schema: NAME };
@@ -65,76 +65,83 @@ const one = (status: number, description: string): Doc['answer'] => ({ status, d
 
 const DOCS: Readonly<Record<Operation, Doc>> = {
   submit: {
-    summary: 'Says something in the session',
+    summary: 'Submit a user message to the session',
     headers: [SESSION_HEADER, IDEMPOTENCY_HEADER],
     body: body(
       {
-        text: text('What the user said.'),
-        content: listOf(object({ type: NAME }), 'The parts of a message that is more than text.'),
-        metadata: anything('Stored with the message.'),
-        orchestrator: text('Who is spoken to. Default: the only one.'),
+        text: text('The text of the message.'),
+        content: listOf(object({ type: NAME }), 'The parts of a multi-part message.'),
+        metadata: anything('Metadata stored with the message.'),
+        orchestrator: text('Name of the orchestrator. Default: the only orchestrator of this controller.'),
         whenBusy: {
           ...oneOf(WHEN_BUSY),
-          description: 'What to do when the session is busy, where clients may say so.',
+          description: 'How the message is handled if the session is busy. Only for policies that clients may choose.',
         },
       },
       ['text'],
     ),
     answer: {
-      ...one(202, 'The turn, which is done in its order.'),
-      headers: { Location: { description: 'Its address.', schema: NAME } },
+      ...one(202, 'The accepted turn. Turns of a session run in order.'),
+      headers: { Location: { description: 'URL of the turn.', schema: NAME } },
     },
     refusals: {
       ...TURN_REFUSALS,
       ...BODY_REFUSALS,
       ...KEY_REFUSALS,
       409: 'The session is busy.',
-      429: 'Too many turns are queued. Send it again later.',
+      429: 'Too many turns are queued. Retry later.',
     },
   },
   list: {
-    summary: 'The turns of the session, in their order',
+    summary: 'List turns of the session in order',
     headers: [SESSION_HEADER],
     query: [
       { name: 'status', required: false, schema: listOf(STATUS) },
-      { name: 'after', required: false, schema: count(0, 'Turns at later positions than this.') },
+      { name: 'after', required: false, schema: count(0, 'Returns only turns after this position.') },
       { name: 'limit', required: false, schema: { ...count(1, 'Default 50.'), maximum: 200 } },
     ],
     answer: {
       status: 200,
-      description: 'A page.',
-      schema: object({ turns: listOf(TURN), nextAfter: count(1, 'For after; absent on the last page.') }, ['turns']),
+      description: 'A page of turns.',
+      schema: object(
+        { turns: listOf(TURN), nextAfter: count(1, 'Value for `after` of the next request. Absent on the last page.') },
+        ['turns'],
+      ),
     },
   },
   get: {
-    summary: 'A turn of the session',
+    summary: 'Get a turn of the session',
     headers: [SESSION_HEADER],
     params: [TURN_ID],
     answer: one(200, 'The turn.'),
   },
   cancel: {
-    summary: 'Cancels a turn of the session',
+    summary: 'Cancel a turn of the session',
     headers: [SESSION_HEADER],
     params: [TURN_ID],
-    answer: one(200, 'The turn as it is now: one that runs settles soon.'),
+    answer: one(200, 'The current turn. A running turn settles soon.'),
   },
   events: {
-    summary: 'What a turn emits while it runs, and at last how it ended',
+    summary: 'Stream the events of a turn, ending with its outcome',
     headers: [
       SESSION_HEADER,
-      { name: 'Last-Event-ID', required: false, description: 'Goes on after this event. Default: from the first.' },
+      {
+        name: 'Last-Event-ID',
+        required: false,
+        description: 'Resumes after this event. Default: starts with the first event.',
+      },
     ],
     params: [TURN_ID],
     answer: { status: 200, description: 'Server-Sent Events.', content: { 'text/event-stream': { schema: NAME } } },
     refusals: {
       ...TURN_REFUSALS,
       429: 'Too many streams are open. Close one of them.',
-      204: 'The client has had the last event.',
+      204: 'The client has already received the last event.',
     },
   },
 };
 
-/** Describes a handler to @nestjs/swagger, where that is installed. */
+/** Describes a handler for @nestjs/swagger, if that is installed. */
 export function describedAs(operation: Operation): MethodDecorator {
   return documented({
     tag: 'turns',

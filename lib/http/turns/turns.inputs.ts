@@ -5,7 +5,7 @@ import { type TurnInput, type TurnStatus, type WhenBusy } from '../../ledger/tur
 
 const MAX_PAGE = 200;
 
-/** What a client says, as a TurnInput, and to whom. */
+/** The body of a new turn: a TurnInput with options. */
 export class SubmitTurnBody implements TurnInput {
   @Allow()
   text!: TurnInput['text'];
@@ -16,29 +16,29 @@ export class SubmitTurnBody implements TurnInput {
   @Allow()
   metadata?: TurnInput['metadata'];
 
-  /** The orchestrator that is spoken to. Default: the only one that clients may speak to. */
+  /** The orchestrator that handles the turn. Default: the only one that clients may use. */
   @Optional()
   @MustBeName()
   orchestrator?: string;
 
-  /** One that clients may name. Default: the module's. */
+  /** One of the policies that clients may choose. Default: the policy of the module. */
   @Optional()
   @MustBeWhenBusy()
   whenBusy?: WhenBusy;
 }
 
-/** Which turns of the session to list. */
+/** Selects turns of the session. */
 export class ListTurnsQuery {
   @Optional()
   @MustBeStatuses()
   status?: TurnStatus | TurnStatus[];
 
-  /** Turns at later positions than this; default 0. */
+  /** Returns turns after this position. Default 0. */
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
 
-  /** Turns of a page, at most. Default 50. */
+  /** Maximum number of turns per page. Default 50. */
   @Optional()
   @MustBeInteger(1, MAX_PAGE)
   limit?: number;

@@ -5,39 +5,41 @@ import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bu
 import { traceOf } from '../../common/error-trace.js';
 import { isPlainObject } from '../../common/json.js';
 import { loadPeer, requirePeer } from '../../common/load-peer.js';
-import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertKnownKeys } from '../../common/check-options.js';
 import { assertUrlIsSet, serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
-import { type FindProvider, type TurnQueue, type LaneVisit, type VisitPlace } from '../../ledger/turn-queue.js';
+import { type FindProvider, type TurnQueue, type LaneVisit, type ReservedSlot } from '../../ledger/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
-import { VisitRoom } from '../visit-room.js';
+import { Semaphore } from '../semaphore.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
 import { guardConnections } from './guard-connections.js';
 
-/** A ring, which is worth nothing once it was heard. */
-const RING: JobsOptions = { removeOnComplete: true, removeOnFail: true };
-/** Who watches the queue's events needs no more of them. */
+/** A notification, which is not needed after it was delivered. */
+const NOTIFICATION: JobsOptions = { removeOnComplete: true, removeOnFail: true };
+/** The number of events that BullMQ keeps, enough for observers of the queue. */
 const MAX_EVENTS = 1000;
 const PING_MS = 2000;
 /**
- * A connection that owes an answer for this long is made anew: nobody tells of one that is half-open. BullMQ waits for a job
- * for ten seconds at most.
+ * Replaces a connection that has not answered for this long, because a half-open connection reports no error. BullMQ
+ * waits for a job for at most ten seconds.
  */
 const REDIS_SILENCE = { socketTimeout: 12_000 };
 /**
- * The same on PostgreSQL, where the wait for a job is no query. There a half-open connection holds its locks besides, until
- * the server ends it: BullMQ's is for all who start, and those who wait for it must outlast that.
+ * The same for PostgreSQL, where waiting for a job is not a query. A half-open connection also holds its locks until
+ * the server ends it. All starting processes share BullMQ's lock, and must wait longer than that.
  */
 const POSTGRES_SILENCE = { query_timeout: 8_000, idle_in_transaction_session_timeout: 5_000 };
 const REDIS_PORT = 6379;
 const POSTGRES_PORT = 5432;
-/** Before another attempt at a server that refused the worker. */
+/** The pause before another attempt to start the worker. */
 const RETRY_MS = 1000;
-/** How long a ring that was heard waits here for visits that were not rung for; other processes may have room. */
+/**
+ * How long a delivered notification waits for a slot that an unnotified visit holds; then another process may take it.
+ */
 const PATIENCE_MS = 250;
-/** The most that BullMQ's PostgreSQL backend can count. */
+/** The largest integer of BullMQ's PostgreSQL backend. */
 const WITHOUT_END = 2_147_483_647;
 
 const KEYS = {
@@ -49,29 +51,32 @@ const KEYS = {
   concurrency: true,
 } as const;
 
-/** What a job carries. @inline */
-interface Ring {
+/** The data of a job. @inline */
+interface Notification {
   readonly sessionId: string;
 }
 
 /**
- * A doorbell for many processes on the open-source BullMQ (TRN-21, TRN-22): a job says that a session's lane has work, and
- * carries nothing else. Which turn runs, and whether any, is decided by the ledger; so a job that is lost, stalled or
- * repeated does no harm, and a lane whose worker died goes on when its lease has lapsed, whatever BullMQ's locks say.
+ * A queue for several processes on the open-source BullMQ (TRN-21, TRN-22). A job only notifies that a session's lane
+ * has work; the ledger decides which turn runs. A lost, stalled or repeated job is therefore harmless. A lane whose
+ * worker died continues when its lease has lapsed, independently of BullMQ's locks.
  */
 export class BullmqQueue implements TurnQueue {
   private readonly logger = new Logger(BullmqQueue.name);
   private readonly name: string;
   private shared: Partial<QueueOptions> = {};
-  private opened: Promise<Queue<Ring>> | null = null;
-  private worker: Worker<Ring> | null = null;
+  private opened: Promise<Queue<Notification>> | null = null;
+  private worker: Worker<Notification> | null = null;
   private readonly concurrency: number;
-  private readonly room: VisitRoom;
+  private readonly semaphore: Semaphore;
   private readonly visits: LaneVisits;
-  /** Rings that BullMQ has delivered and whose visits have not ended. */
+  /** Notifications that BullMQ has delivered and whose visits have not ended. */
   private delivered = 0;
-  /** Whether rings may wait that BullMQ has not delivered: it fetches until none is left, or `concurrency` of them are here. */
-  private ringsWait = true;
+  /**
+   * True if undelivered notifications may be waiting. BullMQ fetches until the queue is empty, or `concurrency` of them
+   * are here.
+   */
+  private mayHaveBacklog = true;
   private pinging: Promise<unknown> | null = null;
   private paused = false;
   private closing = false;
@@ -81,24 +86,26 @@ export class BullmqQueue implements TurnQueue {
   constructor(private readonly options: BullmqQueueOptions) {
     assertKnownKeys(options, KEYS, 'bullmqQueue: ');
     this.name = options.name ?? 'agent-sessions';
-    // BullMQ would say so at the first ring.
+    // BullMQ would only report it at the first notification.
     if (this.name === '' || this.name.includes(':')) {
-      throw new SessionsConfigurationError(`bullmqQueue: name is '${this.name}'; it must not be empty or contain ':'.`);
+      throw new SessionsConfigurationError(
+        `bullmqQueue: name must not be empty or contain ':'. Received: '${this.name}'.`,
+      );
     }
     const { concurrency = 32 } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1) {
       throw new SessionsConfigurationError(
-        `bullmqQueue: concurrency is ${concurrency}; it must be a whole number from 1.`,
+        `bullmqQueue: concurrency must be an integer of at least 1. Received: ${concurrency}.`,
       );
     }
     assertUrlIsSet(options.connection, 'bullmqQueue: connection.');
     this.concurrency = concurrency;
-    this.room = new VisitRoom(concurrency);
-    this.visits = new LaneVisits(this.room, () => undefined);
+    this.semaphore = new Semaphore(concurrency);
+    this.visits = new LaneVisits(this.semaphore, () => undefined);
   }
 
   /** BullMQ's own queue, for Bull Board and metrics. */
-  get queue(): Promise<Queue<Ring>> {
+  get queue(): Promise<Queue<Notification>> {
     if (this.closed) return Promise.reject(new Error(`The queue ${this.name} is closed.`));
     return (this.opened ??= this.open());
   }
@@ -106,14 +113,15 @@ export class BullmqQueue implements TurnQueue {
   async init(find: FindProvider): Promise<void> {
     if (this.options.connection === undefined) this.shared = await this.sharedOptions(find);
     const { RedisConnection } = await loadBullmq();
-    // BullMQ makes a client of options, unless it was told how to make another one; it would look for ioredis again and again.
+    // BullMQ creates an ioredis client from options, unless a client factory is set. Without ioredis it would retry
+    // forever.
     const { connection } = this.connection();
     if (!this.backendFactory && isPlainObject(connection) && !RedisConnection.clientFactory) requirePeer('ioredis');
   }
 
-  async ring(sessionId: string, delayMs = 0): Promise<void> {
+  async notify(sessionId: string, delayMs = 0): Promise<void> {
     const queue = await this.queue;
-    await queue.add('ring', { sessionId }, delayMs > 0 ? { ...RING, delay: delayMs } : RING);
+    await queue.add('notify', { sessionId }, delayMs > 0 ? { ...NOTIFICATION, delay: delayMs } : NOTIFICATION);
     this.failing = false;
   }
 
@@ -124,11 +132,11 @@ export class BullmqQueue implements TurnQueue {
     void this.work(worker, handler);
   }
 
-  reserve(sessionId: string): VisitPlace | null {
-    // Whatever was rung comes first, here and in other processes.
-    if (this.paused || this.ringsWait || this.room.isWanted) return null;
-    if (this.visits.has(sessionId)) return this.visits.keepOn(sessionId);
-    return this.room.tryEnter() ? this.visits.keep(sessionId) : null;
+  reserve(sessionId: string): ReservedSlot | null {
+    // Notified lanes have priority, here and in other processes.
+    if (this.paused || this.mayHaveBacklog || this.semaphore.hasWaiters) return null;
+    if (this.visits.has(sessionId)) return this.visits.reserveNext(sessionId);
+    return this.semaphore.tryAcquire() ? this.visits.reserve(sessionId) : null;
   }
 
   async pause(): Promise<void> {
@@ -136,7 +144,7 @@ export class BullmqQueue implements TurnQueue {
     await this.worker?.pause(true);
   }
 
-  /** Goes on after `pause`. */
+  /** Continues after `pause`. */
   async resume(): Promise<void> {
     if (!this.paused) return;
     this.paused = false;
@@ -156,20 +164,20 @@ export class BullmqQueue implements TurnQueue {
 
   async ping(): Promise<void> {
     const queue = await this.queue;
-    // While there is no answer, one is enough to ask for.
+    // Concurrent pings share one query.
     this.pinging ??= queue.getJobCountByTypes('waiting').finally(() => (this.pinging = null));
     await new Deadline(PING_MS).wait(this.pinging);
   }
 
-  /** Until it is closed. */
-  private async work(worker: Worker<Ring>, handler: LaneVisit): Promise<void> {
+  /** Runs the worker until the queue is closed. */
+  private async work(worker: Worker<Notification>, handler: LaneVisit): Promise<void> {
     try {
       await worker.waitUntilReady();
       if (this.paused) await worker.pause(true);
       if (!worker.isRunning()) await worker.run();
     } catch (error) {
       if (this.closing) return;
-      // A PostgreSQL that is away, or lacks the tables, is not asked again by the same worker.
+      // A worker does not reconnect to a PostgreSQL that is unavailable or lacks the tables, so start another one.
       this.failed(error as Error);
       await closeInTime(worker);
       await delay(RETRY_MS, undefined, { ref: false });
@@ -178,26 +186,26 @@ export class BullmqQueue implements TurnQueue {
   }
 
   private async visit(sessionId: string, handler: LaneVisit): Promise<void> {
-    // A ring that is heard ends an outage.
+    // A delivered notification ends an outage.
     this.failing = false;
     this.delivered += 1;
-    if (this.delivered >= this.concurrency) this.ringsWait = true;
+    if (this.delivered >= this.concurrency) this.mayHaveBacklog = true;
     try {
-      await this.visitInRoom(sessionId, handler);
+      await this.visitInSlot(sessionId, handler);
     } finally {
       this.delivered -= 1;
     }
   }
 
-  private async visitInRoom(sessionId: string, handler: LaneVisit): Promise<void> {
-    const entered = await this.room.enter(PATIENCE_MS);
-    // BullMQ may have fetched it just before the pause, or there is no room: for somebody else, then.
-    if (entered && !this.paused) return this.begin(sessionId, handler);
-    if (entered) this.room.leave();
-    return this.ring(sessionId);
+  private async visitInSlot(sessionId: string, handler: LaneVisit): Promise<void> {
+    const acquired = await this.semaphore.acquire(PATIENCE_MS);
+    // BullMQ fetched the job just before the pause, or no slot is free: another process takes it.
+    if (acquired && !this.paused) return this.begin(sessionId, handler);
+    if (acquired) this.semaphore.release();
+    return this.notify(sessionId);
   }
 
-  /** Resolves when the visit ends or releases its slot: its job is done then, so that BullMQ delivers another one. */
+  /** Resolves when the visit ends or releases its slot. The job is then done, and BullMQ delivers the next one. */
   private begin(sessionId: string, handler: LaneVisit): Promise<void> {
     return new Promise((resolve) => {
       void this.visits.begin(sessionId, (slot) => handler(sessionId, slot), resolve).then(resolve);
@@ -206,34 +214,34 @@ export class BullmqQueue implements TurnQueue {
 
   private async closePart(part: Queue | Worker): Promise<void> {
     if (await closeInTime(part)) return;
-    this.logger.warn(`The queue ${this.name} did not answer and was not closed properly; its connection is cut.`);
+    this.logger.warn(`The queue ${this.name} did not answer and could not be closed properly; its connection was cut.`);
   }
 
-  private async open(): Promise<Queue<Ring>> {
+  private async open(): Promise<Queue<Notification>> {
     const { Queue } = await loadBullmq();
     const options = { ...this.connection(), streams: { events: { maxLen: MAX_EVENTS } } };
-    const queue = new Queue<Ring>(this.name, options, this.backendFactory);
+    const queue = new Queue<Notification>(this.name, options, this.backendFactory);
     guardConnections(queue);
     queue.on('error', (error) => this.failed(error));
     queue.waitUntilReady().catch(async () => {
       if (this.closing) return;
-      // As with the worker: the next ring tries with another one.
+      // The next notification opens another queue, like the worker above.
       this.opened = null;
       await closeInTime(queue);
     });
     return queue;
   }
 
-  private async openWorker(handler: LaneVisit): Promise<Worker<Ring>> {
+  private async openWorker(handler: LaneVisit): Promise<Worker<Notification>> {
     const { Worker } = await loadBullmq();
     const { concurrency } = this;
-    // A stalled ring is a ring: it is heard again, as often as it takes.
+    // A stalled notification is delivered again without a limit.
     const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
-    const work = ({ data }: { readonly data: Ring }): Promise<void> => this.visit(data.sessionId, handler);
-    const worker = new Worker<Ring>(this.name, work, options, this.backendFactory);
+    const work = ({ data }: { readonly data: Notification }): Promise<void> => this.visit(data.sessionId, handler);
+    const worker = new Worker<Notification>(this.name, work, options, this.backendFactory);
     guardConnections(worker);
     worker.on('error', (error) => this.failed(error));
-    worker.on('drained', () => (this.ringsWait = false));
+    worker.on('drained', () => (this.mayHaveBacklog = false));
     return worker;
   }
 
@@ -242,7 +250,7 @@ export class BullmqQueue implements TurnQueue {
     const shared = find<Partial<QueueOptions>>(getSharedConfigToken(this.options.configKey));
     if (!shared?.connection) {
       throw new SessionsConfigurationError(
-        'bullmqQueue: give it a connection, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
+        'bullmqQueue: connection is missing. Pass it, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
       );
     }
     assertUrlIsSet(shared.connection, 'BullModule.forRoot: connection.');
@@ -252,9 +260,11 @@ export class BullmqQueue implements TurnQueue {
   private connection(): Pick<QueueOptions, 'connection' | 'prefix'> {
     const { connection = this.shared.connection, prefix = this.shared.prefix } = this.options;
     if (connection === undefined) {
-      throw new SessionsConfigurationError('bullmqQueue: the queue is used before the application has started.');
+      throw new SessionsConfigurationError(
+        'bullmqQueue: the queue must not be used before the application has started.',
+      );
     }
-    // A client, a pool or a text is the application's own business.
+    // A client, a pool or a string is configured by the application.
     const patience = this.backendFactory ? POSTGRES_SILENCE : REDIS_SILENCE;
     const patient = isPlainObject(connection) ? { ...patience, ...connection } : connection;
     return { connection: patient, ...(prefix === undefined ? {} : { prefix }) };
@@ -265,15 +275,15 @@ export class BullmqQueue implements TurnQueue {
     return place === undefined ? '' : ` at ${place}`;
   }
 
-  /** BullMQ takes it or does without, which its overloads do not say in one. */
+  /** BullMQ accepts a factory or `undefined`, but its overloads do not accept the union. */
   private get backendFactory(): undefined {
     return this.options.backendFactory as undefined;
   }
 
-  /** Once per outage: BullMQ tells of every attempt to connect. */
+  /** Logs once per outage, because BullMQ reports every connection attempt. */
   private failed(error: Error): void {
     if (!this.failing)
-      this.logger.error(`The queue ${this.name}${this.place} has a problem; trying on.`, traceOf(error));
+      this.logger.error(`The queue ${this.name}${this.place} reported an error; retrying.`, traceOf(error));
     this.failing = true;
   }
 }

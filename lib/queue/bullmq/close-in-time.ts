@@ -5,20 +5,21 @@ const ANSWER_MS = 1000;
 const CLOSE_MS = 5000;
 
 /**
- * Closes a queue or a worker of BullMQ, which waits without end for a server that is away: such a one gets no goodbye.
- * @returns false when it has not closed in time; its connections are then cut
+ * Closes a queue or a worker of BullMQ within a time limit. BullMQ's own `close` would wait forever for an unavailable
+ * server.
+ * @returns false if it did not close in time; its connections are then cut
  */
 export async function closeInTime(part: Queue | Worker): Promise<boolean> {
   const backend = part.getBackend();
   const answers = await within(ANSWER_MS, backend.getQueueMetaField('version'));
   if (answers && (await within(CLOSE_MS, part.close()))) return true;
-  // What blocks until there is a job would keep the process.
+  // A blocking wait for a job would keep the process running.
   backend.disconnectBlocking(false).catch(() => undefined);
   const closing = 'run' in part && !answers ? part.close(true) : backend.close(true);
   return (await within(ANSWER_MS, closing)) && answers;
 }
 
-/** @returns false when it has not resolved by then */
+/** @returns false if the promise did not resolve in time */
 async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return new Deadline(ms).wait(promise).then(
     () => true,

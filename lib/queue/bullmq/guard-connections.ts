@@ -1,13 +1,18 @@
 import { type Queue, type Worker } from 'bullmq';
 import { guardClient, guardPool, type PgClient, type PgPool } from '../../common/pg-clients.js';
 
-/** What BullMQ has of `pg` when PostgreSQL is its backend: a pool, and what it makes a client of its own with, to listen. */
+/**
+ * The parts of `pg` that BullMQ uses with PostgreSQL: a pool, and the module from which it creates a client for
+ * notifications.
+ */
 interface PostgresConnection {
   readonly pool?: PgPool;
   pgModule?: { readonly Client: new (...args: never[]) => PgClient };
 }
 
-/** A PostgreSQL that goes away just after BullMQ has connected, or while it looks at its tables, must not end the process. */
+/**
+ * Prevents that a PostgreSQL failure just after BullMQ has connected, or while it checks its tables, ends the process.
+ */
 export function guardConnections(part: Queue | Worker): void {
   const { connection } = part.getBackend() as { readonly connection?: PostgresConnection };
   if (connection?.pool) guardPool(connection.pool);

@@ -11,12 +11,12 @@ export { BullmqQueue } from './bullmq-queue.js';
 export { type BullmqQueueOptions } from './bullmq-queue.options.js';
 
 /**
- * A queue for several processes, on the open-source BullMQ.
+ * Creates a queue for several processes, on the open-source BullMQ.
  *
  * ```ts
  * turns: { queue: bullmqQueue({ connection: { url: 'redis://localhost:6379' }, concurrency: 32 }) }
  * ```
- * @throws SessionsConfigurationError for an option that is not allowed
+ * @throws SessionsConfigurationError for an invalid option
  */
 export function bullmqQueue<Connection = ConnectionOptions>(options: BullmqQueueOptions<Connection> = {}): BullmqQueue {
   return new BullmqQueue(options as BullmqQueueOptions<unknown> as BullmqQueueOptions);

@@ -1,37 +1,38 @@
-import { type TurnQueue, type LaneVisit, type VisitPlace } from '../../ledger/turn-queue.js';
+import { type TurnQueue, type LaneVisit, type ReservedSlot } from '../../ledger/turn-queue.js';
 import { LaneVisits } from '../lane-visits.js';
-import { VisitRoom } from '../visit-room.js';
+import { Semaphore } from '../semaphore.js';
 
 /**
- * The default doorbell: a fair queue in this process (TRN-20). Each rung session is visited once, in the order of the
- * rings, up to `concurrency` at a time. Nothing is kept: after a restart the reconciler rings what the ledger knows.
+ * The default queue: fair, and in this process only (TRN-20). Notified sessions are visited in order, up to
+ * `concurrency` at a time; repeated notifications are merged. Nothing is stored: after a restart, the reconciler
+ * notifies lanes from the ledger.
  */
 export class InProcessQueue implements TurnQueue {
-  /** Rung sessions that wait for their visit, in order. */
+  /** Notified sessions that wait for their visit, in order. */
   private readonly waiting = new Set<string>();
-  /** Sessions that were rung again while they were visited. */
-  private readonly rungAgain = new Set<string>();
-  private readonly room: VisitRoom;
+  /** Sessions that were notified again during their visit. */
+  private readonly notifiedAgain = new Set<string>();
+  private readonly semaphore: Semaphore;
   private readonly visits: LaneVisits;
   private readonly timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly dueAt: number }>();
   private handler: LaneVisit | null = null;
   private paused = false;
 
   constructor(concurrency: number) {
-    this.room = new VisitRoom(concurrency);
+    this.semaphore = new Semaphore(concurrency);
     this.visits = new LaneVisits(
-      this.room,
+      this.semaphore,
       () => this.startVisits(),
       (sessionId) => this.goOn(sessionId),
     );
   }
 
-  async ring(sessionId: string, delayMs = 0): Promise<void> {
+  async notify(sessionId: string, delayMs = 0): Promise<void> {
     if (delayMs > 0) {
-      this.ringLater(sessionId, delayMs);
+      this.notifyLater(sessionId, delayMs);
       return;
     }
-    if (this.visits.has(sessionId)) this.rungAgain.add(sessionId);
+    if (this.visits.has(sessionId)) this.notifiedAgain.add(sessionId);
     else this.waiting.add(sessionId);
     this.startVisits();
   }
@@ -41,10 +42,10 @@ export class InProcessQueue implements TurnQueue {
     this.startVisits();
   }
 
-  reserve(sessionId: string): VisitPlace | null {
+  reserve(sessionId: string): ReservedSlot | null {
     if (!this.handler || this.paused || this.waiting.size > 0) return null;
-    if (this.visits.has(sessionId)) return this.visits.keepOn(sessionId);
-    return this.room.tryEnter() ? this.visits.keep(sessionId) : null;
+    if (this.visits.has(sessionId)) return this.visits.reserveNext(sessionId);
+    return this.semaphore.tryAcquire() ? this.visits.reserve(sessionId) : null;
   }
 
   async pause(): Promise<void> {
@@ -64,15 +65,15 @@ export class InProcessQueue implements TurnQueue {
     this.waiting.clear();
   }
 
-  /** One timer a session, for the earliest ring. */
-  private ringLater(sessionId: string, delayMs: number): void {
+  /** Sets one timer per session, for the earliest notification. */
+  private notifyLater(sessionId: string, delayMs: number): void {
     const dueAt = performance.now() + delayMs;
     const pending = this.timers.get(sessionId);
     if (pending && pending.dueAt <= dueAt) return;
     if (pending) clearTimeout(pending.timer);
     const timer = setTimeout(() => {
       this.timers.delete(sessionId);
-      void this.ring(sessionId);
+      void this.notify(sessionId);
     }, delayMs);
     timer.unref();
     this.timers.set(sessionId, { timer, dueAt });
@@ -82,14 +83,14 @@ export class InProcessQueue implements TurnQueue {
     const { handler } = this;
     if (!handler || this.paused) return;
     for (const sessionId of this.waiting) {
-      if (!this.room.tryEnter()) return;
+      if (!this.semaphore.tryAcquire()) return;
       this.waiting.delete(sessionId);
       void this.visits.begin(sessionId, (slot) => handler(sessionId, slot));
     }
   }
 
   private goOn(sessionId: string): void {
-    if (this.rungAgain.delete(sessionId)) this.waiting.add(sessionId);
+    if (this.notifiedAgain.delete(sessionId)) this.waiting.add(sessionId);
     this.startVisits();
   }
 }

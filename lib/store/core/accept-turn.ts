@@ -11,14 +11,14 @@ import { emptyRow, type LaneRow, type TurnRow } from './rows.js';
 import { stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
-/** The policies that ask the holder of the lane to stop, and how. */
+/** The cancel mode of each policy that stops the turn at the head of the lane. */
 const STOPS: Partial<Record<WhenBusy, CancelMode>> = {
   interrupt: 'interrupt',
   rollback: 'rollback',
   replace: 'interrupt',
 };
 
-/** TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn and its claim. */
+/** Implements TurnLedger.accept. Checks repeats, the session, its lane, the policy and limits, then inserts and claims the turn. */
 export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
   const known = tx.turns.get(request.id) ?? sameKey(tx, request);
   if (known) return answerAgain(tx, known, request);
@@ -33,19 +33,19 @@ export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
   const added = { nextPosition: lane.nextPosition + 1, depth: depth + 1 };
   tx.lanes.update(lane.sessionId, added);
   const claimed = depth === 0 && request.claim ? claimHead(tx, { ...lane, ...added }, turn, request.claim) : null;
-  if (claimed) return { turn: toTurn(turn), duplicate: false, ring: false, claimed };
-  // Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring.
-  const ring = headChanges && restLane(tx, lane.sessionId, depth + 1);
-  return { turn: toTurn(turn), duplicate: false, ring };
+  if (claimed) return { turn: toTurn(turn), duplicate: false, notify: false, claimed };
+  // Only a new head needs a notification. Otherwise a worker already visits the lane, or will.
+  const notify = headChanges && restLane(tx, lane.sessionId, depth + 1);
+  return { turn: toTurn(turn), duplicate: false, notify };
 }
 
-/** The turn is there already. Whoever claimed it when it was accepted may not have heard of that. */
+/** Answers a repeat with the existing turn. Its worker may have missed the first answer, including the claim. */
 function answerAgain(tx: Transaction, turn: TurnRow, { claim }: AcceptTurn): AcceptedTurn {
   const claimed = claim ? repeatClaim(tx, turn, claim) : null;
-  return { turn: toTurn(turn), duplicate: true, ring: turn.status === 'queued', ...(claimed ? { claimed } : {}) };
+  return { turn: toTurn(turn), duplicate: true, notify: turn.status === 'queued', ...(claimed ? { claimed } : {}) };
 }
 
-/** The turn that has the idempotency key; a key that has lapsed is taken off its turn. */
+/** Returns the turn with the idempotency key. Removes an expired key from its turn. */
 function sameKey(tx: Transaction, { sessionId, idempotency }: AcceptTurn): TurnRow | undefined {
   if (!idempotency) return undefined;
   const turn = tx.turns.byIdempotencyKey(sessionId, idempotency.key);
@@ -68,7 +68,7 @@ function assertSessionTakesTurns(tx: Transaction, request: AcceptTurn): void {
     throw new SessionStateError(sessionId, 'expired', 'accept a turn');
 }
 
-/** Makes room as `whenBusy` says. @returns the open turns that remain, and whether the lane gets another head */
+/** Applies `whenBusy` to a busy lane. @returns the number of remaining open turns, and whether the head changes */
 function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth: number; headChanges: boolean } {
   const { whenBusy, sessionId } = request;
   const head = lane.depth > 0 ? tx.turns.head(sessionId) : undefined;
@@ -100,7 +100,7 @@ function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth:
   return { depth, headChanges: lane.runningTurn === null && (depth === 0 || newHead?.id !== head?.id) };
 }
 
-/** The row of a turn that was just accepted. */
+/** Returns the row of a turn that was just accepted. */
 export function newTurn(request: AcceptTurn, position: number, now: number): TurnRow {
   return { ...NO_TURN, ...toAcceptedRow(request), position, status: 'queued', acceptedAt: now };
 }

@@ -6,13 +6,13 @@ interface Awaited {
   readonly turns: readonly AwaitedTurn[];
 }
 
-/** The turns that an attempt waits for, as a lane stores them. */
+/** Returns the turns that an attempt waits for, as a lane stores them. */
 export function toAwaited({ fence }: TurnHold, turns: readonly AwaitedTurn[]): string {
   const awaited: Awaited = { fence, turns: turns.map(({ sessionId, turnId }) => ({ sessionId, turnId })) };
   return JSON.stringify(awaited);
 }
 
-/** Those of the attempt that runs: what an earlier one has stored counts no longer. */
+/** Returns the turns that the running attempt waits for. Those of an earlier attempt are ignored. */
 export function awaitedBy(
   lane: Pick<LaneRow, 'awaited' | 'fence' | 'runningTurn'> | undefined,
 ): readonly AwaitedTurn[] {

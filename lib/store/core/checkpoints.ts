@@ -6,7 +6,7 @@ import { extrasOf, toCheckpoint } from './row-mapping.js';
 import { type CheckpointRow } from './rows.js';
 import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** Checkpoints over the tables of a store. */
+/** Implements checkpoints on the tables of a store. */
 export class CoreCheckpoints extends CheckpointStore {
   constructor(private readonly db: CoreDatabase) {
     super();
@@ -57,7 +57,7 @@ export class CoreCheckpoints extends CheckpointStore {
   }
 }
 
-/** Compare-and-set on the index; then exactly `keep` remain (BOT-21). */
+/** Appends a checkpoint with compare-and-set on its index, then prunes to `keep` checkpoints (BOT-21). */
 export function appendCheckpoint(tx: Transaction, checkpoint: NewCheckpoint, keep: KeepCheckpoints): CheckpointRow {
   const { orchestrator, sessionId, turnIndex } = checkpoint;
   const last = tx.checkpoints.lastIndex(orchestrator, sessionId) ?? -1;

@@ -8,13 +8,13 @@ import { endTurn, isDue, isLapsed, restLane } from './lane.js';
 import { isPaused } from './lane-control.js';
 import { toCheckpoint, toSession, toStep, toTurn } from './row-mapping.js';
 import { type LaneRow, type TurnRow } from './rows.js';
-import { storeWaitResult } from './steps.js';
+import { storeWaitResult } from './wait-turn.js';
 import { endBeforeNextAttempt, stopTurn } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
 /**
- * TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease.
- * @param notices receives what else the claim found
+ * Implements TurnLedger.claim. Claims the head of the lane if it is due and no worker holds it with a live lease.
+ * @param notices receives the other events of the claim
  */
 export function claimTurn(
   tx: Transaction,
@@ -27,7 +27,7 @@ export function claimTurn(
   return lane && head ? claimHead(tx, lane, head, request, notices) : null;
 }
 
-/** The head of the lane or, when that ends instead, the one behind it. */
+/** Claims the head of the lane, or the next turn if the head ends instead. */
 export function claimHead(
   tx: Transaction,
   lane: LaneRow,
@@ -53,14 +53,14 @@ export function claimHead(
   return give(tx, lane, head, request);
 }
 
-/** The same claim sent twice gets the same answer, for as long as it holds the turn; null: it is not the same or does not. */
+/** Returns the same answer to a repeated claim while it holds the turn, otherwise null. */
 export function repeatClaim(tx: Transaction, turn: TurnRow, request: ClaimRequest): ClaimedTurn | null {
   const lane = tx.lanes.get(turn.sessionId);
   const isHeld = lane?.runningTurn === turn.id && lane.holder === request.holder && !isLapsed(lane, tx.now);
   return isHeld ? answer(tx, lane, turn, request) : null;
 }
 
-/** Claims a lane whose worker was lost: the head runs again, waits for its next attempt, or ends. */
+/** Takes over a lane whose worker was lost. The head runs again, waits for its next attempt, or ends. */
 function takeOver(
   tx: Transaction,
   lane: LaneRow,
@@ -81,7 +81,7 @@ function takeOver(
   return claimTurn(tx, lane.sessionId, request, notices);
 }
 
-/** A turn that was lost too often to run again at once. */
+/** Handles a turn that was lost too often to run again immediately. */
 function afterLoss(tx: Transaction, turn: TurnRow, { maxLost, ...pause }: ClaimRequest): TurnRow {
   const { lost } = turn;
   if (lost >= maxLost) {
@@ -110,7 +110,7 @@ function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimReque
   };
   const leaseUntil = tx.now + request.leaseMs;
   const held: Partial<LaneRow> = {
-    // At least the clock: neither a lane made anew nor a store without its last seconds gives a fence twice.
+    // At least the clock, so that a recreated lane, or a store that lost its last seconds, never repeats a fence.
     fence: Math.max(lane.fence + 1, tx.now),
     runningTurn: head.id,
     holder: request.holder,
@@ -127,7 +127,7 @@ function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows, docume
   const { sessionId } = turn;
   const session = tx.sessions.get(sessionId);
   const checkpoint = tx.checkpoints.latest(turn.orchestrator, sessionId);
-  // Object.hasOwn: the orchestrator's name is data.
+  // Object.hasOwn, because the orchestrator's name is data and may be `constructor`.
   const window = Object.hasOwn(windows, turn.orchestrator) ? windows[turn.orchestrator] : 0;
   const names = Object.hasOwn(documents, turn.orchestrator) ? documents[turn.orchestrator] : [];
   expectDocuments(tx, sessionId, names);

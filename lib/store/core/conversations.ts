@@ -1,22 +1,26 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { type StateOwnership } from '../../ledger/state.store.js';
 import { assertMayWrite } from './lane.js';
 import { toMessage, toMessageRow } from './row-mapping.js';
 import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** The message log over the tables of a store. */
+/** Implements the message log on the tables of a store. */
 export class CoreConversations implements ConversationLog {
   constructor(private readonly db: CoreDatabase) {}
 
-  append(sessionId: string, messages: readonly NewMessage[], ownership: StateOwnership = {}): Promise<Message[]> {
+  append(
+    sessionId: string,
+    messages: readonly NewMessage[],
+    ownership: StateOwnership = {},
+  ): Promise<ConversationMessage[]> {
     return this.db.write((tx) => {
       assertMayWrite(tx, sessionId, ownership);
       return appendMessages(tx, sessionId, messages);
     });
   }
 
-  window(sessionId: string, limit: number): Promise<Message[]> {
+  window(sessionId: string, limit: number): Promise<ConversationMessage[]> {
     return this.db.read((tx) => readWindow(tx, sessionId, limit));
   }
 
@@ -24,7 +28,7 @@ export class CoreConversations implements ConversationLog {
     return this.db.read((tx) => tx.messages.sessions(after, limit));
   }
 
-  page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
+  page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<ConversationMessage[]> {
     return this.db.read((tx) => tx.messages.select(sessionId, after, limit).map(toMessage));
   }
 }
@@ -34,7 +38,7 @@ export function appendMessages(
   sessionId: string,
   messages: readonly NewMessage[],
   author: { turnId: string | null; orchestrator: string | null } = { turnId: null, orchestrator: null },
-): Message[] {
+): ConversationMessage[] {
   if (messages.length === 0) return [];
   const last = tx.messages.lastPosition(sessionId);
   return messages.map((message, index) => {
@@ -46,8 +50,8 @@ export function appendMessages(
   });
 }
 
-/** ConversationLog.window: costs the window, however long the log is. */
-export function readWindow(tx: Transaction, sessionId: string, limit: number): Message[] {
+/** Implements ConversationLog.window. The cost depends on the window, not on the length of the log. */
+export function readWindow(tx: Transaction, sessionId: string, limit: number): ConversationMessage[] {
   if (limit <= 0) return [];
   const last = tx.messages.lastPosition(sessionId);
   const after = Math.max(0, last - limit);

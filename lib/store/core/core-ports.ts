@@ -8,12 +8,12 @@ import { type CoreDatabase } from './tables.js';
 import { CoreTurnEvents } from './turn-events.js';
 import { CoreTurnLedger } from './turns.js';
 
-/** Every port over one database. */
+/** Creates all ports on one database. */
 export function corePorts(db: CoreDatabase): Omit<SessionsAdapter, 'shared' | 'ping' | 'init' | 'beginWork' | 'close'> {
   return {
     sessions: new CoreSessions(db),
     turns: new CoreTurnLedger(db),
-    hints: { subscribe: (listener) => db.onChanged(listener) },
+    changes: { subscribe: (listener) => db.onChanged(listener) },
     events: new CoreTurnEvents(db),
     checkpoints: new CoreCheckpoints(db),
     conversations: new CoreConversations(db),

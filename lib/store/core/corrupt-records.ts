@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
-import { hashed } from '../../common/log-id.js';
+import { hashed } from '../../common/digests.js';
 import { CorruptRecordError, type RecordKind } from '../../common/sessions.error.js';
 
-/** Records that a process remembers as reported. */
+/** The number of reported records that a process remembers. */
 const MAX_REPORTED = 1000;
 
 const logger = new Logger('SessionsStore');
@@ -60,7 +60,7 @@ export function readableRecords<Row, T>(rows: readonly Row[], map: (row: Row) =>
   });
 }
 
-/** The rows that a query found, and those of them that can be read. */
+/** The number of rows that a query found, and the readable records among them. */
 export interface ReadRecords<T> {
   readonly rows: number;
   readonly values: readonly T[];
@@ -71,7 +71,7 @@ export function readAll<Row, T>(rows: readonly Row[], map: (row: Row) => T): Rea
   return { rows: rows.length, values: readableRecords(rows, map) };
 }
 
-/** As many readable records as were asked for: what was skipped is read beyond. */
+/** Returns up to `limit` readable records. Reads further rows to replace skipped ones. */
 export async function readableList<T>(limit: number, read: (limit: number) => Promise<ReadRecords<T>>): Promise<T[]> {
   for (let asked = limit; ;) {
     const { rows, values } = await read(asked);

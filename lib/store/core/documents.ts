@@ -12,20 +12,20 @@ import { toDocument } from './row-mapping.js';
 import { type DocumentRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
-/** What stands at an address. */
+/** The content at an address. */
 export type DocumentContent = Omit<DocumentRow, keyof StateAddress>;
 
-/** One that has expired is not there. */
+/** Returns the document, unless it has expired. */
 export function liveDocument(tx: Transaction, address: StateAddress): DocumentRow | undefined {
   return unlessExpired(tx, tx.documents.get(address));
 }
 
-/** Says which ones {@link readDocuments} will be asked for. */
+/** Announces the documents that {@link readDocuments} will read. */
 export function expectDocuments(tx: Transaction, sessionId: string, names: readonly StateName[]): void {
   tx.documents.expect(names.map((name) => ({ sessionId, ...name })));
 }
 
-/** Documents of one session, in the order of the names. */
+/** Returns documents of one session, in the order of the names. */
 export function readDocuments(
   tx: Transaction,
   sessionId: string,
@@ -37,21 +37,21 @@ export function readDocuments(
   });
 }
 
-/** What an access of now changes. */
+/** Returns the columns that an access changes. */
 export function accessed(tx: Transaction, { ttlMs }: StateAccess): Pick<DocumentRow, 'accessedAt' | 'expiresAt'> {
   return { accessedAt: tx.now, expiresAt: ttlMs === undefined ? null : tx.now + ttlMs };
 }
 
-/** @returns what is stored now */
+/** @returns the stored document */
 export function putDocument(tx: Transaction, address: StateAddress, content: DocumentContent): StateDocument {
   const { namespace, scope, sessionId, key } = address;
-  // One that has expired still takes up the key.
+  // An expired document still occupies the key.
   if (tx.documents.get(address)) tx.documents.update(address, content);
   else tx.documents.insert({ namespace, scope, sessionId, key, ...content });
   return toDocument(content);
 }
 
-/** StateStore.append, for a session that is not erased. */
+/** Implements StateStore.append for a session that is not erased. */
 export function appendToDocument(tx: Transaction, address: StateAddress, append: StateAppend): StateDocument | null {
   const { id, entries, initial, ifVersion } = append;
   const stored = liveDocument(tx, address);
@@ -66,7 +66,7 @@ export function appendToDocument(tx: Transaction, address: StateAddress, append:
   return putDocument(tx, address, {
     value,
     batches: JSON.stringify([...rest, ...added]),
-    // One that is created has a version, also without a batch.
+    // A new document gets a version even without a batch.
     version: added.length > 0 || !stored ? tx.nextVersion(base.version) : base.version,
     createdAt: base.createdAt,
     ...accessed(tx, append),
@@ -74,10 +74,10 @@ export function appendToDocument(tx: Transaction, address: StateAddress, append:
   });
 }
 
-/** As appendToDocument, to several documents of one session. */
+/** Calls appendToDocument for several documents of one session. */
 export function applyStateChanges(tx: Transaction, sessionId: string, changes: readonly StateChange[]): void {
   const addresses = changes.map(({ name }) => ({ sessionId, ...name }));
-  // A table that must be asked is asked once.
+  // Loads all documents in one query, if the table is remote.
   tx.documents.getAll(addresses);
   for (const [index, { append }] of changes.entries()) appendToDocument(tx, addresses[index], append);
 }
@@ -86,7 +86,7 @@ function unlessExpired(tx: Transaction, row: DocumentRow | undefined): DocumentR
   return row && (row.expiresAt === null || row.expiresAt > tx.now) ? row : undefined;
 }
 
-/** What an append that makes a document begins with. */
+/** Returns the initial content of a document that an append creates. */
 function emptyDocument(tx: Transaction, value: string): DocumentContent {
   return { value, batches: '[]', version: 0, createdAt: tx.now, accessedAt: tx.now, expiresAt: null };
 }

@@ -2,8 +2,8 @@ import { type LaneRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
 /**
- * Epochs of namespaces: a reset begins one, in the lane of its session. A turn remembers those that it was claimed with first, and
- * what belongs to an earlier one is not written any more (STA-23).
+ * Epochs of namespaces. A reset starts a new epoch in the lane of its session. A turn stores the epochs of its first claim.
+ * Writes that belong to an earlier epoch are rejected (STA-23).
  */
 
 type Epochs = Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export function beginEpoch(tx: Transaction, lane: LaneRow, namespaces: readonly 
   tx.lanes.update(lane.sessionId, { epochs: JSON.stringify({ ...epochsOf(lane), ...begun }) });
 }
 
-/** Of namespaces that a turn writes to, those that were reset since it was claimed first. */
+/** Returns those of the namespaces that were reset after the first claim of the turn. */
 export function resetSince(lane: LaneRow, turn: TurnRow, namespaces: readonly string[]): string[] {
   if (lane.epochs === turn.epochs || turn.startedAt === null) return [];
   const [then, since] = [turn, lane].map((row) => new Map(Object.entries(epochsOf(row))));

@@ -10,14 +10,14 @@ export function assertTakesTurns(tx: Transaction, lane: LaneRow): void {
   if (lane.mode === 'draining' || modeOfAll(tx) === 'draining') throw new LaneDrainingError(lane.sessionId);
 }
 
-/** Whether the lane gives out no turn. One that is paused itself is not offered again until it is opened. */
+/** Returns whether the lane is paused. A lane with its own pause is not offered until it is opened. */
 export function isPaused(tx: Transaction, lane: LaneRow): boolean {
   if (lane.mode !== 'paused') return modeOfAll(tx) === 'paused';
   if (lane.attentionAt !== null) tx.lanes.update(lane.sessionId, { attentionAt: null });
   return true;
 }
 
-/** TurnLedger.control. @returns whether to ring */
+/** Implements TurnLedger.control. @returns whether to notify workers */
 export function controlLane(tx: Transaction, { sessionId, mode, foreignSession }: LaneControl): boolean {
   if (sessionId !== null) assertThere(tx, sessionId, foreignSession);
   const lane = tx.lanes.get(sessionId ?? ALL_LANES) ?? makeLane(tx, sessionId ?? ALL_LANES);
@@ -30,7 +30,7 @@ function assertThere(tx: Transaction, sessionId: string, foreignSession = false)
   if (!foreignSession && !tx.sessions.get(sessionId)) throw new SessionNotFoundError(sessionId);
 }
 
-/** Says anew when somebody must look at the lane: a claim that was refused has put it out of sight. */
+/** Recomputes when the lane is next due, because a rejected claim removed it from the due lanes. */
 function goOn(tx: Transaction, lane: LaneRow): boolean {
   if (lane.runningTurn === null) return restLane(tx, lane.sessionId, lane.depth);
   tx.lanes.update(lane.sessionId, { attentionAt: lane.leaseUntil });

@@ -7,17 +7,17 @@ import { type SettledTurnStatus } from '../../ledger/turn.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
-/** How long a rung lane may stay unclaimed before the reconciler rings it again. */
-const RING_GRACE_MS = 1000;
-/** Whoever took the last offer may be too busy for it, so others must hear of the lane before long. */
+/** How long a notified lane may stay unclaimed before the reconciler notifies it again. */
+const NOTIFY_GRACE_MS = 1000;
+/** The longest pause between two offers. The worker of the last offer may be too busy, so others must be notified soon. */
 const MAX_OFFER_BACKOFF_MS = 5000;
 
-/** Refuses late writes of a session that was erased. @throws SessionNotFoundError */
+/** Rejects late writes of an erased session. @throws SessionNotFoundError */
 export function assertNotErased(tx: Transaction, sessionId: string): void {
   if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
 }
 
-/** Refuses late writes of a session's state. @throws SessionNotFoundError, SessionStateError */
+/** Rejects late writes of a session's state. @throws SessionNotFoundError, SessionStateError */
 export function assertMayWrite(tx: Transaction, sessionId: string, { requireSession = false }: StateOwnership): void {
   assertNotErased(tx, sessionId);
   if (!requireSession) return;
@@ -26,17 +26,17 @@ export function assertMayWrite(tx: Transaction, sessionId: string, { requireSess
   if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
 }
 
-/** The id of the lane that stands for all of them: no session has it. */
+/** The id of the row that represents all lanes. No session has this id. */
 export const ALL_LANES = '';
 
-/** An `attentionAt` before that of every lane that waits for a worker. */
+/** An `attentionAt` that sorts before every other lane that waits for a worker. */
 export const BEFORE_OTHERS = 0;
 
 export function modeOfAll(tx: Transaction): LaneMode {
   return tx.lanes.get(ALL_LANES)?.mode ?? 'open';
 }
 
-/** The lane of a session that is about to get its first turn. */
+/** Creates the lane of a session for its first turn. */
 export function makeLane(tx: Transaction, sessionId: string): LaneRow {
   const lane: LaneRow = {
     sessionId,
@@ -61,12 +61,12 @@ export function isLapsed(lane: LaneRow, now: number): boolean {
   return lane.leaseUntil !== null && lane.leaseUntil <= now;
 }
 
-/** Whether an open turn holds its lane: from its first claim on, also while it is queued again (TRN-06). */
+/** Returns whether an open turn holds its lane. It does from its first claim, even while it is queued again (TRN-06). */
 export function hasBegun({ startedAt }: TurnRow): boolean {
   return startedAt !== null;
 }
 
-/** The lane and the turn that a hold is for. @throws TurnFencedError unless it is still the lane's current one */
+/** Returns the lane and the turn of a hold. @throws TurnFencedError if the hold is no longer current */
 export function held(
   tx: Transaction,
   hold: TurnHold,
@@ -79,7 +79,7 @@ export function held(
   return { lane, turn };
 }
 
-/** Ends an open turn. The lane is not told: follow with {@link restLane}. */
+/** Ends an open turn. Does not update the lane: call {@link restLane} afterwards. */
 export function endTurn(
   tx: Transaction,
   turn: TurnRow,
@@ -91,6 +91,7 @@ export function endTurn(
     settledAt: tx.now,
     dueAt: null,
     cancelMode: null,
+    keep: null,
     waitSignal: null,
     waitStep: null,
     waitUntil: null,
@@ -102,9 +103,9 @@ export function endTurn(
 }
 
 /**
- * Writes a lane that nobody runs: who must look at it, and when, follows from its head.
- * @param depth open turns that remain
- * @returns whether to ring: the head is due now
+ * Updates a lane without a running turn. Its head determines when the lane is next due.
+ * @param depth the number of remaining open turns
+ * @returns whether to notify workers, because the head is due now
  */
 export function restLane(tx: Transaction, sessionId: string, depth: number): boolean {
   const head = depth > 0 ? tx.turns.head(sessionId) : undefined;
@@ -113,20 +114,20 @@ export function restLane(tx: Transaction, sessionId: string, depth: number): boo
   return head !== undefined && isDue(head, tx.now);
 }
 
-/** Whether a head that nobody runs can be claimed. */
+/** Returns whether a head that is not running can be claimed. */
 export function isDue(head: TurnRow, now: number): boolean {
   if (head.status === 'waiting') return head.waitUntil !== null && head.waitUntil <= now;
   return head.dueAt === null || head.dueAt <= now;
 }
 
-/** Whether the lane has a turn that is due and that nobody runs. */
+/** Returns whether the lane has a due turn that is not running. */
 export function hasFreeHead(tx: Transaction, sessionId: string): boolean {
   if (tx.lanes.get(sessionId)?.runningTurn !== null) return false;
   const head = tx.turns.head(sessionId);
   return head !== undefined && isDue(head, tx.now);
 }
 
-/** Cancels what is queued or waiting; a running turn goes on. @returns how many */
+/** Cancels queued and waiting turns. A running turn continues. @returns the number of cancelled turns */
 export function cancelOpenTurns(tx: Transaction, sessionId: string): number {
   const lane = tx.lanes.get(sessionId);
   if (!lane) return 0;
@@ -138,13 +139,13 @@ export function cancelOpenTurns(tx: Transaction, sessionId: string): number {
   return open.length;
 }
 
-/** Lanes to ring, each put off for a while that doubles until somebody claims: a backlog is not rung without end. */
+/** Returns lanes to notify. The pause before the next offer of a lane doubles until a worker claims it. */
 export function offerDueLanes(tx: Transaction, limit: number, includeOffered: boolean): string[] {
   if (modeOfAll(tx) === 'paused') return [];
   const until = tx.now + MAX_OFFER_BACKOFF_MS;
   const lanes = includeOffered ? tx.lanes.dueOrOffered(tx.now, until, limit) : tx.lanes.due(tx.now, limit);
   return lanes.map(({ sessionId, offers, attentionAt, firstAttentionAt }) => {
-    const pause = Math.min(RING_GRACE_MS * 2 ** offers, MAX_OFFER_BACKOFF_MS);
+    const pause = Math.min(NOTIFY_GRACE_MS * 2 ** offers, MAX_OFFER_BACKOFF_MS);
     tx.lanes.update(sessionId, {
       attentionAt: tx.now + pause,
       offers: offers + 1,
@@ -156,5 +157,5 @@ export function offerDueLanes(tx: Transaction, limit: number, includeOffered: bo
 
 function attentionOf(head: TurnRow, now: number): number | null {
   if (head.status === 'waiting') return head.waitUntil;
-  return head.dueAt !== null && head.dueAt > now ? head.dueAt : now + RING_GRACE_MS;
+  return head.dueAt !== null && head.dueAt > now ? head.dueAt : now + NOTIFY_GRACE_MS;
 }

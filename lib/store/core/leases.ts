@@ -1,7 +1,7 @@
 import { type Lease, type LeaseStore } from '../../ledger/lease.store.js';
 import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** Leases over the tables of a store. */
+/** Implements leases on the tables of a store. */
 export class CoreLeases implements LeaseStore {
   constructor(private readonly db: CoreDatabase) {}
 
@@ -27,7 +27,7 @@ export class CoreLeases implements LeaseStore {
 
   release(lease: Lease): Promise<void> {
     return this.db.write((tx) => {
-      // The row stays, so that the fence goes on.
+      // Keeps the row, so that the fence continues to increase.
       if (isOwn(tx, lease)) tx.leases.update(lease.name, { expiresAt: tx.now });
     });
   }

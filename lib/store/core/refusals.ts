@@ -21,7 +21,7 @@ import {
 import { type Turn } from '../../ledger/turn.js';
 import { iso } from './iso.js';
 
-/** The "no" of an operation that runs inside a server: the code of a typed error and what its constructor takes. */
+/** A refusal by an operation inside a server: the code of a typed error and its constructor's arguments. */
 export interface Refusal {
   readonly refused: string;
   readonly session_id: string;
@@ -36,7 +36,7 @@ export interface Refusal {
   readonly state: SessionState;
   readonly attempted: string;
   readonly alive: boolean;
-  /** Milliseconds since 1970. */
+  /** In milliseconds since the Unix epoch. */
   readonly since: number;
   readonly orchestrator: string;
   readonly turn_index: number;

@@ -3,7 +3,7 @@ import { liveDocument, putDocument } from './documents.js';
 import { beginEpoch } from './epochs.js';
 import { type Transaction } from './tables.js';
 
-/** StateStore.reset */
+/** Implements StateStore.reset. */
 export function resetState(tx: Transaction, { sessionId, namespaces, epoch, log }: StateReset): StateCleared | null {
   const lane = tx.lanes.get(sessionId);
   const head = log && { ...log.head, sessionId };

@@ -2,14 +2,21 @@ import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js'
 import { isPlainObject, type JsonObject, type JsonValue } from '../../common/json.js';
 import { type Mutable } from '../../common/mutable.js';
 import { type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message, type MessageDraft } from '../../ledger/message.js';
+import { type ConversationMessage, type MessageDraft } from '../../ledger/message.js';
 import { type Session, SESSION_STATES } from '../../ledger/session.js';
 import { type StateAddress, type StateBatch, type StateDocument } from '../../ledger/state.store.js';
 import { type Lane, workerOf } from '../../ledger/lane.js';
 import { type AcceptTurn, type StoredSignal } from '../../ledger/turn.store.js';
 import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
 import { type SpentTokens } from '../../ledger/turn-usage.js';
-import { type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../ledger/turn.js';
+import {
+  type Turn,
+  TURN_STATUSES,
+  type TurnErrorRecord,
+  type TurnReply,
+  type TurnRequest,
+  type TurnWaitingFor,
+} from '../../ledger/turn.js';
 import { assertField, readRecord, recordReader } from './corrupt-records.js';
 import { iso } from './iso.js';
 import {
@@ -23,7 +30,7 @@ import {
   type TurnRow,
 } from './rows.js';
 
-/** Between rows and the domain's values: milliseconds and ISO times, JSON text and values, null and absent. */
+/** Maps rows to domain values: milliseconds to ISO times, JSON strings to values, null to absent properties; and back. */
 
 const idOf = ({ id }: { readonly id: string }): string => id;
 
@@ -92,15 +99,16 @@ function readTurn(row: TurnRow): Turn {
   if (row.report !== null) turn.report = parse<JsonObject>(row.report);
   if (row.spent !== null) turn.usage = parse<SpentTokens>(row.spent);
   if (row.cancelMode !== null) turn.cancelMode = row.cancelMode;
+  if (row.keep !== null) turn.keep = parse<MessageFields[]>(row.keep).map(toNewMessage);
   if (row.supersededBy !== null) turn.supersededBy = row.supersededBy;
-  if (row.waitSignal !== null) turn.waitingFor = waitingFor(row.waitSignal, row.waitUntil);
+  if (row.waitSignal !== null) turn.waitingFor = waitingFor(row.waitSignal, row.waitUntil, row.waitOthers);
   if (row.startedAt !== null) turn.startedAt = iso(row.startedAt);
   if (row.settledAt !== null) turn.settledAt = iso(row.settledAt);
   if (row.dueAt !== null) turn.dueAt = iso(row.dueAt);
   return turn;
 }
 
-/** What a turn is accepted with. */
+/** Returns the columns that are set when a turn is accepted. */
 export function toAcceptedRow(request: AcceptTurn): AcceptedRow {
   const { id, sessionId, orchestrator, version, idempotency } = request;
   return {
@@ -124,7 +132,7 @@ export function toLane(row: LaneViewRow): Lane {
   const { sessionId, turnId, status } = row;
   const mode = row.mode ?? 'open';
   if (turnId === null) return { sessionId, mode, queued: 0 };
-  // Behind the head everything is queued.
+  // All turns behind the head are queued.
   const isQueued = status === 'queued';
   return {
     sessionId,
@@ -177,21 +185,23 @@ function readCheckpoint(row: CheckpointRow): Checkpoint {
     savedAt: iso(row.savedAt),
     ...present('turnId', row.turnId),
     ...present('parent', row.parent),
-    ...(row.extras === null ? {} : parse<Pick<Checkpoint, 'intents' | 'log' | 'undone' | 'documents'>>(row.extras)),
+    ...(row.extras === null
+      ? {}
+      : parse<Pick<Checkpoint, 'intents' | 'log' | 'undone' | 'documents' | 'replaces'>>(row.extras)),
   };
 }
 
-/** The fields that a checkpoint may lack, as their column stores them. */
-export function extrasOf({ intents, log, undone, documents }: NewCheckpoint): string | null {
-  const extras = JSON.stringify({ intents, log, undone, documents });
+/** Returns the optional fields of a checkpoint, as their column stores them. */
+export function extrasOf({ intents, log, undone, documents, replaces }: NewCheckpoint): string | null {
+  const extras = JSON.stringify({ intents, log, undone, documents, replaces });
   return extras === '{}' ? null : extras;
 }
 
 export const toMessage = recordReader('message', readMessage, idOf);
 
-function readMessage(row: MessageRow): Message {
+function readMessage(row: MessageRow): ConversationMessage {
   const { content, name, metadata, toolCalls, toolCallId } = parse<Omit<MessageDraft, 'id' | 'role'>>(row.body);
-  const message: Mutable<Message> = {
+  const message: Mutable<ConversationMessage> = {
     id: row.id,
     position: row.position,
     role: row.role,
@@ -211,9 +221,8 @@ export function toMessageRow(
   message: NewMessage,
   place: Pick<MessageRow, 'sessionId' | 'position' | 'createdAt' | 'turnId' | 'orchestrator'>,
 ): MessageRow {
-  const { id, role, content, name, metadata, toolCalls, toolCallId } = message;
+  const { id, role, body } = toMessageFields(message);
   const { sessionId, position, createdAt, turnId, orchestrator } = place;
-  const body = JSON.stringify({ content, name, metadata, toolCalls, toolCallId });
   return { sessionId, position, createdAt, turnId, orchestrator, id, role, body };
 }
 
@@ -230,8 +239,26 @@ function readDocument(row: Omit<DocumentRow, keyof StateAddress> & { readonly ke
   };
 }
 
-function waitingFor(signal: string, until: number | null): NonNullable<Turn['waitingFor']> {
-  return until === null ? { signal } : { signal, until: iso(until) };
+function waitingFor(signal: string, until: number | null, others: string | null = null): TurnWaitingFor {
+  const also = others === null ? {} : { others: parse<string[]>(others) };
+  return until === null ? { signal, ...also } : { signal, ...also, until: iso(until) };
+}
+
+/** A message without the values that the store adds when it appends it. Its body is JSON. */
+type MessageFields = Pick<NewMessage, 'id' | 'role' | 'orchestrator'> & { readonly body: string };
+
+export function toMessageFields({ id, role, orchestrator, ...rest }: NewMessage): MessageFields {
+  const { content, name, metadata, toolCalls, toolCallId } = rest;
+  return { id, role, orchestrator, body: JSON.stringify({ content, name, metadata, toolCalls, toolCallId }) };
+}
+
+/** Returns messages to keep, as their column stores them. */
+export function keepText(messages: readonly NewMessage[] = []): string | null {
+  return messages.length > 0 ? JSON.stringify(messages.map(toMessageFields)) : null;
+}
+
+export function toNewMessage({ body, ...fields }: MessageFields): NewMessage {
+  return { ...parse<Pick<NewMessage, 'content'>>(body), ...fields };
 }
 
 function isTexts(value: unknown): value is string[] {
@@ -242,7 +269,7 @@ function parse<T>(text: string): T {
   return JSON.parse(text) as T;
 }
 
-/** The property when there is a value; nothing when the column is null. */
+/** Returns an object with the property, or an empty object if the column is null. */
 function present<Key extends string, Value>(key: Key, column: Value | null): Partial<Record<Key, Value>>;
 function present<Key extends string, Column, Value>(
   key: Key,

@@ -9,8 +9,8 @@ export type Columns = Readonly<Record<string, ColumnType>>;
 
 /**
  * The tables of stores that use these transitions. Rows are flat: times are milliseconds of the store's clock, and JSON is
- * text, so that a row is a copy by nature and reads the same from a Map and from a table. How the tables of SQL stores and
- * their indexes came about is in the migrations.
+ * stored as strings. A row is therefore easy to copy, and is the same in a Map and in a SQL table. The migrations define the
+ * SQL tables and their indexes.
  */
 export const TABLES = {
   session: {
@@ -28,25 +28,25 @@ export const TABLES = {
   lane: {
     sessionId: 'text key',
     nextPosition: 'integer',
-    /** Open turns: queued, running or waiting. */
+    /** The number of open turns: queued, running or waiting. */
     depth: 'integer',
-    /** Of the last claim; begins at the clock, so that a lane made anew never accepts an older worker. */
+    /** The fence of the last claim. Starts at the clock, so that a recreated lane never accepts an older worker. */
     fence: 'integer',
     runningTurn: 'text?',
     /** The claim that holds the running turn. */
     holder: 'text?',
     leaseUntil: 'integer?',
-    /** JSON: the turns that the running turn waits for, with the fence that saved them. null: none were saved. */
+    /** The turns that the running turn waits for and the fence that saved them, as JSON. null if none were saved. */
     awaited: 'text?',
-    /** When somebody must look at the lane; null: not before something changes. */
+    /** When the lane is next due. null: not before a change. */
     attentionAt: 'integer?',
-    /** How often it was offered since the last claim. */
+    /** The number of offers since the last claim. */
     offers: 'integer',
-    /** What attentionAt was before the first of these offers. */
+    /** The value of attentionAt before the first of these offers. */
     firstAttentionAt: 'integer?',
-    /** null: open. The row of the empty session id stands for all lanes, and has nothing else. */
+    /** null: open. The row with the empty session id applies to all lanes, and sets no other column. */
     mode: 'text?',
-    /** JSON: by namespace, the epoch that was begun last. null: none was. */
+    /** The latest epoch of each namespace, as JSON. null if there is none. */
     epochs: 'text?',
   },
   turn: {
@@ -66,39 +66,43 @@ export const TABLES = {
     reply: 'text?',
     error: 'text?',
     report: 'text?',
-    /** JSON: the tokens that models took. */
+    /** The tokens that models used, as JSON. */
     spent: 'text?',
     cancelMode: 'text?',
+    /** The messages that stay when the turn is cancelled, as JSON in the store's form. */
+    keep: 'text?',
     supersededBy: 'text?',
     waitSignal: 'text?',
     waitStep: 'text?',
+    /** The other signals that the turn waits for, as JSON. It has a meaning only while waitSignal is set. */
+    waitOthers: 'text?',
     waitUntil: 'integer?',
     acceptedAt: 'integer',
     startedAt: 'integer?',
-    /** Those of its lane when it was claimed first. */
+    /** The epochs of the lane at the turn's first claim. */
     epochs: 'text?',
     settledAt: 'integer?',
-    /** The fence that settled it: tells a settle that is sent twice from one that is fenced. */
+    /** The fence of the settle. It distinguishes a repeated settle from a fenced one. */
     settledFence: 'integer?',
     dueAt: 'integer?',
-    /** For how long the turn's events stay once it is over; null while it has none. */
+    /** How long the turn's events are kept after it ends. null while it has no events. */
     eventTtl: 'integer?',
   },
   /** A batch of events. */
   turn_event: {
     turnId: 'text key',
-    /** The offset of the last one of them. */
+    /** The offset of the last event of the batch. */
     lastOffset: 'integer key',
-    /** The attempt that emitted them, and the number of the batch within it. */
+    /** The attempt that emitted the batch, and the number of the batch in the attempt. */
     fence: 'integer',
     batch: 'integer',
     events: 'text',
   },
   step: {
     turnId: 'text key',
-    /** The `stepId` of the key: what the row is found by. */
+    /** The `stepId` of the key, which identifies the row. */
     id: 'text key',
-    /** The key itself, as `stepText` writes it. */
+    /** The key, as `stepText` writes it. */
     stepKey: 'text',
     value: 'text',
   },
@@ -119,7 +123,7 @@ export const TABLES = {
     version: 'text',
     summarizedThrough: 'integer',
     savedAt: 'integer',
-    /** Fields that a checkpoint may lack, as JSON; null when it lacks all of them. */
+    /** The optional fields of a checkpoint, as JSON. null if all are absent. */
     extras: 'text?',
   },
   message: {
@@ -129,7 +133,7 @@ export const TABLES = {
     turnId: 'text?',
     orchestrator: 'text?',
     role: 'text',
-    /** Content, name, metadata, tool calls. */
+    /** The content, name, metadata and tool calls. */
     body: 'text',
     createdAt: 'integer',
   },
@@ -139,7 +143,7 @@ export const TABLES = {
     sessionId: 'text key',
     key: 'text key',
     value: 'text',
-    /** Those appended since, with all that a batch has. */
+    /** The batches appended since, complete. */
     batches: 'text',
     version: 'integer',
     createdAt: 'integer',
@@ -158,7 +162,7 @@ export const TABLES = {
   },
 } as const satisfies Readonly<Record<string, Columns>>;
 
-/** A row of a table; `Values` narrows what some columns hold. */
+/** A row of a table. `Values` narrows the types of some columns. */
 type RowOf<
   Table extends keyof typeof TABLES,
   Values extends Partial<Record<keyof (typeof TABLES)[Table], unknown>> = Record<never, never>,
@@ -182,7 +186,7 @@ export type DocumentRow = RowOf<'document'>;
 export type LeaseRow = RowOf<'lease'>;
 export type TombstoneRow = RowOf<'tombstone'>;
 
-/** A lane and its head as they are shown; what the head has is null while there is none. */
+/** The public view of a lane and its head. The head's columns are null if the lane has no head. */
 export interface LaneViewRow
   extends
     Pick<LaneRow, 'sessionId' | 'depth' | 'holder' | 'leaseUntil' | 'mode'>,
@@ -191,13 +195,13 @@ export interface LaneViewRow
     >,
     Nullable<Pick<TurnRow, 'acceptedAt' | 'startedAt' | 'dueAt'>> {
   readonly turnId: string | null;
-  /** Of the turn behind the head. */
+  /** The time of acceptance of the turn behind the head. */
   readonly nextAcceptedAt: number | null;
 }
 
 type Nullable<Row> = { readonly [Property in keyof Row]: Row[Property] | null };
 
-/** A row in which every column that may be null is so, and the others are 0 or empty. */
+/** Returns a row in which nullable columns are null and all others are 0 or empty. */
 export function emptyRow<Table extends keyof typeof TABLES>(table: Table): RowOf<Table> {
   const values = Object.entries<ColumnType>(TABLES[table]).map(([property, type]) => [property, EMPTY[type]]);
   return Object.fromEntries(values) as RowOf<Table>;

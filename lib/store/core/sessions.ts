@@ -35,7 +35,7 @@ import { type CoreDatabase, type SessionFilter, type Transaction } from './table
 
 const DEFAULT_LIMIT = 50;
 
-/** Sessions over the tables of a store: the pure lifecycle, one transaction per operation. */
+/** Implements sessions on the tables of a store. Each operation is one transaction. */
 export class CoreSessions implements AtomicSessionStoreAdapter {
   constructor(private readonly db: CoreDatabase) {}
 
@@ -80,7 +80,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
 
   touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
     return this.db.write((tx) => {
-      // Read first: the store's clock comes along with the row.
+      // Reads first, because the read also returns the store's clock.
       const session = find(tx, sessionId);
       const now = iso(tx.now);
       const before = asSwept(session, now, ttlMs);
@@ -172,14 +172,14 @@ function insert(tx: Transaction, session: Session): Session {
   return session;
 }
 
-/** @returns whether there was a session */
+/** @returns whether the session existed */
 function removeFound(tx: Transaction, sessionId: string): boolean {
   const found = tx.sessions.get(sessionId) !== undefined;
   remove(tx, sessionId);
   return found;
 }
 
-/** Whoever waits for a turn of the session is told. */
+/** Removes a session, and notifies callers that wait for its turns. */
 function remove(tx: Transaction, sessionId: string): void {
   for (const turn of tx.turns.open(sessionId)) tx.changed(turn.id);
   tx.deleteSession(sessionId);
@@ -187,7 +187,7 @@ function remove(tx: Transaction, sessionId: string): void {
 
 function expire(tx: Transaction, sessionId: string): SessionChange {
   const before = find(tx, sessionId);
-  // A repeat as well: a running turn may have been put back into the queue since.
+  // Also on a repeat, because a running turn may have returned to the queue.
   cancelOpenTurns(tx, sessionId);
   return save(tx, before, expired(before, iso(tx.now)));
 }
@@ -199,8 +199,8 @@ function find(tx: Transaction, sessionId: string): Session {
 }
 
 /**
- * Makes the surfaces the session's alone among the live sessions of its user and workspace (SES-07).
- * @returns the sessions that lost one
+ * Detaches the surfaces from the other live sessions of the same user and workspace (SES-07).
+ * @returns the sessions that lost a surface
  */
 function freeSlots(
   tx: Transaction,
@@ -208,10 +208,10 @@ function freeSlots(
   surfaces: readonly string[],
   { policy, lifetime }: SurfaceRules,
 ): Session[] {
-  // By id: one session may lose several.
+  // Keyed by id, because one session may lose several surfaces.
   const losers = new Map<string, Session>();
   for (const surfaceId of surfaces) {
-    // Who shares a slot looks into it as well: where looking locks it, nobody else finds it empty meanwhile.
+    // Reads the slot even to share it: if reads take locks, no concurrent session can find the slot empty.
     const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
     if (policy === 'share') continue;
     if (policy === 'reject') {
@@ -223,7 +223,7 @@ function freeSlots(
   return [...losers.values()];
 }
 
-/** A session that somebody has just created for the same user, workspace and surface. */
+/** Returns a session that was just created for the same user, workspace and surface. */
 function recentInSlot(tx: Transaction, draft: NewSession, since: number): Session | undefined {
   const [surfaceId] = draft.attachedSurfaces;
   return liveSessions(tx, draft, surfaceId).find(
@@ -242,7 +242,7 @@ function liveSessions(tx: Transaction, { userId, workspaceId }: NewSession, surf
   return readableRecords(tx.sessions.select(filter, Number.MAX_SAFE_INTEGER), toSession);
 }
 
-/** As many sessions that can be read as were asked for. */
+/** Returns up to `limit` readable sessions. */
 function readableSessions(limit: number, select: (limit: number) => readonly SessionRow[]): Session[] {
   for (let asked = limit; ;) {
     const rows = select(asked);
@@ -257,7 +257,7 @@ function save(tx: Transaction, before: Session, after: Session): SessionChange {
   if (after === before) return { session: before, previousState, changed: false };
   const { id, ...row } = toSessionRow(after);
   const { surfaces, metadata, ...rest } = row;
-  // The two JSON columns are the large ones, and most changes leave them alone.
+  // Omits the two large JSON columns, which most changes do not affect.
   tx.sessions.update(id, {
     ...rest,
     ...(after.attachedSurfaces === before.attachedSurfaces ? {} : { surfaces }),

@@ -1,7 +1,7 @@
 import { type SessionChange } from '../../ledger/session.js';
 import { asSwept, touched } from '../../ledger/session.lifecycle.js';
 import { StateResetError } from '../../ledger/state-reset.error.js';
-import { writtenNamespaces } from '../../ledger/written-namespaces.js';
+import { writtenNamespaces } from '../../ledger/namespaces.js';
 import {
   type ClaimRequest,
   type SettledTurn,
@@ -23,7 +23,7 @@ import { type TurnRow } from './rows.js';
 import { putBack } from './stop-turn.js';
 import { type Transaction } from './tables.js';
 
-/** TurnLedger.settle: everything that the turn changed, the head of the lane, and the claim of the next turn. */
+/** Implements TurnLedger.settle. Writes all changes of the turn, updates the head of the lane, and claims the next turn. */
 export function settleTurn(
   tx: Transaction,
   hold: TurnHold,
@@ -32,7 +32,7 @@ export function settleTurn(
 ): SettledTurn {
   const { sessionId, turnId, fence } = hold;
   const known = tx.turns.get(turnId);
-  // Sent twice: the first one was committed, only its answer was lost.
+  // A repeat: the first settle was committed, and only its answer was lost.
   if (known?.settledFence === fence) return handOver(tx, known, next, true);
 
   const { lane, turn } = held(tx, hold, known);
@@ -58,7 +58,7 @@ export function settleTurn(
   return sessionChange ? { ...handedOver, sessionChange } : handedOver;
 }
 
-/** TurnLedger.retry: back to the head of its lane, which waits for it. */
+/** Implements TurnLedger.retry. The turn returns to the head of its lane, which waits for it. */
 export function retryTurn(tx: Transaction, hold: TurnHold, { error, delayMs, spending }: TurnFailure): Turn {
   const change = ({ failures }: TurnRow): Partial<TurnRow> => ({
     status: 'queued',
@@ -70,10 +70,10 @@ export function retryTurn(tx: Transaction, hold: TurnHold, { error, delayMs, spe
   return toTurn(turn);
 }
 
-/** TurnLedger.release: back to the head of its lane, as if it had not been claimed. */
+/** Implements TurnLedger.release. The turn returns to the head of its lane, as if it had not been claimed. */
 export function releaseTurn(tx: Transaction, hold: TurnHold, delayMs: number, spending?: TurnSpending): Turn {
   const turn = putBack(tx, hold, () => ({ status: 'queued' }), spending);
-  // Another worker may claim it at any time; this is only when somebody must look.
+  // Sets only when the lane is next due. A worker may claim the turn earlier.
   const attentionAt = delayMs === 0 ? BEFORE_OTHERS : tx.now + delayMs;
   if (turn.status === 'queued') tx.lanes.update(hold.sessionId, { attentionAt });
   return toTurn(turn);
@@ -87,10 +87,10 @@ function handOver(
 ): SettledTurn {
   const { sessionId } = settled;
   const claimed = next && mayHaveMore ? claimTurn(tx, sessionId, next) : null;
-  return { turn: toTurn(settled), next: claimed, ring: mayHaveMore && !claimed && hasFreeHead(tx, sessionId) };
+  return { turn: toTurn(settled), next: claimed, notify: mayHaveMore && !claimed && hasFreeHead(tx, sessionId) };
 }
 
-/** Activity, unless the session ended meanwhile: a turn that settles late does not bring it back. */
+/** Records activity, unless the session has ended: a late settle does not revive it. */
 function touchSession(tx: Transaction, sessionId: string, ttlMs?: number): SessionChange | undefined {
   const row = tx.sessions.get(sessionId);
   if (!row || row.state === 'expired') return undefined;
@@ -98,7 +98,7 @@ function touchSession(tx: Transaction, sessionId: string, ttlMs?: number): Sessi
   const before = asSwept(toSession(row), now, ttlMs);
   const session = touched(before, now);
   const { state, lastActivityAt, stateChangedAt, version } = toSessionRow(session);
-  // What stays the same is left out, for the indexes it is in.
+  // Omits unchanged columns, to avoid updates of their indexes.
   const moved = state === before.state ? {} : { state, stateChangedAt };
   tx.sessions.update(sessionId, { ...moved, lastActivityAt, version });
   return { session, previousState: before.state, changed: session.version !== row.version };

@@ -4,7 +4,7 @@ import { resetSince } from './epochs.js';
 import { type LaneRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
-/** Records the tokens of a held turn. @returns the turn with them */
+/** Records the tokens that a held turn used. @returns the updated turn */
 export function recordSpending(
   tx: Transaction,
   { lane, turn }: { readonly lane: LaneRow; readonly turn: TurnRow },

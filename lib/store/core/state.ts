@@ -19,7 +19,7 @@ import { resetState } from './reset-state.js';
 import { toDocument } from './row-mapping.js';
 import { type CoreDatabase } from './tables.js';
 
-/** State documents over the tables of a store. */
+/** Implements state documents on the tables of a store. */
 export class CoreState implements StateStore {
   constructor(private readonly db: CoreDatabase) {}
 

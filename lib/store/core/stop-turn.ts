@@ -1,4 +1,5 @@
-import { CONVERSATION_NAMESPACE } from '../../ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../../ledger/namespaces.js';
+import { type NewMessage } from '../../ledger/conversation.store.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
 import { type CancelMode } from '../../ledger/turn.js';
 import { type TurnSpending } from '../../ledger/turn-usage.js';
@@ -6,14 +7,15 @@ import { interruptedMessages } from '../../ledger/user-message.js';
 import { appendMessages } from './conversations.js';
 import { resetSince } from './epochs.js';
 import { endTurn, held, restLane } from './lane.js';
-import { toTurn } from './row-mapping.js';
+import { keepText, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
 import { recordSpending } from './spending.js';
 import { type Transaction } from './tables.js';
 
-/** Asks the worker of a running turn to stop it. The first mark stays. */
-export function markTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
-  const marked = { cancelMode: turn.cancelMode ?? mode };
+/** Marks a running turn, so that its worker stops it. An existing mark is kept. */
+export function markTurn(tx: Transaction, turn: TurnRow, mode: CancelMode, keep?: readonly NewMessage[]): TurnRow {
+  if (turn.cancelMode !== null) return turn;
+  const marked = { cancelMode: mode, keep: keepText(keep) };
   tx.turns.update(turn.id, marked);
   tx.changed(turn.id);
   return { ...turn, ...marked };
@@ -25,30 +27,31 @@ export function markRunningTurn(tx: Transaction, sessionId: string, mode: Cancel
   if (turn) markTurn(tx, turn, mode);
 }
 
-/** Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays (TRN-06). */
+/** Ends a turn that was asked to stop and has no worker. Interrupting it keeps the user's message (TRN-06). */
 export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
   const { id: turnId, sessionId, orchestrator } = turn;
   if (mode === 'interrupt' && !isForgotten(tx, turn)) {
-    appendMessages(tx, sessionId, interruptedMessages(toTurn(turn)), { turnId, orchestrator });
+    const said = interruptedMessages(toTurn(turn));
+    appendMessages(tx, sessionId, said, { turnId, orchestrator });
   }
   return endTurn(tx, turn, 'cancelled');
 }
 
-/** The conversation was reset since the turn began. */
+/** Returns whether the conversation was reset after the turn started. */
 function isForgotten(tx: Transaction, turn: TurnRow): boolean {
   const lane = tx.lanes.get(turn.sessionId);
   return lane !== undefined && resetSince(lane, turn, [CONVERSATION_NAMESPACE]).length > 0;
 }
 
-/** How a turn that has lost its attempt must end instead of getting another one; null: it may go on. */
+/** Returns how a turn without an attempt must end, or null if it may have another attempt. */
 export function endBeforeNextAttempt(tx: Transaction, turn: TurnRow): CancelMode | null {
   if (turn.cancelMode !== null) return turn.cancelMode;
   return tx.sessions.get(turn.sessionId)?.state === 'expired' ? 'cancel' : null;
 }
 
 /**
- * Puts a held turn back into its lane with a change. One that was asked to stop, or whose session expired, ends instead:
- * back in the lane it would hold up the turn that it was to make room for, or come to life in a session that is over.
+ * Returns a held turn to its lane with a change. If the turn was asked to stop, or its session expired, it ends instead.
+ * In the lane, it would block the turn that replaces it, or run in a session that has ended.
  */
 export function putBack(
   tx: Transaction,

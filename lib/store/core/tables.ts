@@ -28,7 +28,7 @@ export interface Table<Row, Key> {
 
 export interface SessionFilter {
   readonly userId?: string;
-  /** `null`: of no workspace. */
+  /** `null` selects sessions without a workspace. */
   readonly workspaceId?: string | null;
   readonly states?: readonly SessionState[];
   readonly surfaceId?: string;
@@ -38,31 +38,31 @@ export interface SessionFilter {
 }
 
 export interface SessionTable extends Table<SessionRow, string> {
-  /** In the order of `find`. */
+  /** Returns sessions in the order of `find`. */
   select(filter: SessionFilter, limit: number): SessionRow[];
   count(filter: SessionFilter): number;
-  /** Active ones whose last activity is before `activeBefore`, the longest idle first. */
+  /** Returns active sessions whose last activity is before `activeBefore`, the longest idle first. */
   stale(activeBefore: number, limit: number): SessionRow[];
   /**
-   * Suspended and created ones whose last activity is before `activeBefore`, and live ones created before
-   * `createdBefore`, unless they have open turns; `null` leaves a condition out.
+   * Returns sessions without open turns to expire: suspended and created sessions with their last activity before
+   * `activeBefore`, and live sessions created before `createdBefore`. `null` disables a condition.
    */
   ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[];
-  /** Ids of those that expired before this time. */
+  /** Returns the ids of sessions that expired before this time. */
   expiredBefore(time: number, limit: number): string[];
 }
 
 export interface LaneTable extends Table<LaneRow, string> {
-  /** Lanes with `attentionAt` up to now, the most overdue first. */
+  /** Returns lanes with `attentionAt` up to now, the most overdue first. */
   due(now: number, limit: number): LaneRow[];
-  /** Lanes that are due, and offered ones with `attentionAt` up to `until`; those that needed attention first come first. */
+  /** Returns due lanes, and offered lanes with `attentionAt` up to `until`, in the order in which they became due. */
   dueOrOffered(now: number, until: number, limit: number): LaneRow[];
 }
 
 export interface TurnTable extends Table<TurnRow, string> {
-  /** The first open turn of a lane. */
+  /** Returns the first open turn of a lane. */
   head(sessionId: string): TurnRow | undefined;
-  /** Open turns of a lane, in order. */
+  /** Returns the open turns of a lane, in order. */
   open(sessionId: string): TurnRow[];
   byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined;
   select(selection: TurnSelection, limit: number): TurnRow[];
@@ -73,24 +73,24 @@ export interface CheckpointTable extends Table<
   Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>
 > {
   latest(orchestrator: string, sessionId: string): CheckpointRow | undefined;
-  /** The index of the latest one. */
+  /** Returns the index of the latest checkpoint. */
   lastIndex(orchestrator: string, sessionId: string): number | undefined;
-  /** Indices below `before`, the latest first. */
+  /** Returns checkpoints with indices below `before`, the latest first. */
   select(orchestrator: string, sessionId: string, before: number, limit: number): CheckpointRow[];
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[];
-  /** Those that have some in a session. */
+  /** Returns the orchestrators with checkpoints in a session. */
   orchestrators(sessionId: string): string[];
-  /** Removes indices below `before`. */
+  /** Removes checkpoints with indices below `before`. */
   deleteBefore(orchestrator: string, sessionId: string, before: number): number;
 }
 
 export interface MessageTable extends Table<MessageRow, Pick<MessageRow, 'sessionId' | 'position'>> {
   lastPosition(sessionId: string): number;
-  /** In order, from the position after `after`. */
+  /** Returns messages in order, from the position after `after`. */
   select(sessionId: string, after: number, limit: number): MessageRow[];
-  /** Sessions that have some, by id, after this one. */
+  /** Returns the ids of sessions with messages, in order, after this id. */
   sessions(after: string, limit: number): string[];
-  /** Removes all of a session. @returns how many went */
+  /** Removes all messages of a session. @returns the number of removed messages */
   clear(sessionId: string): number;
 }
 
@@ -103,36 +103,36 @@ export interface SignalTable extends Table<SignalRow, Pick<SignalRow, 'turnId' |
 }
 
 export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>> {
-  /** The newest row of a turn. */
+  /** Returns the newest row of a turn. */
   last(turnId: string): TurnEventRow | undefined;
-  /** In order: those that hold events after an offset, no more than what `limit` events need. */
+  /** Returns, in order, the rows with events after an offset, and no more than `limit` events need. */
   select(turnId: string, after: number, limit: number): TurnEventRow[];
 }
 
 export interface DocumentTable extends Table<DocumentRow, StateAddress> {
-  /** These will be asked for: a table that must ask a server for them does so along with what it is asked for before. */
+  /** Announces documents that will be read, so that a remote table can load them together with an earlier read. */
   expect(addresses: readonly StateAddress[]): void;
-  /** Of one session, in the order of the addresses. */
+  /** Returns documents of one session, in the order of the addresses. */
   getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[];
-  /** Live ones by scope and key. */
+  /** Returns live documents by scope and key. */
   select(query: StateQuery, now: number): DocumentRow[];
-  /** Live ones. */
+  /** Counts live documents. */
   count(selection: StateSelection, now: number): number;
-  /** Those in which a session has some. */
+  /** Returns the namespaces in which a session has documents. */
   namespaces(sessionId: string): string[];
-  /** Removes all of a session in a namespace. @returns how many live ones went */
+  /** Removes all documents of a session in a namespace. @returns the number of removed live documents */
   clear(sessionId: string, namespace: string, now: number): number;
   /** Removes at most `limit` documents that expired up to now. */
   deleteExpired(now: number, limit: number): number;
-  /** Removes at most `limit` live ones of a namespace, the longest idle first, and none of the `keep` last accessed. */
+  /** Removes at most `limit` live documents of a namespace, the longest idle first. Keeps the `keep` last accessed. */
   deleteIdle(namespace: string, keep: number, now: number, limit: number): number;
 }
 
-/** The tables as they are seen inside one atomic operation. */
+/** The tables inside one atomic operation. */
 export interface Transaction {
   /** The store's clock, in milliseconds. */
   readonly now: number;
-  /** The version after this one of a document; after 0: one that is higher than any that a document of the store has had. */
+  /** Returns the version after `before`. After 0, returns a version higher than any document of the store has had. */
   nextVersion(before: number): number;
   readonly sessions: SessionTable;
   readonly lanes: LaneTable;
@@ -145,32 +145,32 @@ export interface Transaction {
   readonly documents: DocumentTable;
   readonly leases: Table<LeaseRow, string>;
   readonly tombstones: Table<TombstoneRow, string>;
-  /** Of a lane that may not be there. */
+  /** Returns the view of a lane, which need not exist. */
   viewLane(sessionId: string): LaneViewRow;
-  /** Lanes that have open turns, by session id, from the one after `after`. */
+  /** Returns lanes with open turns by session id, starting after `after`. */
   viewOpenLanes(after: string, limit: number): LaneViewRow[];
   /** Removes all rows of a session in every table, except its tombstone. */
   deleteSession(sessionId: string): void;
   /**
    * Removes at most `limit` turns that settled before a time, the oldest first, with their steps, signals and events.
-   * @returns how many went
+   * @returns the number of removed turns
    */
   deleteTurns(settledBefore: number, limit: number): number;
-  /** Removes the events of at most `limit` turns that have been over for longer than these stay. @returns of how many */
+  /** Removes the expired events of at most `limit` ended turns. @returns the number of turns */
   deleteExpiredEvents(limit: number): number;
-  /** Hints, once committed, that a turn changed. */
+  /** Notifies listeners after the commit that a turn changed. */
   changed(turnId: string): void;
 }
 
 /**
- * A database inside this process. Its transactions run synchronously, one at a time, so what they decide from what they
- * read still holds when they write.
+ * A database inside this process. Its transactions run synchronously and one at a time, so the values that a transaction
+ * read are still current when it writes.
  */
 export interface CoreDatabase {
-  /** All of the work's writes are committed together or, when it throws, none. */
+  /** Commits all writes of the work together, or none if it throws. */
   write<T>(work: (tx: Transaction) => T): Promise<T>;
-  /** As write, for work that only reads. */
+  /** Runs work that only reads. */
   read<T>(work: (tx: Transaction) => T): Promise<T>;
-  /** @returns ends the subscription */
+  /** @returns a function that ends the subscription */
   onChanged(listener: (turnId: string) => void): () => void;
 }

@@ -5,7 +5,7 @@ import { held } from './lane.js';
 import { type TurnEventRow } from './rows.js';
 import { type CoreDatabase, type Transaction } from './tables.js';
 
-/** Turn events over the tables of a store: one row per batch. */
+/** Implements turn events on the tables of a store, with one row per batch. */
 export class CoreTurnEvents implements TurnEventLog {
   constructor(private readonly db: CoreDatabase) {}
 
@@ -43,7 +43,7 @@ function appendEvents(tx: Transaction, hold: TurnHold, batch: TurnEventBatch, tt
   return lastOffset;
 }
 
-/** Those of some rows that stand after an offset. */
+/** Returns the events of the rows after an offset. */
 export function eventsOf(
   rows: readonly Pick<TurnEventRow, 'lastOffset' | 'events'>[],
   after: number,

@@ -1,15 +1,15 @@
 import { isTerminal, type TurnStatus } from '../../ledger/turn.js';
 import { type TurnQuery } from '../../ledger/turn.store.js';
 
-/** A query for turns with its defaults, as every store reads it. */
+/** A query for turns with defaults applied, for all stores. */
 export interface TurnSelection {
   readonly sessionId: string;
   /** `null`: turns in every status. */
   readonly statuses: readonly TurnStatus[] | null;
-  /** No terminal status is asked for, so that an index of open turns answers, at no cost for the lane's history. */
+  /** Whether only open statuses are selected. Then an index of open turns is used, and the lane's history costs nothing. */
   readonly isOpen: boolean;
   readonly isLatestFirst: boolean;
-  /** The selected turns come after this position in the order asked for. */
+  /** The position after which the selection starts, in its order. */
   readonly after: number;
 }
 

@@ -1,6 +1,10 @@
+import { type NewMessage } from '../../ledger/conversation.store.js';
 import { type JsonValue } from '../../common/json.js';
 import { type Lane, type LanePage, type LaneQuery } from '../../ledger/lane.js';
+import { type StoredStep } from '../../ledger/turn-step.js';
+import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
+import { type CancelMode, isTerminal, type Turn } from '../../ledger/turn.js';
 import {
   type AcceptedTurn,
   type AcceptTurn,
@@ -21,26 +25,22 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from '../../ledger/turn.store.js';
-import { type StoredStep } from '../../ledger/turn-step.js';
-import { type CancelMode, isTerminal, type Turn } from '../../ledger/turn.js';
-import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { acceptTurn } from './accept-turn.js';
 import { awaitedBy, toAwaited } from './awaited.js';
 import { claimTurn } from './claim-turn.js';
-import { controlLane } from './lane-control.js';
-import { cancelOpenTurns, held, modeOfAll, offerDueLanes, restLane } from './lane.js';
 import { readableList, readAll } from './corrupt-records.js';
-import { selectionOf } from './turn-selection.js';
-import { toLane, toSignal, toStep, toTurn } from './row-mapping.js';
+import { controlLane } from './lane-control.js';
+import { cancelOpenTurns, hasBegun, held, modeOfAll, offerDueLanes, restLane } from './lane.js';
+import { keepText, toLane, toSignal, toStep, toTurn } from './row-mapping.js';
 import { type TurnRow } from './rows.js';
-import { recordSpending } from './spending.js';
 import { releaseTurn, retryTurn, settleTurn } from './settle-turn.js';
-import { storeStep } from './steps.js';
+import { recordSpending } from './spending.js';
 import { markTurn, stopTurn } from './stop-turn.js';
 import { type CoreDatabase, type Transaction } from './tables.js';
-import { signalTurn, waitTurn } from './wait-turn.js';
+import { selectionOf } from './turn-selection.js';
+import { storeStep, signalTurn, waitTurn } from './wait-turn.js';
 
-/** The turn ledger over the tables of a store: one transaction per operation. */
+/** Implements the turn ledger on the tables of a store. Each operation is one transaction. */
 export class CoreTurnLedger implements TurnLedger {
   constructor(private readonly db: CoreDatabase) {}
 
@@ -97,8 +97,8 @@ export class CoreTurnLedger implements TurnLedger {
     return this.db.write((tx) => signalTurn(tx, find(tx, turnId), name, payload));
   }
 
-  cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
-    return this.db.write((tx) => cancelTurn(tx, find(tx, turnId), mode));
+  cancel(turnId: string, mode: CancelMode, keep?: readonly NewMessage[]): Promise<ChangedLane> {
+    return this.db.write((tx) => cancelTurn(tx, find(tx, turnId), mode, keep));
   }
 
   saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
@@ -129,8 +129,8 @@ export class CoreTurnLedger implements TurnLedger {
     return this.db.read((tx) => tx.signals.ofTurn(turnId).map(toSignal));
   }
 
-  control(control: LaneControl): Promise<{ ring: boolean }> {
-    return this.db.write((tx) => ({ ring: controlLane(tx, control) }));
+  control(control: LaneControl): Promise<{ notify: boolean }> {
+    return this.db.write((tx) => ({ notify: controlLane(tx, control) }));
   }
 
   clear(sessionId: string): Promise<number> {
@@ -160,16 +160,16 @@ function find(tx: Transaction, turnId: string): TurnRow {
   return turn;
 }
 
-function cancelTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): ChangedLane {
-  if (isTerminal(turn.status)) return { turn: toTurn(turn), ring: false };
-  if (turn.status === 'running') return { turn: toTurn(markTurn(tx, turn, mode)), ring: false };
+function cancelTurn(tx: Transaction, turn: TurnRow, mode: CancelMode, keep?: readonly NewMessage[]): ChangedLane {
+  if (isTerminal(turn.status)) return { turn: toTurn(turn), notify: false };
+  if (turn.status === 'running') return { turn: toTurn(markTurn(tx, turn, mode, keep)), notify: false };
   const lane = tx.lanes.get(turn.sessionId);
   const wasHead = tx.turns.head(turn.sessionId)?.id === turn.id;
-  const cancelled = toTurn(stopTurn(tx, turn, turn.status === 'waiting' ? mode : 'cancel'));
-  if (!lane) return { turn: cancelled, ring: false };
+  const cancelled = toTurn(stopTurn(tx, { ...turn, keep: keepText(keep) }, hasBegun(turn) ? mode : 'cancel'));
+  if (!lane) return { turn: cancelled, notify: false };
   const depth = lane.depth - 1;
-  // Behind the head nothing changes for the lane; a new head may be due at once.
-  if (wasHead) return { turn: cancelled, ring: restLane(tx, lane.sessionId, depth) };
+  // Only a change of the head affects the lane: the new head may be due immediately.
+  if (wasHead) return { turn: cancelled, notify: restLane(tx, lane.sessionId, depth) };
   tx.lanes.update(lane.sessionId, { depth });
-  return { turn: cancelled, ring: false };
+  return { turn: cancelled, notify: false };
 }

@@ -1,23 +1,23 @@
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
-import { corePorts } from '../core/core-ports.js';
+import { adapterOverTables } from '../core/adapter-over-tables.js';
+import { IndexedDatabase } from '../core/indexed-database.js';
 import { CoreSessions } from '../core/sessions.js';
-import { MemoryDatabase } from './memory-database.js';
+import { MemoryTables } from './memory-tables.js';
 
-/** What `memoryAdapter` takes. */
+/** Options of `memoryAdapter`. */
 export interface MemoryAdapterOptions {
-  /** Milliseconds since 1970, read at each operation. Default: `Date.now`. For tests that move time. */
+  /** Returns the time in milliseconds since 1970, at each operation, for tests that control the time. Default: `Date.now`. */
   readonly clock?: () => number;
 }
 
-/** A store in the process's memory: for tests and first steps. Everything is gone when the process ends. */
+/** Creates a store in the memory of the process, for tests and first steps. Its data is lost when the process ends. */
 export function memoryAdapter(options: MemoryAdapterOptions = {}): SessionsAdapter {
-  const db = new MemoryDatabase(options.clock ?? Date.now);
-  return { ...corePorts(db), shared: false, ping: async () => {} };
+  return adapterOverTables(new MemoryTables(options.clock ?? Date.now));
 }
 
 /** The sessions of a memory store alone, for `createSessionStore` (SES-17). */
 export class InMemorySessionStoreAdapter extends CoreSessions {
   constructor(options: MemoryAdapterOptions = {}) {
-    super(new MemoryDatabase(options.clock ?? Date.now));
+    super(new IndexedDatabase(new MemoryTables(options.clock ?? Date.now)));
   }
 }

@@ -1,6 +1,6 @@
 import { type CheckpointRow } from '../core/rows.js';
 import { type CheckpointTable } from '../core/tables.js';
-import { MemoryCheckpoints } from '../core/memory-contents.js';
+import { MemoryCheckpoints } from './memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -12,12 +12,12 @@ type Key = Pick<CheckpointRow, 'orchestrator' | 'sessionId' | 'turnIndex'>;
 const BEYOND = '\u007f';
 
 export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implements CheckpointTable {
-  /** The lowest index that is left of a run, where the work has pruned it. */
+  /** The lowest remaining index of a run that the work has pruned. */
   private readonly floors = new Map<string, number>();
 
   constructor(
     unit: Unit,
-    /** What will be asked for next when the latest one of a session is. */
+    /** Returns queries for data that is likely to be read after a session's latest checkpoint. */
     private readonly alongside: (sessionId: string) => readonly Query[],
     protected override readonly rows = new MemoryCheckpoints(unit.journal),
   ) {
@@ -63,7 +63,7 @@ export class LoadedCheckpoints extends LoadedTable<CheckpointRow, Key> implement
     return this.namesIn(fact('orchestrators', sessionId), list);
   }
 
-  /** Indices have no gaps, so what goes can be counted without reading it. */
+  /** Indices are contiguous, so deleted rows are counted without reading them. */
   deleteBefore(orchestrator: string, sessionId: string, before: number): number {
     const newest = this.lastIndex(orchestrator, sessionId);
     if (newest === undefined) return 0;

@@ -1,18 +1,18 @@
 import { type StateAddress, type StateQuery, type StateSelection } from '../../ledger/state.store.js';
 import { type DocumentRow } from '../core/rows.js';
 import { type DocumentTable } from '../core/tables.js';
-import { MemoryDocuments } from '../core/memory-contents.js';
+import { MemoryDocuments } from './memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Unit } from './unit.js';
 
-/** What is known of documents to delete; asked once, because the clock goes on. */
+/** The name of the documents to delete in the unit of work. They are read once, because the clock advances. */
 const IDLE = 'idle documents';
 
 type Place = Pick<DocumentRow, keyof StateAddress | 'accessedAt'>;
 
-/** Of {@link LIVE}, and the whole of a place in the index. */
+/** The order of {@link LIVE}, which is a complete position in its index. */
 const ORDER = ['accessed_at', 'session_id', 'scope', '`key`'];
 const inOrder = (direction: 'ASC' | 'DESC'): string => ORDER.map((column) => `${column} ${direction}`).join(', ');
 
@@ -35,7 +35,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     const { unit } = this;
     const row = this.rows.get(address);
     if (row || unit.writes) return super.get(address);
-    // Whether it has expired is asked next.
+    // The caller checks next whether the document has expired.
     unit.recall(this.factOf(address), () => ({ queries: [this.byKey(address), unit.clock()] }));
     return undefined;
   }
@@ -44,7 +44,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     this.awaited = addresses;
   }
 
-  /** Those that are expected, as far as they are not loaded yet. */
+  /** Loads the expected documents that are not loaded yet. */
   expected(): Query[] {
     return this.unknownOf(this.awaited).map((address) => this.byKey(address));
   }
@@ -63,7 +63,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     const name = fact('documents', JSON.stringify(query));
     this.unit.recall(name, () => {
       const [live, values] = liveOf(selection, now);
-      // An index serves neither a comparison of rows nor the order by what is the same in all.
+      // An index supports neither a row comparison nor an order by a constant column.
       const order = selection.scope === undefined ? 'scope, `key`' : '`key`';
       const [behind, place] = after
         ? ['AND (scope > ? OR (scope = ? AND `key` > ?))', [after.scope, after.scope, after.key]]
@@ -113,7 +113,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     });
   }
 
-  /** Documents that nobody else is about to change. */
+  /** Deletes idle documents that no other transaction has locked. */
   deleteIdle(namespace: string, keep: number, now: number, limit: number): number {
     const idle = this.unit.recall<readonly StateAddress[]>(IDLE, () => {
       const last = statement(`${LIVE} ORDER BY ${inOrder('DESC')} LIMIT 1 OFFSET ?`, namespace, now, keep);

@@ -1,7 +1,7 @@
 import { ALL_LANES } from '../core/lane.js';
 import { type LaneRow, type LaneViewRow } from '../core/rows.js';
 import { type LaneTable } from '../core/tables.js';
-import { MemoryLanes } from '../core/memory-turns.js';
+import { MemoryLanes } from './memory-turns.js';
 import { viewLane, viewOpenLanes } from '../sql/lane-views.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement, type Statement } from './statement.js';
@@ -57,7 +57,7 @@ export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTab
     return this.viewed(fact('views', after, limit), statement(VIEW_OPEN_LANES, after, limit));
   }
 
-  /** Whoever looks at several asks for the mode of all next. */
+  /** A caller that reads several lanes reads the mode of all lanes next. */
   private viewed(name: string, views: Statement): LaneViewRow[] {
     return this.unit.recall<LaneViewRow[]>(name, () => {
       const take: Query['take'] = ({ rows }) => this.unit.learn(name, rows);

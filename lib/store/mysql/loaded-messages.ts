@@ -1,6 +1,6 @@
 import { type MessageRow } from '../core/rows.js';
 import { type MessageTable } from '../core/tables.js';
-import { MemoryMessages } from '../core/memory-contents.js';
+import { MemoryMessages } from './memory-contents.js';
 import { LoadedTable } from './loaded-table.js';
 import { type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
@@ -11,7 +11,7 @@ type Key = Pick<MessageRow, 'sessionId' | 'position'>;
 export class LoadedMessages extends LoadedTable<MessageRow, Key> implements MessageTable {
   constructor(
     unit: Unit,
-    /** What will be asked for next when messages are. */
+    /** Returns queries for data that is likely to be read after messages. */
     private readonly alongside: () => readonly Query[],
     protected override readonly rows = new MemoryMessages(unit.journal),
   ) {
@@ -45,7 +45,7 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
     return this.namesIn(fact('conversed', after, limit), statement(list, after, limit));
   }
 
-  /** Positions have no gaps, so what goes can be counted without reading it. */
+  /** Positions are contiguous, so deleted rows are counted without reading them. */
   clear(sessionId: string): number {
     const last = this.lastPosition(sessionId);
     this.drop(this.rows.ofSession(sessionId));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type SessionRow } from '../core/rows.js';
 import { type SessionFilter, type SessionTable } from '../core/tables.js';
-import { MemorySessions } from '../core/memory-sessions.js';
+import { MemorySessions } from './memory-sessions.js';
 import { LoadedTable, type TableChanges } from './loaded-table.js';
 import { selectCount, selectHolders, selectSessions } from './session-queries.js';
 import { places, type Query, statement, type Statement } from './statement.js';
@@ -90,7 +90,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     };
   }
 
-  /** Those who hold a slot: nobody can join them while it is locked, and each of them is locked too. */
+  /** Reads the sessions of a slot. While the slot is locked, no session can join it, and each of its sessions is locked, too. */
   private locked(filter: SessionFilter, limit: number): Need {
     const surfaces = [...new Set([filter.surfaceId, ...this.surfacesOfNew()])];
     const filters = filter.surfaceId === undefined ? [filter] : surfaces.map((surfaceId) => ({ ...filter, surfaceId }));
@@ -144,7 +144,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
   }
 }
 
-/** What concurrent changes of the same user, workspace and surface have in common. */
+/** The lock that concurrent changes of the same user, workspace and surface share. */
 function slotOf({ userId, workspaceId, surfaceId }: SessionFilter): number {
   const slot = createHash('sha256')
     .update(JSON.stringify([userId, workspaceId, surfaceId]))

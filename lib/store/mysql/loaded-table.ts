@@ -1,5 +1,5 @@
 import { type Table } from '../core/tables.js';
-import { type MemoryTable } from '../core/memory-table.js';
+import { type MemoryTable } from './memory-table.js';
 import { type Query, type Statement } from './statement.js';
 import { type TableSql } from './table-sql.js';
 import { fact, type Lock, type Need, type SessionTerm, type Unit } from './unit.js';
@@ -11,17 +11,17 @@ export interface TableChanges {
 }
 
 export interface LoadedTableOptions<Key> {
-  /** What covers a row, there or not. */
+  /** The lock that protects a row, which may not exist. */
   readonly lockOf?: (key: Key) => Lock | undefined;
   /** The row comes with the lock of its session. */
   readonly bundled?: boolean;
-  /** The row itself is locked: others change it without the lock of its session, or it has none. */
+  /** The row is locked itself, because other transactions change it without the lock of its session, or it has no session. */
   readonly rowLock?: boolean;
 }
 
 /**
- * A table of which the rows that a work asks for are in memory. The rows as they were loaded are the ground; what the work
- * writes lies above it, is seen by its later reads, and is undone before it runs again.
+ * A table with the rows that the work requests in memory. Writes of the work are kept above the loaded rows: later reads see
+ * them, and they are undone before the work runs again.
  */
 export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
   private readonly before = new Map<string, Row | undefined>();
@@ -68,7 +68,7 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     }
   }
 
-  /** Takes in the row of a key, or that there is none. */
+  /** Stores the loaded row of a key, or that it does not exist. */
   byKey(key: Key): Query {
     return {
       ...this.sql.byKey(key, this.options.rowLock ? this.unit.forUpdate : ''),
@@ -76,7 +76,7 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     };
   }
 
-  /** As byKey, where the key is the id of a session. */
+  /** Works like byKey, where the key is the id of a session. */
   bySession(session: SessionTerm, lock: string, known: (row: Row | undefined) => void = () => {}): Query {
     return {
       ...this.sql.byTerm(session, lock),
@@ -111,7 +111,7 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     this.keys.clear();
   }
 
-  /** What makes the database the same as the rows here. */
+  /** Returns the statements that write the changed rows. */
   changes(): TableChanges {
     const changes = { deletes: [] as Statement[], updates: [] as Statement[], inserted: [] as Row[] };
     for (const [text, before] of this.before) {

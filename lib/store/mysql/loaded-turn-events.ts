@@ -1,6 +1,6 @@
 import { type TurnEventRow } from '../core/rows.js';
 import { type TurnEventTable } from '../core/tables.js';
-import { MemoryTurnEvents } from '../core/memory-turns.js';
+import { MemoryTurnEvents } from './memory-turns.js';
 import { LoadedTable } from './loaded-table.js';
 import { type LoadedTurns } from './loaded-turns.js';
 import { type Query, type Statement } from './statement.js';
@@ -34,7 +34,7 @@ export class LoadedTurnEvents extends LoadedTable<TurnEventRow, Key> implements 
     return this.rows.select(turnId, after, limit);
   }
 
-  /** The lane of the turn is locked by whoever writes. */
+  /** A writer holds the lock of the turn's lane. */
   private load(name: string, ...select: Parameters<typeof SQL.turn_event.select>): void {
     this.unit.recall(name, () => {
       const rows: Statement = SQL.turn_event.select(...select);

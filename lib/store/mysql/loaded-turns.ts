@@ -1,6 +1,6 @@
 import { type SignalRow, type StepRow, type StepRowKey, type TurnRow } from '../core/rows.js';
 import { type SignalTable, type StepTable, type TurnTable } from '../core/tables.js';
-import { MemorySignals, MemorySteps, MemoryTurns } from '../core/memory-turns.js';
+import { MemorySignals, MemorySteps, MemoryTurns } from './memory-turns.js';
 import { type TurnSelection } from '../core/turn-selection.js';
 import { positionsOf } from '../sql/turn-positions.js';
 import { LoadedTable } from './loaded-table.js';
@@ -10,9 +10,9 @@ import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
 
 /** The head and the one that follows: what most operations look at, however many are queued. */
 const FIRST = 2;
-/** What is known of turns to delete; asked once, because the clock goes on. */
+/** The name of the turns to delete in the unit of work. They are read once, because the clock advances. */
 const SETTLED = 'settled turns';
-/** As SETTLED, of turns whose events go. */
+/** The name of the turns whose events have expired. */
 const EXPIRED = 'expired events';
 
 export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTable {
@@ -31,7 +31,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return row;
   }
 
-  /** In a write only a turn whose lane was locked just now: one that was accepted since then has no lock. */
+  /** In a write, returns only turns of a lane that was locked before: a turn that was accepted later is not locked. */
   override byKey(turnId: string): Query {
     if (!this.unit.writes) return super.byKey(turnId);
     return {
@@ -123,7 +123,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     ];
   }
 
-  /** Turns that nobody else is about to change. */
+  /** Deletes settled turns that no other transaction has locked. */
   deleteSettled(before: number, limit: number): number {
     const ids = this.unit.recall<readonly string[]>(SETTLED, () => {
       const old = statement(
@@ -148,7 +148,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return ids.length;
   }
 
-  /** Of turns that nobody else is about to change. */
+  /** Deletes expired events of turns that no other transaction has locked. */
   deleteExpiredEvents(now: number, limit: number): number {
     const ids = this.unit.recall<readonly string[]>(EXPIRED, () => {
       const over = statement(
@@ -175,12 +175,12 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     this.drop(this.rows.ofSession(sessionId));
   }
 
-  /** The turn that the work claims or will claim, as far as it is known: not one that a worker runs and that stays as it is. */
+  /** Returns the loaded turn that the work claims or will claim: not a running turn that the work does not change. */
   next(sessionId: string): TurnRow | undefined {
     return this.rows.open(sessionId).find(({ id, status }) => status !== 'running' || this.hasChanged(id));
   }
 
-  /** What covers the steps and signals of a turn. */
+  /** The lock that protects the steps and signals of a turn. */
   lockOf(turnId: string): Lock | undefined {
     const sessionId = this.rows.get(turnId)?.sessionId;
     return sessionId !== undefined && this.unit.locked.has(sessionId) ? undefined : { turn: turnId };

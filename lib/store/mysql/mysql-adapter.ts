@@ -25,7 +25,7 @@ export class MysqlAdapter {
     this.place = placeOf(connection, options.tablePrefix);
   }
 
-  /** @param dataSource the application's, whose options count, or the options of one; the connections are our own */
+  /** @param dataSource the application's DataSource, or options. Only its options are used; the adapter opens its own connections */
   static create(dataSource: DataSource | DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
     const adapter = new MysqlAdapter(optionsOf(dataSource), options);
     const database = new MysqlDatabase(() => adapter.opened());
@@ -55,7 +55,7 @@ export class MysqlAdapter {
       await this.close();
       const known = asStoreError(error);
       if (known instanceof SessionsError) throw known;
-      // Of the migrations' own connections too.
+      // Also applies to the connections that run migrations.
       throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
     }
   }

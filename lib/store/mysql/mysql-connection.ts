@@ -5,14 +5,14 @@ import { type SqlPlace } from '../sql/sql-place.js';
 import { endsConnection, MysqlFailure } from './mysql-errors.js';
 import { type Answer, type Statement, statement } from './statement.js';
 
-/** Characters of one round trip at most: `max_allowed_packet` is 16 MB in MariaDB, and text grows when it is quoted. */
+/** The maximum characters per round trip: `max_allowed_packet` is 16 MB in MariaDB, and quoting lengthens strings. */
 const MAX_TRIP = 1_000_000;
 
 const COMMIT = statement('COMMIT');
 
 /**
- * What our statements rely on, whatever the server's or the application's defaults are: they read what they have locked, a
- * value that does not fit is refused, a backslash escapes, and no local time is skipped or repeated.
+ * The settings that the statements require, regardless of defaults of the server or application. Statements read the rows
+ * that they locked, oversized values are rejected, a backslash escapes, and no local time is skipped or repeated.
  */
 const SETTINGS: readonly Statement[] = [
   statement('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'),
@@ -23,13 +23,13 @@ const SETTINGS: readonly Statement[] = [
 
 const NUMBERS = new Set(['TINY', 'SHORT', 'LONG', 'INT24', 'LONGLONG']);
 
-/** Keys are VARBINARY and come back as text; times and counters stay below 2^53. */
+/** Converts values: VARBINARY keys are returned as strings, and times and counters stay below 2^53. */
 const typeCast: TypeCast = (field) => {
   const text = field.string('utf8');
   return text !== null && NUMBERS.has(field.type) ? Number(text) : text;
 };
 
-/** A connection of the pool, for one operation: several statements in one round trip. */
+/** A connection of the pool for one operation. Sends several statements in one round trip. */
 export class MysqlConnection {
   private static readonly prepared = new WeakSet<object>();
   private broken = false;
@@ -40,7 +40,7 @@ export class MysqlConnection {
     private readonly deadline: Deadline,
   ) {}
 
-  /** @throws MysqlFailure by the first statement that fails; those after it have not run */
+  /** @throws MysqlFailure of the first failed statement. Later statements have not run */
   async run(statements: readonly Statement[]): Promise<Answer[]> {
     const prepare = MysqlConnection.prepared.has(this.raw) ? [] : SETTINGS;
     const answers: Answer[] = [];
@@ -49,12 +49,12 @@ export class MysqlConnection {
     return answers.slice(prepare.length);
   }
 
-  /** Runs the statements of a transaction that are left, and its commit. @throws MysqlFailure */
+  /** Runs the remaining statements of a transaction, then commits. @throws MysqlFailure */
   async commit(statements: readonly Statement[]): Promise<void> {
     await this.run([...statements, COMMIT]);
   }
 
-  /** Ends the transaction, if only by ending the connection. */
+  /** Ends the transaction, if necessary by closing the connection. */
   async rollBack(): Promise<void> {
     if (this.broken) return;
     try {
@@ -70,7 +70,7 @@ export class MysqlConnection {
       return;
     }
     this.raw.destroy();
-    // What the driver does waits for the server, which may say nothing any more.
+    // The driver's own method waits for the server, which may never answer.
     (this.raw as { stream?: Duplex }).stream?.destroy();
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type CoreDatabase, type Transaction } from '../core/tables.js';
-import { HintEmitter } from '../core/hint-emitter.js';
+import { TurnChangeEmitter } from '../core/turn-change-emitter.js';
 import { asStoreError, isConflict } from './mysql-errors.js';
 import { type MysqlConnection } from './mysql-connection.js';
 import { type MysqlPool } from './mysql-pool.js';
@@ -8,25 +8,25 @@ import { readOnce } from './read-work.js';
 import { TransactionLocks } from './transaction-locks.js';
 import { writeOnce } from './write-work.js';
 
-/** Attempts of one operation at most; from the second one on it takes its locks first and in order. */
+/** The maximum number of attempts per operation. From the second attempt, locks are taken first and in order. */
 const MAX_ATTEMPTS = 30;
 const RETRY_PAUSE_MS = 5;
 
 /**
- * The transitions of store/core over a remote database. A work runs over the rows that are loaded; when it asks for more, that is
- * loaded inside the transaction, behind the locks that cover it, and the work runs again from its start. What it wrote in
- * the run that completes goes out in one round trip that ends with the commit.
+ * Runs the transitions of store/core on a remote database. Work runs on the loaded rows. If it needs more rows, the transaction
+ * takes their locks and loads them, and the work runs again from its start. The writes of the completed run are sent in one
+ * round trip that ends with the commit.
  */
 export class MysqlDatabase implements CoreDatabase {
-  private readonly hints = new HintEmitter();
+  private readonly changes = new TurnChangeEmitter();
 
-  /** @param pool throws while there is none */
+  /** @param pool returns the pool. Throws if it does not exist */
   constructor(private readonly pool: () => MysqlPool) {}
 
   async write<T>(work: (tx: Transaction) => T): Promise<T> {
     const locks = new TransactionLocks();
     const { result, changed } = await this.retrying((connection) => writeOnce(connection, locks, work));
-    for (const turnId of changed) this.hints.tell(turnId);
+    for (const turnId of changed) this.changes.tell(turnId);
     return result;
   }
 
@@ -35,7 +35,7 @@ export class MysqlDatabase implements CoreDatabase {
   }
 
   onChanged(listener: (turnId: string) => void): () => void {
-    return this.hints.subscribe(listener);
+    return this.changes.subscribe(listener);
   }
 
   private async retrying<T>(work: (connection: MysqlConnection) => Promise<T>): Promise<T> {

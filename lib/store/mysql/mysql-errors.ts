@@ -1,14 +1,14 @@
 import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { DeadlineError } from '../../common/deadline.js';
 
-/** What MySQL or its driver says, told apart from what a work throws. */
+/** An error of MySQL or its driver, as opposed to an error that the work throws. */
 export class MysqlFailure extends Error {
   readonly errno: number | undefined;
   readonly code: string | undefined;
-  /** The answer to a commit was lost. */
+  /** Whether the answer to a commit was lost. */
   readonly maybeApplied: boolean;
 
-  /** @param commits whether a commit was sent: then only an error that MySQL answers with says that nothing was written */
+  /** @param commits whether a commit was sent. Then only an error answer from MySQL proves that nothing was written */
   constructor(cause: unknown, commits: boolean) {
     super('MySQL failed.', { cause });
     const { errno, code } = cause as { errno?: unknown; code?: unknown };
@@ -18,7 +18,7 @@ export class MysqlFailure extends Error {
   }
 }
 
-/** Errors of the operating system have a negative number, those of the driver none. */
+/** Operating system errors have a negative number, and driver errors have none. */
 function isAnswer(errno: number | undefined): errno is number {
   return errno !== undefined && errno > 0;
 }
@@ -30,8 +30,8 @@ const UNCERTAIN = new Set([1053, 1180, 1927]);
 const READ_ONLY = new Set<unknown>([1290, 1792, 1836]);
 
 /**
- * After these a connection is not used again: the next answer could be that of another statement, or none; and after a
- * fail-over another connection may lead to the server that takes writes.
+ * After these errors, a connection is not reused. Its next answer could belong to another statement, or never arrive. After a
+ * failover, a new connection may reach the primary.
  */
 export function endsConnection(error: unknown): boolean {
   const { fatal, errno } = error as { fatal?: boolean; errno?: number };
@@ -39,8 +39,8 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
- * Deadlock, lock wait time-out, and a row that another caller made first (or, in MariaDB, changed since it was read): the
- * transaction is rolled back, and run again it sees what that one did.
+ * A deadlock, a lock wait timeout, or a row that another caller created first (or, in MariaDB, changed since the read). The
+ * transaction is rolled back. When it runs again, it sees the other caller's changes.
  */
 const IN_EACH_OTHERS_WAY = new Set([1213, 1205, 1062, 1020]);
 
@@ -48,13 +48,13 @@ export function isConflict(error: unknown): boolean {
   return error instanceof MysqlFailure && error.errno !== undefined && IN_EACH_OTHERS_WAY.has(error.errno);
 }
 
-/** What to do about errors that the server's settings bring about. */
+/** Advice for errors that server settings cause. */
 const CURES: Readonly<Record<string, string>> = {
   ER_NET_PACKET_TOO_LARGE:
     ' A value does not fit in one packet: raise max_allowed_packet of the server, 64 MB is plenty.',
 };
 
-/** Typed errors of the domain pass; whatever MySQL or its driver says becomes "the store is unavailable". */
+/** Returns typed errors unchanged, and converts errors of MySQL or its driver to `StoreUnavailableError`. */
 export function asStoreError(error: unknown): unknown {
   if (error instanceof SessionsError || !(error instanceof MysqlFailure)) return error;
   const { code, cause, maybeApplied } = error;

@@ -9,9 +9,8 @@ import { MysqlConnection } from './mysql-connection.js';
 import { MysqlFailure } from './mysql-errors.js';
 
 /**
- * Connections of our own, by the application's connection options. Not the application's: many statements go in one round
- * trip, which its pool does not allow (`multipleStatements`) and should not be made to, and its isolation level and time
- * zone stay its own.
+ * A separate pool with the application's connection options. The store sends many statements per round trip, and should not
+ * enable `multipleStatements` in the application's pool or change its isolation level and time zone.
  */
 export class MysqlPool {
   private constructor(
@@ -20,7 +19,7 @@ export class MysqlPool {
     private readonly operationTimeoutMs: number,
   ) {}
 
-  /** @throws StoreUnavailableError when the server does not answer */
+  /** @throws StoreUnavailableError if the server does not answer */
   static async open(options: DataSourceOptions, place: SqlPlace, operationTimeoutMs: number): Promise<MysqlPool> {
     const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
     const { default: mysql2 } = await loadPeer('mysql2', () => import('mysql2'));
@@ -28,7 +27,7 @@ export class MysqlPool {
     const dataSource = new DataSource({
       driver: mysql2,
       ...given,
-      // What is given here has the last word in TypeORM. A connection that is reset would lose its settings.
+      // TypeORM applies `extra` last. A connection reset would lose the session settings.
       extra: {
         ...(given.extra as object | undefined),
         multipleStatements: true,
@@ -48,12 +47,12 @@ export class MysqlPool {
     return new MysqlPool(dataSource, place, operationTimeoutMs);
   }
 
-  /** For one operation, from now on. */
+  /** Returns the deadline of an operation that starts now. */
   deadline(): Deadline {
     return new Deadline(this.operationTimeoutMs);
   }
 
-  /** Lends a connection for as long as the work takes. @throws MysqlFailure when there is none in time */
+  /** Runs work with a connection. @throws MysqlFailure if no connection is available in time */
   async use<T>(deadline: Deadline, work: (connection: MysqlConnection) => Promise<T>): Promise<T> {
     const connection = new MysqlConnection(await this.obtain(deadline), this.place, deadline);
     try {
@@ -73,14 +72,14 @@ export class MysqlPool {
     try {
       return await deadline.wait(connecting);
     } catch (error) {
-      // One that comes too late goes to whoever is next.
+      // Releases a connection that arrives too late.
       void connecting.then((connection) => connection.release()).catch(() => {});
       throw new MysqlFailure(error, false);
     }
   }
 }
 
-/** What TypeORM's driver has, and its type does not say: the raw connection, of the master where there are replicas. */
+/** The raw connection of TypeORM's driver, missing in its type: the master's connection if there are replicas. */
 interface MysqlDriver {
   obtainMasterConnection(): Promise<PoolConnection>;
 }

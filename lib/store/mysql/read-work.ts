@@ -4,14 +4,14 @@ import { ask, statement } from './statement.js';
 import { type Need, Unit } from './unit.js';
 import { WorkTables } from './work-tables.js';
 
-/** For the next transaction only: all of its reads are of one moment. */
+/** Makes all reads of the next transaction use one snapshot. */
 const SNAPSHOT = [
   statement('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ'),
   statement('START TRANSACTION READ ONLY'),
 ];
 const COMMIT = statement('COMMIT');
 
-/** A work that only reads: one query without a transaction, or several of one snapshot. */
+/** Runs work that only reads: one query without a transaction, or several in one snapshot. */
 export async function readOnce<T>(connection: MysqlConnection, work: (tx: Transaction) => T): Promise<T> {
   const tables = new WorkTables(new Unit(false));
   const first = tables.run(work);

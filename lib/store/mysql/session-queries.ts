@@ -13,7 +13,7 @@ export function selectSessions(filter: SessionFilter, limit: number): Statement 
   );
 }
 
-/** Of which sessions the user's surfaces are; an id for each that a session has. */
+/** Selects the sessions that hold the surfaces, one row per held surface. */
 export function selectHolders(filter: SessionFilter, surfaceIds: readonly string[]): Statement {
   const { from, where, values } = conditions(filter, surfaceIds);
   return statement(`SELECT id FROM ${from} ${where}`, ...values);
@@ -32,7 +32,7 @@ function conditions(
   return { from: source(filter), ...sessionConditions(filter, surfaceIds.length > 0 ? holding : undefined) };
 }
 
-/** Of one user: look each session up. Of all users: begin with the surface. */
+/** For one user, checks each session. For all users, starts with the surface. */
 function source({ userId, surfaceId }: SessionFilter): string {
   if (surfaceId === undefined) return '{session}';
   return userId === undefined

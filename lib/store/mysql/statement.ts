@@ -1,6 +1,6 @@
 export type Value = string | number | null;
 
-/** SQL that names tables as `{turn}`, with a `?` for each value. */
+/** SQL with table names such as `{turn}` and a `?` for each value. */
 export interface Statement {
   readonly sql: string;
   readonly values: readonly Value[];
@@ -8,13 +8,13 @@ export interface Statement {
 
 export interface Answer {
   readonly rows: readonly Record<string, unknown>[];
-  /** Rows that a write changed. */
+  /** The number of rows that a write changed. */
   readonly affected: number;
 }
 
-/** A statement, and what becomes of its answer. */
+/** A statement, and a handler for its answer. */
 export interface Query extends Statement {
-  /** @returns what must be asked next, before the answer is complete */
+  /** @returns further queries that are needed to complete the answer */
   take?(answer: Answer): readonly Query[] | void;
 }
 
@@ -22,14 +22,14 @@ export function statement(sql: string, ...values: Value[]): Statement {
   return { sql, values };
 }
 
-/** A place for each value of a list. */
+/** Returns a placeholder for each value of a list. */
 export function places(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
 }
 
 /**
- * Asks in one round trip, and goes on as long as answers ask for more.
- * @param last what ends every trip
+ * Sends queries in one round trip, and repeats while answers return further queries.
+ * @param last the statements at the end of every round trip
  */
 export async function ask(
   connection: { run(statements: readonly Statement[]): Promise<Answer[]> },

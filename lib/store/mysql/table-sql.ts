@@ -3,7 +3,7 @@ import { places, type Statement, statement, type Value } from './statement.js';
 
 /** The statements of one table's rows by primary key. */
 export class TableSql<Row extends object = Record<string, Value>> {
-  /** The columns under the names of the row's properties, for SELECT. */
+  /** The columns for SELECT, aliased to the row's properties. */
   readonly columns: string;
   private readonly properties: readonly (keyof Row & string)[];
   private readonly keys: readonly (keyof Row & string)[];
@@ -19,17 +19,17 @@ export class TableSql<Row extends object = Record<string, Value>> {
     this.where = this.keys.map((key) => `${this.column(key)} = ?`).join(' AND ');
   }
 
-  /** The key as one text; its parts are ids, names and numbers, which hold no control characters. */
+  /** Returns the key as one string. Its parts are ids, names and numbers, which contain no control characters. */
   textOf(key: unknown): string {
     return this.keyValues(key).join('\u0000');
   }
 
-  /** The key of a row: the only part itself, or all parts by name. */
+  /** Returns the key of a row: its single value, or all parts by name. */
   keyOf(row: Row): unknown {
     return this.keys.length === 1 ? row[this.keys[0]] : row;
   }
 
-  /** @param rest of the statement, after FROM and the table */
+  /** @param rest the statement after FROM and the table */
   select(rest: string, ...values: Value[]): Statement {
     return statement(`SELECT ${this.columns} FROM {${this.table}} ${rest}`, ...values);
   }
@@ -38,7 +38,7 @@ export class TableSql<Row extends object = Record<string, Value>> {
     return this.select(`WHERE ${this.where} ${lock}`, ...this.keyValues(key));
   }
 
-  /** As byKey, for a key of one part. */
+  /** Selects like byKey, for a key with one part. */
   byTerm(term: { readonly sql: string; readonly values: readonly Value[] }, lock: string): Statement {
     return this.select(`WHERE ${this.column(this.keys[0])} = ${term.sql} ${lock}`, ...term.values);
   }
@@ -52,7 +52,7 @@ export class TableSql<Row extends object = Record<string, Value>> {
     );
   }
 
-  /** What changed from one state of a row to the next; nothing when nothing did. */
+  /** Returns the update from one state of a row to the next, or an empty list if nothing changed. */
   update(before: Row, after: Row): Statement[] {
     const changed = this.properties.filter((property) => before[property] !== after[property]);
     if (changed.length === 0) return [];

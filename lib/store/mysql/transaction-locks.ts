@@ -6,16 +6,16 @@ import { type WorkTables } from './work-tables.js';
 const NOW = 'CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)';
 
 /**
- * What a transaction locks: slots first, then the lane of a session, then its record. The lane is made when there is none:
- * under READ COMMITTED a row that is not there cannot be locked, and what is written for a session without one (a foreign
- * one, or one that is about to be made) would meet an erase that it does not see.
+ * The locks of a transaction: slots first, then the lane of a session, then its record. A missing lane is created, because a
+ * missing row cannot be locked under READ COMMITTED. Otherwise, writes for a session without a record (an external session, or
+ * one about to be created) could run concurrently with an erase that they do not see.
  */
 export class TransactionLocks {
-  /** Of attempts before this one: taken first and in order, so that two that met in a deadlock do not meet again. */
+  /** The slots of earlier attempts. They are locked first and in order, so that a deadlock does not repeat. */
   readonly slots = new Set<number>();
   readonly sessions = new Set<string>();
 
-  /** What an attempt begins with. */
+  /** Returns the first queries of an attempt. */
   first(tables: WorkTables): Query[] {
     return [
       ...(this.slots.size > 0 ? this.lock(tables, { slots: [...this.slots] }) : []),
@@ -48,7 +48,7 @@ export class TransactionLocks {
     return [made, ...this.bundle(tables, session), ...tables.turns.arrived(id)];
   }
 
-  /** A turn whose session only the database knows. A turn has a lane. */
+  /** Locks a turn whose session id is not loaded. Every turn has a lane. */
   private lockTurn(tables: WorkTables, turnId: string): Query[] {
     let found: string | undefined;
     const session: SessionTerm = { sql: '@session', values: [], id: () => found };
@@ -58,7 +58,7 @@ export class TransactionLocks {
     ];
   }
 
-  /** The locks of a session, and what nearly every work then asks for. */
+  /** Locks a session, and loads the data that most work needs. */
   private bundle(tables: WorkTables, session: SessionTerm, known: (id: string) => void = () => {}): Query[] {
     const { lanes, sessions, tombstones, turns, messages, unit } = tables;
     const lane = lanes.bySession(session, 'FOR UPDATE', (row) => {
@@ -69,7 +69,7 @@ export class TransactionLocks {
     });
     return [
       lane,
-      // After the lock: what was set before is seen.
+      // Read after the lock, to see every earlier change.
       lanes.byKey(ALL_LANES),
       sessions.bySession(session, 'FOR UPDATE'),
       tombstones.bySession(session, ''),

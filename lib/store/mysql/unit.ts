@@ -1,7 +1,7 @@
-import { Journal } from '../core/memory-table.js';
+import { Journal } from './memory-table.js';
 import { type Query, type Statement } from './statement.js';
 
-/** What must be locked before rows are read that others may be about to change. */
+/** The lock to take before reading rows that other transactions may change. */
 export type Lock =
   | { readonly session: string }
   /** The lane and session of this turn. */
@@ -17,46 +17,46 @@ export interface SessionTerm {
   readonly id: () => string | undefined;
 }
 
-/** What a work asked for and that is not loaded yet. */
+/** Data that the work needs and that is not loaded yet. */
 export interface Need {
   readonly lock?: Lock | undefined;
   readonly queries: readonly Query[];
-  /** Comes with the lock of a session. */
+  /** Whether it is loaded together with the lock of a session. */
   readonly bundled?: boolean;
-  /** In a read: more will be asked for, which must be of the same moment. */
+  /** In a read: whether more data will be needed from the same snapshot. */
   readonly more?: boolean;
 }
 
-/** Thrown out of a work, which runs again from its start once this is loaded. */
+/** Thrown to interrupt the work, which runs again from its start after the data is loaded. */
 export class NotLoaded extends Error {
   constructor(readonly need: Need) {
     super('This is not loaded yet.');
   }
 }
 
-/** What is known of the database inside one transaction, and what a work has changed in it so far. */
+/** The data loaded in one transaction, and the changes of the work so far. */
 export class Unit {
   readonly journal = new Journal();
-  /** Sessions whose lane and record this transaction has locked. */
+  /** The sessions whose lane and record this transaction has locked. */
   readonly locked = new Set<string>();
-  /** Hints of the work so far. */
+  /** The notifications of the work so far. */
   readonly changed = new Set<string>();
-  /** Writes that are not of a row by its key. */
+  /** Writes that do not address a row by its key. */
   readonly bulk: Statement[] = [];
   readonly removedSessions = new Set<string>();
-  /** A statement that was run while loading has written. */
+  /** Whether a statement that ran during loading has written. */
   hasWritten = false;
   private readonly known = new Map<string, unknown>();
   private time: number | undefined;
 
   constructor(readonly writes: boolean) {}
 
-  /** The store's clock, read after what was locked last. */
+  /** The store's clock, read after the last lock. */
   get now(): number {
     return Math.floor(this.micros / 1000);
   }
 
-  /** As {@link now}, in microseconds. */
+  /** The store's clock in microseconds; see {@link now}. */
   get micros(): number {
     return this.time ?? this.ask({ queries: this.writes ? [] : [this.clock()] });
   }
@@ -75,7 +75,7 @@ export class Unit {
     throw new NotLoaded(need);
   }
 
-  /** What was learned of a fact. @throws NotLoaded while nothing was */
+  /** Returns the value of a fact. @throws NotLoaded if it is not loaded */
   recall<T = void>(fact: string, need: () => Need): T {
     if (!this.knows(fact)) this.ask(need());
     return this.known.get(fact) as T;
@@ -93,7 +93,7 @@ export class Unit {
     this.known.set(fact, value);
   }
 
-  /** Undoes what the work has done; what is loaded stays. */
+  /** Discards the changes of the work, and keeps the loaded data. */
   reset(): void {
     this.journal.rollBack();
     this.changed.clear();
@@ -101,18 +101,18 @@ export class Unit {
     this.bulk.length = 0;
   }
 
-  /** What reads a row says when it must not change before the commit. */
+  /** The clause for reading a row that must not change before the commit. */
   get forUpdate(): string {
     return this.writes ? 'FOR UPDATE' : '';
   }
 
-  /** As forUpdate, for a list of which others may work on another part. */
+  /** Works like forUpdate, for a list whose other parts other transactions may process. */
   get skipLocked(): string {
     return this.writes ? 'FOR UPDATE SKIP LOCKED' : '';
   }
 }
 
-/** The name of what is known: parts are ids, names and numbers, which hold no control characters. */
+/** The name of a loaded part. Ids, names and numbers contain no control characters. */
 export function fact(...parts: (string | number)[]): string {
   return parts.join('\u0000');
 }

@@ -1,6 +1,6 @@
 import { type LeaseRow, type TombstoneRow } from '../core/rows.js';
 import { type Transaction } from '../core/tables.js';
-import { MemoryTable } from '../core/memory-table.js';
+import { MemoryTable } from './memory-table.js';
 import { LoadedCheckpoints } from './loaded-checkpoints.js';
 import { LoadedDocuments } from './loaded-documents.js';
 import { LoadedLanes } from './loaded-lanes.js';
@@ -13,7 +13,7 @@ import { places, type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { NotLoaded, type Need, type Unit } from './unit.js';
 
-/** The tables of one transaction as a work sees them. */
+/** The tables of one transaction, as the work uses them. */
 export class WorkTables {
   readonly turns: LoadedTurns;
   readonly sessions: LoadedSessions;
@@ -48,7 +48,7 @@ export class WorkTables {
     });
   }
 
-  /** Runs the work over what is loaded. @returns what it still needs, or its result */
+  /** Runs the work on the loaded data. @returns its result, or the data that it still needs */
   run<T>(work: (tx: Transaction) => T): { need: Need } | { result: T } {
     this.reset();
     try {
@@ -60,7 +60,7 @@ export class WorkTables {
     }
   }
 
-  /** What the work has written, in an order in which no two rows have the same key at any time. */
+  /** Returns the writes of the work, in an order in which no two rows ever have the same key. */
   changes(): Statement[] {
     const changes = this.all().map((table) => table.changes());
     return [
@@ -112,7 +112,7 @@ export class WorkTables {
     };
   }
 
-  /** Whoever asks for a checkpoint claims the next turn as a rule, and then asks for its steps. */
+  /** Preloads the steps of the next turn, because work that reads a checkpoint usually claims that turn. */
   private stepsOfNext(sessionId: string): Query[] {
     const next = this.turns.next(sessionId);
     return this.unit.writes && next ? [this.steps.ofTurns([next.id])] : [];
@@ -125,7 +125,7 @@ export class WorkTables {
     }
   }
 
-  /** Everything that is keyed by a session that the work removed, loaded or not. */
+  /** Deletes all rows of sessions that the work removed, loaded or not. */
   private removals(): Statement[] {
     const ids = [...this.unit.removedSessions];
     if (ids.length === 0) return [];

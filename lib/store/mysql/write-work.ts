@@ -7,7 +7,7 @@ import { WorkTables } from './work-tables.js';
 
 const BEGIN = statement('START TRANSACTION');
 
-/** One attempt of a work in one transaction. @throws MysqlFailure, or what the work throws; then nothing is written */
+/** Runs one attempt of the work in one transaction. @throws MysqlFailure, or the error of the work; then nothing is written */
 export async function writeOnce<T>(
   connection: MysqlConnection,
   locks: TransactionLocks,
@@ -21,13 +21,13 @@ export async function writeOnce<T>(
       const outcome = tables.run(work);
       if ('result' in outcome) {
         const changes = tables.changes();
-        // Without changes nothing stays of a lane that was made to be locked.
+        // Without changes, a lane that was created only for its lock is rolled back.
         if (changes.length > 0 || unit.hasWritten) await connection.commit(changes);
         else if (begun) await connection.rollBack();
         return { result: outcome.result, changed: unit.changed };
       }
       const queries = load(tables, locks, outcome.need);
-      // It would ask for the same for ever.
+      // Otherwise, the work would request the same data forever.
       if (begun && queries.length === 0) throw new Error('Nothing loads what the work asks for.');
       await ask(connection, begun ? queries : [BEGIN, ...locks.first(tables), ...queries], [unit.clock()]);
       begun = true;

@@ -1,6 +1,7 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { NotifiedTurnChanges } from '../core/notifications.js';
 import { assertSchema, pendingMigrations } from '../sql/assert-schema.js';
 import { openDataSource, type OpenDataSource, optionsOf } from '../sql/open-data-source.js';
 import { runMigrations } from '../sql/run-migrations.js';
@@ -10,20 +11,20 @@ import { PostgresCheckpoints } from './postgres-checkpoints.js';
 import { PostgresConversations } from './postgres-conversations.js';
 import { PostgresDatabase } from './postgres-database.js';
 import { asStoreError } from './postgres-errors.js';
-import { PostgresHints } from './postgres-hints.js';
 import { PostgresLaneCalls } from './postgres-lane-calls.js';
 import { PostgresLeases } from './postgres-leases.js';
 import { POSTGRES_MIGRATIONS } from './postgres-migrations.js';
+import { PostgresNotifications } from './postgres-notifications.js';
 import { PostgresSessions } from './postgres-sessions.js';
 import { PostgresState } from './postgres-state.js';
 import { PostgresTurnEvents } from './postgres-turn-events.js';
 import { PostgresTurns } from './postgres-turns.js';
 
-/** The store in a PostgreSQL database: every operation is one call of a function that a migration has made. */
+/** The store in PostgreSQL. Every operation is one call of a function that a migration created. */
 export class PostgresAdapter {
   private readonly place: SqlPlace;
   private readonly database: PostgresDatabase;
-  private readonly hints: PostgresHints;
+  private readonly notifications: PostgresNotifications;
   private opened: OpenDataSource | null = null;
 
   private constructor(
@@ -34,18 +35,19 @@ export class PostgresAdapter {
     this.place = placeOf(optionsOf(given), options.tablePrefix);
     const dataSource = (): DataSource => this.dataSource();
     this.database = new PostgresDatabase(this.place, dataSource, options.operationTimeoutMs);
-    this.hints = new PostgresHints(this.place, dataSource, options.operationTimeoutMs);
+    this.notifications = new PostgresNotifications(this.place, dataSource, options.operationTimeoutMs);
   }
 
   static create(given: DataSource | DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
     const adapter = new PostgresAdapter(given, options);
-    const { database, hints } = adapter;
+    const { database, notifications } = adapter;
+    const changes = new NotifiedTurnChanges(notifications);
     const laneCalls = new PostgresLaneCalls(database);
     return {
       sessions: new PostgresSessions(database),
-      turns: new PostgresTurns(database, laneCalls, (turnId, turn) => hints.tell(turnId, turn)),
-      hints,
-      events: new PostgresTurnEvents(database, laneCalls),
+      turns: new PostgresTurns(database, laneCalls, (turnId, turn) => changes.tell(turnId, turn)),
+      changes,
+      events: new PostgresTurnEvents(database, laneCalls, notifications),
       checkpoints: new PostgresCheckpoints(database),
       conversations: new PostgresConversations(database),
       state: new PostgresState(database),
@@ -68,7 +70,7 @@ export class PostgresAdapter {
       this.opened = await openDataSource(this.given, operationTimeoutMs);
       await assertSchema((sql) => this.database.query(sql), this.place, POSTGRES_MIGRATIONS);
       await this.database.init();
-      await this.hints.open();
+      await this.notifications.open();
     } catch (error) {
       await this.close();
       throw asStoreError(error, true);
@@ -82,7 +84,7 @@ export class PostgresAdapter {
   private async close(): Promise<void> {
     const { opened } = this;
     if (!opened) return;
-    await this.hints.close();
+    await this.notifications.close();
     this.opened = null;
     await opened.close();
   }
@@ -93,11 +95,11 @@ export class PostgresAdapter {
   }
 }
 
-/** One connection listens for hints; what works needs another one. */
+/** Checks the pool size. One connection listens for notifications, so operations need at least one more. */
 function assertPool({ poolSize, extra }: DataSourceOptions): void {
   const size = Number(poolSize ?? (extra as { readonly max?: unknown } | undefined)?.max ?? 10);
   if (size >= 2) return;
   throw new SessionsConfigurationError(
-    `typeormAdapter: dataSource.poolSize is ${size}; PostgreSQL needs 2 or more, one of which listens for hints.`,
+    `typeormAdapter: dataSource.poolSize must be 2 or more for PostgreSQL, because one connection listens for changes. Received: ${size}.`,
   );
 }

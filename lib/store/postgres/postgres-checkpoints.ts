@@ -6,7 +6,7 @@ import { type PostgresDatabase } from './postgres-database.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toCheckpointArgs, toRow } from './postgres-rows.js';
 
-/** Checkpoints in PostgreSQL. */
+/** Stores checkpoints in PostgreSQL. */
 export class PostgresCheckpoints extends CheckpointStore {
   constructor(private readonly db: PostgresDatabase) {
     super();
@@ -31,10 +31,10 @@ export class PostgresCheckpoints extends CheckpointStore {
     return this.select(orchestrator, sessionId, rest, before, limit);
   }
 
-  /** Goes from session to session in the primary key, whatever each one keeps. */
+  /** Jumps from session to session in the primary key. The cost does not depend on the number of checkpoints. */
   async list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
     const { prefix = '', after = '', limit = 100 } = page;
-    // A range instead of LIKE: the prefix is not a pattern. No id reaches beyond '~'.
+    // A range instead of LIKE, because the prefix is not a pattern. '~' sorts after every id.
     const rows = await this.db.query<{ id: string }>(
       `WITH RECURSIVE found (id) AS (
          (SELECT session_id FROM {checkpoint}

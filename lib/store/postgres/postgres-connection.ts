@@ -2,7 +2,7 @@ import { type DataSource, type QueryRunner } from 'typeorm';
 import { type Deadline, DeadlineError } from '../../common/deadline.js';
 import { asStoreError, isReadOnly } from './postgres-errors.js';
 
-/** What we need of a client of `pg`. */
+/** The members of a `pg` client that this class uses. */
 export interface PostgresClient {
   on(event: string, listener: (message: { readonly payload?: string }) => void): void;
   off(event: string, listener: (message: { readonly payload?: string }) => void): void;
@@ -10,8 +10,8 @@ export interface PostgresClient {
 }
 
 /**
- * A connection of the pool, which may be the application's. One that owes us an answer is closed and not given back: the
- * answer would come late, to somebody else.
+ * A connection of the pool, which may belong to the application. A connection with an outstanding answer is closed instead
+ * of released, because the next user of the connection would receive that answer.
  */
 export class PostgresConnection {
   private constructor(
@@ -19,36 +19,36 @@ export class PostgresConnection {
     readonly client: PostgresClient,
   ) {}
 
-  /** @throws StoreUnavailableError when there is none in time: nothing was written */
+  /** @throws StoreUnavailableError if no connection is available in time; nothing was written */
   static async obtain(dataSource: DataSource, deadline: Deadline): Promise<PostgresConnection> {
     const runner = dataSource.createQueryRunner();
     const connecting = runner.connect() as Promise<PostgresClient>;
     try {
       return new PostgresConnection(runner, await deadline.wait(connecting));
     } catch (error) {
-      // One that comes too late goes to whoever is next.
+      // Releases a connection that arrives too late.
       void connecting.then(() => runner.release()).catch(() => {});
       throw asStoreError(error, false);
     }
   }
 
-  /** What writes nothing for good: a read, or a statement inside a transaction. @throws StoreUnavailableError */
+  /** Runs a statement that commits nothing: a read, or a statement inside a transaction. @throws StoreUnavailableError */
   query<Row>(deadline: Deadline, sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     return this.send(deadline, sql, values, false);
   }
 
-  /** What ends with a commit: without an answer nobody knows whether it happened. @throws StoreUnavailableError */
+  /** Runs a statement that commits. Without an answer, the outcome is unknown. @throws StoreUnavailableError */
   commit<Row>(deadline: Deadline, sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     return this.send(deadline, sql, values, true);
   }
 
-  /** Nobody gets it again. */
+  /** Closes the connection, so that the pool does not reuse it. */
   async end(): Promise<void> {
     void this.client.end().catch(() => {});
     await this.release();
   }
 
-  /** Gives it back. */
+  /** Returns the connection to the pool. */
   async release(): Promise<void> {
     await this.runner.release().catch(() => {});
   }
@@ -63,7 +63,7 @@ export class PostgresConnection {
     try {
       return await deadline.wait(this.runner.query(sql, [...values]) as Promise<Row[]>);
     } catch (error) {
-      // After a fail-over, another connection may lead to the server that takes writes.
+      // After a failover, a new connection may reach the primary.
       if (error instanceof DeadlineError || isReadOnly(error)) await this.end();
       throw asStoreError(error, commits);
     }

@@ -1,13 +1,13 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { type StateOwnership } from '../../ledger/state.store.js';
-import { toMessage } from '../core/row-mapping.js';
+import { toMessage, toMessageFields } from '../core/row-mapping.js';
 import { type MessageRow } from '../core/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { granted } from './postgres-refusals.js';
-import { type SqlRow, toMessageArgs, toRow } from './postgres-rows.js';
+import { type SqlRow, toRow } from './postgres-rows.js';
 
-/** The message log in PostgreSQL. */
+/** Stores the message log in PostgreSQL. */
 export class PostgresConversations implements ConversationLog {
   constructor(private readonly db: PostgresDatabase) {}
 
@@ -15,18 +15,18 @@ export class PostgresConversations implements ConversationLog {
     sessionId: string,
     messages: readonly NewMessage[],
     { requireSession = false }: StateOwnership = {},
-  ): Promise<Message[]> {
-    const args = { session_id: sessionId, messages: messages.map(toMessageArgs), require_session: requireSession };
+  ): Promise<ConversationMessage[]> {
+    const args = { session_id: sessionId, messages: messages.map(toMessageFields), require_session: requireSession };
     return granted(await this.db.call<SqlRow[]>('append_to_conversation_v1', args)).map(toMessageFromSql);
   }
 
-  async window(sessionId: string, limit: number): Promise<Message[]> {
+  async window(sessionId: string, limit: number): Promise<ConversationMessage[]> {
     const sql = 'SELECT {window_v1}($1, $2) AS messages';
     const [{ messages }] = await this.db.query<{ messages: SqlRow[] }>(sql, [sessionId, limit]);
     return messages.map(toMessageFromSql);
   }
 
-  async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
+  async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<ConversationMessage[]> {
     const rows = await this.db.query<{ row: SqlRow }>(
       `SELECT row_to_json(message) AS row FROM {message} AS message
        WHERE session_id = $1 AND position > $2 ORDER BY position LIMIT $3`,
@@ -35,7 +35,7 @@ export class PostgresConversations implements ConversationLog {
     return rows.map(({ row }) => toMessageFromSql(row));
   }
 
-  /** Goes from session to session in the primary key, however long their logs are. */
+  /** Jumps from session to session in the primary key. The cost does not depend on the length of the logs. */
   async sessions(after: string, limit: number): Promise<string[]> {
     const rows = await this.db.query<{ id: string }>(
       `WITH RECURSIVE found (id) AS (
@@ -51,6 +51,6 @@ export class PostgresConversations implements ConversationLog {
   }
 }
 
-function toMessageFromSql(sql: SqlRow): Message {
+function toMessageFromSql(sql: SqlRow): ConversationMessage {
   return toMessage(toRow<MessageRow>(sql));
 }

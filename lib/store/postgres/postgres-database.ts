@@ -7,28 +7,28 @@ import { isSerializationFailure } from './postgres-errors.js';
 
 const MAX_RETRIES = 10;
 const RETRY_PAUSE_MS = 5;
-/** Of the time that is left; so PostgreSQL says that it waited in vain, and does not wait on for somebody who is gone. */
+/** The share of the remaining time that a call may wait for locks. PostgreSQL then reports the timeout before the caller gives up. */
 const LOCK_SHARE = 0.9;
 
-/** A call of one of our functions. */
+/** A call of one of the store's functions. */
 export interface FunctionCall {
-  /** Its name without prefix, with its version: `accept_v1`. */
+  /** The name of the function without prefix, with its version: `accept_v1`. */
   readonly operation: string;
-  /** Its json. */
+  /** The argument, as JSON. */
   readonly args: string;
 }
 
 /**
- * Calls our functions: one round trip and one transaction each. A function takes one json and gives one json, in which
- * text that is JSON itself (a state, a message) stands as a string, so that PostgreSQL never looks into it.
+ * Calls the store's functions. Each call is one round trip and one transaction. A function takes and returns one `json`
+ * value. Nested JSON (a state, a message) is passed as a string, so that PostgreSQL never parses it.
  */
 export class PostgresDatabase {
-  /** The application's default is not READ COMMITTED, under which the functions read what they have locked. */
+  /** Whether the default isolation level is not READ COMMITTED. The functions need it to read the rows that they locked. */
   private otherIsolation = false;
 
   constructor(
     readonly place: SqlPlace,
-    /** @throws StoreUnavailableError while it is not open */
+    /** @throws StoreUnavailableError if the store is not open */
     private readonly dataSource: () => DataSource,
     private readonly operationTimeoutMs: number,
   ) {}
@@ -40,7 +40,7 @@ export class PostgresDatabase {
     this.otherIsolation = level !== 'read committed';
   }
 
-  /** By when an operation that begins now must have its answer. */
+  /** Returns the deadline of an operation that starts now. */
   deadline(): Deadline {
     return new Deadline(this.operationTimeoutMs);
   }
@@ -52,11 +52,11 @@ export class PostgresDatabase {
   }
 
   /**
-   * A call, or several that work in lanes, one after the other, in one statement: all of them are committed, or none.
-   * @param lockShare of the time that is left when they are sent: for how long they wait for a lock at most
+   * Runs one call, or several lane calls in order, in one statement. Commits all of them or none.
+   * @param lockShare the share of the time left at sending that they may wait for a lock
    */
   async callAll(calls: readonly FunctionCall[], deadline: Deadline, lockShare = LOCK_SHARE): Promise<unknown[]> {
-    // Several by a function of functions: the server sees one text for each number of them, whichever they are.
+    // Several calls use one wrapper function, so that the SQL depends only on the number of calls.
     const isOne = calls.length === 1;
     const name = this.place.name(isOne ? calls[0].operation : 'lane_call_v1');
     const columns = calls.map((_, at) =>
@@ -65,22 +65,22 @@ export class PostgresDatabase {
     const sql = `SELECT set_config('lock_timeout', $1, true), ${columns.join(', ')}`;
     const args = calls.flatMap((call) => (isOne ? [call.args] : [call.operation, call.args]));
     const [row] = await this.retrying(deadline, (connection) => {
-      // For ever is what PostgreSQL takes 0 for.
+      // PostgreSQL interprets 0 as no timeout.
       const lockTimeoutMs = String(Math.max(1, Math.floor(lockShare * deadline.leftMs)));
       return this.inReadCommitted<Record<string, unknown>>(connection, deadline, sql, [lockTimeoutMs, ...args]);
     });
     return calls.map((_, at) => row[`result${at}`]);
   }
 
-  /** A statement that reads, and names tables as `{turn}`. */
+  /** Runs a statement that only reads, with table names such as `{turn}`. */
   query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     const deadline = this.deadline();
     return this.retrying(deadline, (connection) => connection.query<Row>(deadline, this.place.fill(sql), values));
   }
 
   /**
-   * The different values of a column in one session, from one to the next in an index that begins with both, whatever stands
-   * under each.
+   * Returns the distinct values of a column in one session. Jumps from value to value in an index that starts with both
+   * columns, so the cost does not depend on the number of rows.
    */
   async names(table: string, column: string, sessionId: string): Promise<string[]> {
     const next = (rest: string): string =>
@@ -115,7 +115,7 @@ export class PostgresDatabase {
     }
   }
 
-  /** What PostgreSQL rolled back to break a deadlock did not happen, and can be sent again. */
+  /** Retries work that PostgreSQL rolled back to break a deadlock, because none of it was applied. */
   private async retrying<T>(deadline: Deadline, work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
     for (let retries = 0; ; retries += 1) {
       try {

@@ -4,7 +4,7 @@ import { readRecord } from '../core/corrupt-records.js';
 import { iso } from '../core/iso.js';
 import { toDocument } from '../core/row-mapping.js';
 
-/** A document as the functions answer it. */
+/** A document as the functions return it. */
 export interface SqlDocument {
   readonly value: string;
   readonly batches: readonly SqlBatch[];
@@ -14,7 +14,7 @@ export interface SqlDocument {
   readonly expires_at: number | null;
 }
 
-/** The entries are text that is JSON itself, see PostgresDatabase. */
+/** A batch. Its entries are JSON strings; see PostgresDatabase. */
 interface SqlBatch {
   readonly id: string;
   readonly at: number;
@@ -25,7 +25,7 @@ export function addressArgs({ namespace, scope, sessionId, key }: StateAddress):
   return { namespace, scope, session_id: sessionId, key };
 }
 
-/** An append as `append_to_document` takes it. */
+/** Returns the arguments of `append_to_document`. */
 export function appendArgs(address: StateAddress, append: StateAppend): Record<string, unknown> {
   const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold, requireSession } = append;
   return {
@@ -42,7 +42,7 @@ export function appendArgs(address: StateAddress, append: StateAppend): Record<s
   };
 }
 
-/** @param key of the document, as errors name it */
+/** @param key the document's key, for error messages */
 export function toDocumentFromSql(sql: SqlDocument, key = ''): StateDocument {
   return readRecord('document', key, () => documentOf(sql, key));
 }

@@ -19,8 +19,8 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * PostgreSQL has answered with an error, and not because it takes no writes at all just now (read-only, class 53: no disk,
- * no memory): what shared a statement may go well alone. Without an answer, more attempts only cost more.
+ * Returns whether calls that shared a failed statement may succeed one by one. They may if PostgreSQL answered with an error
+ * other than read-only or class 53 (no disk, no memory). Without an answer, further attempts only add load.
  */
 export function mayGoWellAlone(error: unknown): boolean {
   const { code, severity } = detailsOf(error);
@@ -28,8 +28,8 @@ export function mayGoWellAlone(error: unknown): boolean {
 }
 
 /**
- * Typed errors of the domain pass; whatever PostgreSQL or its driver says becomes "the store is unavailable".
- * @param commits whether a commit was sent: then only an error that PostgreSQL answers with says that nothing was written
+ * Returns typed errors unchanged, and converts errors of PostgreSQL or its driver to `StoreUnavailableError`.
+ * @param commits whether a commit was sent. Then only an error answer from PostgreSQL proves that nothing was written
  */
 export function asStoreError(error: unknown, commits: boolean): SessionsError {
   if (error instanceof SessionsError) return error;
@@ -37,12 +37,12 @@ export function asStoreError(error: unknown, commits: boolean): SessionsError {
   const why = error instanceof DeadlineError ? `: ${error.message}` : code === '' ? '.' : ` (${code}).`;
   return new StoreUnavailableError(`The PostgreSQL store failed${why}`, {
     cause: error,
-    // FATAL and PANIC end the connection, and can come after the commit. Severities may be translated: then it is not certain.
+    // FATAL and PANIC can follow the commit. A translated severity counts as unknown.
     maybeApplied: commits && severity !== 'ERROR',
   });
 }
 
-/** TypeORM wraps what the driver says, and so do we. */
+/** Finds the driver's error, which TypeORM and this store wrap. */
 function detailsOf(error: unknown): { readonly code: string; readonly severity: unknown } {
   const wrapped = error as { readonly driverError?: unknown; readonly cause?: unknown };
   const found = wrapped.driverError ?? (error instanceof StoreUnavailableError ? wrapped.cause : undefined);

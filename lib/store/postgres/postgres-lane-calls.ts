@@ -1,31 +1,31 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { outsideRequests } from '../../common/outside-requests.js';
+import { outsideRequests } from '../../common/background-work.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { isLockTimeout, mayGoWellAlone } from './postgres-errors.js';
 import { type LaneCall, PostgresLaneQueue } from './postgres-lane-queue.js';
 
-/** Statements at once: while PostgreSQL works on one, this process reads and writes another. */
+/** The number of concurrent statements. While PostgreSQL runs one, this process prepares or reads the other. */
 const MAX_UNDER_WAY = 2;
-/** Calls of one statement at most: they hold their locks until its end. */
+/** The maximum number of calls per statement. They hold their locks until it ends. */
 const MAX_TOGETHER = 32;
-/** Of the time that is left: a lane that somebody else holds for longer keeps no others waiting. */
+/** The share of the remaining time to wait for a lock, so that a locked lane does not delay the other lanes. */
 const LOCK_SHARE = 0.05;
 
-/** The json of a function that works in one session's lane. */
+/** The argument of a function that works in one session's lane. */
 export interface LaneArgs extends Readonly<Record<string, unknown>> {
   readonly session_id: string;
 }
 
 /**
- * Calls of functions that work in one session's lane. Those of one turn of the event loop, and those that come while others
- * are under way, share a statement and its commit: in the order of their sessions, in which every process takes its locks. What
- * a function refuses is its result, so it is its own caller's only. When PostgreSQL refuses a statement as a whole, each of its
- * calls is made alone.
+ * Batches calls of functions that work in one session's lane. Calls of one event loop tick, and calls that arrive while others
+ * run, share a statement and its commit. They are sorted by session, the order in which every process takes its locks.
+ * A refusal is the result of its own call and does not affect the others. If the whole statement fails, each call is sent
+ * alone.
  */
 export class PostgresLaneCalls {
   private readonly waiting = new PostgresLaneQueue();
   private underWay = 0;
-  /** Sessions of what was sent: another statement would wait for their locks, and calls of a session keep their order. */
+  /** The sessions of running calls. Another statement would wait for their locks, and calls of a session keep their order. */
   private readonly busy = new Set<string>();
   private gathering = false;
   private readonly outsideRequests = outsideRequests();
@@ -48,7 +48,7 @@ export class PostgresLaneCalls {
     });
   }
 
-  /** Lets the rest of this turn of the event loop join. What is sent for several belongs to none of their requests. */
+  /** Lets other calls of this event loop tick join. A shared statement belongs to none of their requests. */
   private gather(): void {
     if (this.gathering) return;
     this.gathering = true;
@@ -62,7 +62,7 @@ export class PostgresLaneCalls {
 
   private sendWaiting(): void {
     while (this.underWay < MAX_UNDER_WAY) {
-      // Each statement that may be sent now gets its share.
+      // Divides the waiting calls among the statements that can be sent now.
       const share = Math.ceil(this.waiting.length / (MAX_UNDER_WAY - this.underWay));
       const calls = this.waiting.take(Math.min(MAX_TOGETHER, share), this.busy);
       if (calls.length === 0) break;
@@ -84,7 +84,7 @@ export class PostgresLaneCalls {
     this.sendWaiting();
   }
 
-  /** @returns whether they are to be sent again, each alone */
+  /** @returns whether to send each call again alone */
   private async sendTogether(calls: readonly LaneCall[]): Promise<boolean> {
     const [{ deadline, asCaller }] = calls;
     const sorted = calls.toSorted((a, b) => (a.sessionId < b.sessionId ? -1 : a.sessionId > b.sessionId ? 1 : 0));
@@ -100,7 +100,7 @@ export class PostgresLaneCalls {
     }
   }
 
-  /** Each of one lane's calls, which only the lane itself waits behind: that may be locked for long. */
+  /** Sends the calls of one lane one by one. A lane that stays locked then delays only its own calls. */
   private async sendAlone(lane: string, calls: readonly LaneCall[]): Promise<void> {
     for (const call of calls.filter(({ sessionId }) => sessionId === lane)) {
       const sent = call.asCaller(() => this.db.callAll([call], call.deadline));

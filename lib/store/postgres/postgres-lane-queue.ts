@@ -2,24 +2,24 @@ import { type Deadline } from '../../common/deadline.js';
 import { type FunctionCall } from './postgres-database.js';
 import { asStoreError } from './postgres-errors.js';
 
-/** Of an operation's time: how much less a call may get because it shares the statement of an older one. */
+/** The share of its time that a call may lose when it joins the statement of an older call. */
 const MAX_LOSS = 0.1;
 
 /** A call of a function that works in one session's lane. */
 export interface LaneCall extends FunctionCall {
   readonly sessionId: string;
   readonly deadline: Deadline;
-  /** Runs what is sent for it alone as part of the request that it belongs to. */
+  /** Runs work that is sent for this call alone in the context of its request. */
   readonly asCaller: <T>(work: () => T) => T;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Calls that wait to be sent. One whose time is over before that is rejected: certainly nothing was written. */
+/** A queue of calls to send. A call that times out in the queue is rejected; nothing was written. */
 export class PostgresLaneQueue {
-  /** The oldest first, whose time is over first. */
+  /** The waiting calls. The oldest is first and times out first. */
   private calls: LaneCall[] = [];
-  /** For the oldest one that there was when it was set. It keeps no process alive: what a call waits for does. */
+  /** The timer for the call that was oldest when it was set. It does not keep the process alive. */
   private timer: NodeJS.Timeout | null = null;
 
   get length(): number {
@@ -31,8 +31,8 @@ export class PostgresLaneQueue {
   }
 
   /**
-   * What one statement can do: the oldest calls of sessions that are not busy, with about the same time left.
-   * @param most how many
+   * Takes the calls for one statement: the oldest calls of sessions that are not busy, with about the same time left.
+   * @param most the maximum number of calls
    */
   take(most: number, busy: ReadonlySet<string>): LaneCall[] {
     this.rejectLate();
@@ -47,7 +47,7 @@ export class PostgresLaneQueue {
     return taken;
   }
 
-  /** Sees to those that are in it now, until none is. */
+  /** Rejects calls that time out, until the queue is empty. */
   watch(): void {
     if (this.calls.length === 0 || this.timer) return;
     this.timer = setTimeout(() => {

@@ -3,7 +3,7 @@ import { type LeaseRow } from '../core/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
-/** Leases in PostgreSQL. */
+/** Stores leases in PostgreSQL. */
 export class PostgresLeases implements LeaseStore {
   constructor(private readonly db: PostgresDatabase) {}
 

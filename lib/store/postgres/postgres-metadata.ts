@@ -5,19 +5,19 @@ import { readRecord } from '../core/corrupt-records.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
 /**
- * Metadata as PostgreSQL keeps it: a JSON object whose keys and values are JSON texts, `{"\"plan\"": "\"pro\""}`. So a
- * merge happens in SQL, and PostgreSQL never meets the NULs and lone surrogates that such texts escape.
+ * Encodes metadata for PostgreSQL: a JSON object whose keys and values are JSON strings, `{"\"plan\"": "\"pro\""}`. SQL can
+ * then merge it, and PostgreSQL never parses NULs and lone surrogates, because they are escaped.
  */
 export function encodeMetadata(metadata: Readonly<Record<string, unknown>>): string {
   return encode(metadata, (value) => JSON.stringify(value));
 }
 
-/** As encodeMetadata, but `null` says that the key goes. */
+/** Encodes a patch like encodeMetadata. `null` removes a key. */
 export function encodePatch(patch: Readonly<Record<string, unknown>>): string {
   return encode(patch, (value) => (value === null ? null : JSON.stringify(value)));
 }
 
-/** A session from its row as SQL gives it. */
+/** Returns a session from its SQL row. */
 export function toSessionFromSql(sql: SqlRow): Session {
   const row = toRow<SessionRow>(sql);
   return readRecord('session', row.id, () => ({
@@ -34,7 +34,7 @@ function encode(
   return JSON.stringify(Object.fromEntries(entries));
 }
 
-/** Not by assignment: a key may be named __proto__. */
+/** Avoids assignment, because a key may be named __proto__. */
 function decode(text: string): Record<string, unknown> {
   const entries = Object.entries(JSON.parse(text) as Record<string, string>);
   return Object.fromEntries(entries.map(([key, value]) => [JSON.parse(key) as string, JSON.parse(value) as unknown]));

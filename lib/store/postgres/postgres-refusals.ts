@@ -5,7 +5,7 @@ import { type SqlRow, toRow } from './postgres-rows.js';
 
 type SqlRefusal = Omit<Refusal, 'turn'> & { readonly turn?: SqlRow };
 
-/** What a function gave, unless it refused. @throws the typed error that it names */
+/** Returns the result of a function. @throws the typed error of a refusal */
 export function granted<T>(result: T | SqlRefusal): T {
   if (!isRefusal(result)) return result;
   const { turn, ...refusal } = result;

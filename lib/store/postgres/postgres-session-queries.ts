@@ -43,7 +43,7 @@ function findStatement(query: SessionQuery): Statement {
   return { sql, values: conditions.values };
 }
 
-/** What a query asks for, as SQL. */
+/** The SQL conditions of a session query. */
 class Conditions {
   readonly values: unknown[] = [];
   private readonly terms: string[] = [];
@@ -70,7 +70,7 @@ class Conditions {
   }
 
   private inStates(states: readonly SessionState[]): void {
-    // Of one state, the index on it has the order as well.
+    // For a single state, the index on state also provides the order.
     const [only, ...others] = states;
     this.terms.push(others.length === 0 ? `state = ${this.value(only)}` : `state = ANY(${this.value(states)})`);
   }
@@ -85,7 +85,7 @@ class Conditions {
   private after({ lastActivityAt, createdAt, id }: SessionCursor): void {
     const active = this.value(Date.parse(lastActivityAt));
     const created = this.value(Date.parse(createdAt));
-    // The first follows from the second, and lets an index begin at the page instead of at the first session.
+    // The first term is implied by the second. It lets an index scan start at the page instead of at the first session.
     this.terms.push(
       `last_activity_at <= ${active}`,
       `(last_activity_at < ${active} OR created_at < ${created} OR (created_at = ${created} AND id > ${this.value(id)}))`,

@@ -20,7 +20,7 @@ import { countSessions, findSession, findSessions } from './postgres-session-que
 
 type SqlChange = Omit<SessionChange, 'session'> & { readonly session: SqlRow };
 
-/** Sessions in PostgreSQL: one call each. */
+/** Stores sessions in PostgreSQL. Each operation is one call. */
 export class PostgresSessions implements AtomicSessionStoreAdapter {
   constructor(private readonly db: PostgresDatabase) {}
 
@@ -141,7 +141,7 @@ function toChange(change: SqlChange): SessionChange {
   return { ...change, session: toSessionFromSql(change.session) };
 }
 
-/** As is_abandoned_v1 takes it. */
+/** Returns the arguments of is_abandoned_v1. */
 function lifetimeArgs({ ttlMs, idleMs, maxMs }: SessionLifetime = {}): Record<string, number | undefined> {
   if (idleMs === undefined) return { max_ms: maxMs };
   return {
@@ -155,14 +155,14 @@ function toSessionArgs(session: Session): Record<string, unknown> {
   return toColumns({ ...toSessionRow(session), metadata: encodeMetadata(session.metadata) });
 }
 
-/** The columns of the fields that the patch names. */
+/** Returns the columns of the fields in the patch. */
 function toPatch(patch: Partial<Session>): Record<string, unknown> {
   const columns = toSessionArgs({ ...ANY_SESSION, ...patch });
   const named = Object.keys(patch).map((field) => (field === 'attachedSurfaces' ? 'surfaces' : columnName(field)));
   return Object.fromEntries(named.map((column) => [column, columns[column]]));
 }
 
-/** Stands in for what a patch leaves out. */
+/** Default values for the fields that a patch omits. */
 const ANY_SESSION: Session = {
   id: '',
   userId: '',

@@ -17,7 +17,7 @@ import { type PostgresDatabase } from './postgres-database.js';
 import { addressArgs, appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { granted } from './postgres-refusals.js';
 
-/** State documents in PostgreSQL. */
+/** Stores state documents in PostgreSQL. */
 export class PostgresState implements StateStore {
   constructor(private readonly db: PostgresDatabase) {}
 
@@ -99,7 +99,7 @@ export class PostgresState implements StateStore {
   }
 }
 
-/** The documents of a selection that have not expired, behind a place. */
+/** Returns the condition for live documents of a selection after a position. */
 function liveOnes(
   { sessionId, namespace, scope }: StateSelection,
   after?: StateQuery['after'],
@@ -108,7 +108,7 @@ function liveOnes(
   const terms = ['session_id = $1', 'namespace = $2', '(expires_at IS NULL OR expires_at > {now_v1}())'];
   const value = (given: unknown): string => `$${values.push(given)}`;
   if (scope !== undefined) terms.push(`scope = ${value(scope)}`);
-  // Of one scope the index finds the key; a pair it would look for from the beginning of the scope on.
+  // In one scope the index finds the key. For a (scope, key) pair, it would scan the scope from its start.
   if (after && after.scope === scope) terms.push(`key > ${value(after.key)}`);
   else if (after) terms.push(`(scope, key) > (${value(after.scope)}, ${value(after.key)})`);
   return { where: `WHERE ${terms.join(' AND ')}`, values };

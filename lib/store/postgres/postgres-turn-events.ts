@@ -1,6 +1,7 @@
 import { type TurnEvent } from '../../ledger/turn-event.js';
 import { type TurnEventBatch, type TurnEventLog } from '../../ledger/turn-event-log.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
+import { type Notifications, subscribeToEvents } from '../core/notifications.js';
 import { type TurnEventRow } from '../core/rows.js';
 import { eventsOf } from '../core/turn-events.js';
 import { type PostgresDatabase } from './postgres-database.js';
@@ -8,11 +9,12 @@ import { type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
-/** The events of turns in PostgreSQL: one row a batch. */
+/** Stores turn events in PostgreSQL, with one row per batch. */
 export class PostgresTurnEvents implements TurnEventLog {
   constructor(
     private readonly db: PostgresDatabase,
     private readonly laneCalls: PostgresLaneCalls,
+    private readonly notifications: Notifications,
   ) {}
 
   async append(hold: TurnHold, { number, events, restart }: TurnEventBatch, ttlMs: number): Promise<number> {
@@ -51,6 +53,10 @@ export class PostgresTurnEvents implements TurnEventLog {
       [turnId],
     );
     return last ? toRow<Pick<TurnEventRow, 'lastOffset'>>(last.row).lastOffset : 0;
+  }
+
+  subscribe(turnId: string, listener: (last: number | null) => void): () => void {
+    return subscribeToEvents(this.notifications, turnId, listener);
   }
 
   deleteExpired(limit: number): Promise<number> {

@@ -1,3 +1,4 @@
+import { type NewMessage } from '../../ledger/conversation.store.js';
 import { type JsonValue } from '../../common/json.js';
 import { type SessionChange, type SessionState } from '../../ledger/session.js';
 import { type StateChange } from '../../ledger/state.store.js';
@@ -24,11 +25,21 @@ import {
 import { type StoredStep } from '../../ledger/turn-step.js';
 import { type TurnSpending } from '../../ledger/turn-usage.js';
 import { type CancelMode, type Turn } from '../../ledger/turn.js';
-import { writtenNamespaces } from '../../ledger/written-namespaces.js';
+import { writtenNamespaces } from '../../ledger/namespaces.js';
 import { awaitedBy, toAwaited } from '../core/awaited.js';
 import { epochsOf } from '../core/epochs.js';
 import { ALL_LANES } from '../core/lane.js';
-import { toAcceptedRow, toCheckpoint, toLane, toMessage, toSignal, toStep, toTurn } from '../core/row-mapping.js';
+import {
+  keepText,
+  toAcceptedRow,
+  toCheckpoint,
+  toLane,
+  toMessage,
+  toMessageFields,
+  toSignal,
+  toStep,
+  toTurn,
+} from '../core/row-mapping.js';
 import {
   type CheckpointRow,
   type LaneRow,
@@ -46,7 +57,7 @@ import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-docu
 import { toSessionFromSql } from './postgres-metadata.js';
 import { type LaneArgs, type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
-import { type SqlRow, toCheckpointArgs, toColumns, toMessageArgs, toRow, toStepArgs } from './postgres-rows.js';
+import { type SqlRow, toCheckpointArgs, toColumns, toRow, toStepArgs } from './postgres-rows.js';
 
 interface ChangedTurn {
   readonly turn: SqlRow;
@@ -72,14 +83,14 @@ interface HeadClaim {
 
 interface Accepted extends ChangedTurn {
   readonly duplicate: boolean;
-  readonly ring: boolean;
+  readonly notify: boolean;
   readonly claimed: Claimed | null;
 }
 
 interface Settled {
   readonly turn: SqlRow;
   readonly next: Claimed | null;
-  readonly ring: boolean;
+  readonly notify: boolean;
   readonly session_change: {
     readonly session: SqlRow;
     readonly previous_state: SessionState;
@@ -89,7 +100,7 @@ interface Settled {
 
 /** The turn ledger in PostgreSQL: one function call an operation, see functions/turn-functions.ts. */
 export class PostgresTurns implements TurnLedger {
-  /** @param changed is told of turns that this process ended or asked to stop, whether or not LISTEN works */
+  /** @param changed notified of turns that this process ended or asked to stop, even if LISTEN fails */
   constructor(
     private readonly db: PostgresDatabase,
     private readonly laneCalls: PostgresLaneCalls,
@@ -97,7 +108,7 @@ export class PostgresTurns implements TurnLedger {
   ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
-    const { turn, duplicate, ring, claimed } = await this.inLane<Accepted>('accept_v1', {
+    const { turn, duplicate, notify, claimed } = await this.inLane<Accepted>('accept_v1', {
       ...toColumns(toAcceptedRow(request)),
       session_id: request.sessionId,
       ttl_ms: request.idempotency?.ttlMs,
@@ -107,7 +118,7 @@ export class PostgresTurns implements TurnLedger {
       foreign_session: request.foreignSession ?? false,
       claim: request.claim && claimArgs(request.claim),
     });
-    return { turn: turnOf(turn), duplicate, ring, ...(claimed ? { claimed: toClaimedTurn(claimed) } : {}) };
+    return { turn: turnOf(turn), duplicate, notify, ...(claimed ? { claimed: toClaimedTurn(claimed) } : {}) };
   }
 
   async claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null> {
@@ -146,7 +157,7 @@ export class PostgresTurns implements TurnLedger {
       error: JSON.stringify(error),
       report: JSON.stringify(report),
       usage: JSON.stringify(usage),
-      messages: messages.map(toMessageArgs),
+      messages: messages.map(toMessageFields),
       checkpoint: checkpoint && toCheckpointArgs(checkpoint),
       keep: keepCheckpoints === 'all' ? undefined : keepCheckpoints,
       state_changes: changesArgs(hold.sessionId, stateChanges),
@@ -161,7 +172,7 @@ export class PostgresTurns implements TurnLedger {
       turn,
       ...(sessionChange ? { sessionChange } : {}),
       next: settled.next && toClaimedTurn(settled.next),
-      ring: settled.ring,
+      notify: settled.notify,
     };
   }
 
@@ -176,12 +187,13 @@ export class PostgresTurns implements TurnLedger {
 
   async wait(
     hold: TurnHold,
-    { signal, step, timeoutMs, spending }: TurnWait,
+    { signal, step, others = [], timeoutMs, spending }: TurnWait,
   ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
     const { turn, payload } = await this.inLane<ChangedTurn & { payload?: string }>('wait_v1', {
       ...holdArgs(hold),
       signal,
       step: JSON.stringify(toStepArgs(step)),
+      ...(others.length > 0 ? { others: JSON.stringify(others) } : {}),
       timeout_ms: timeoutMs,
       ...spendingArgs(hold, spending),
     });
@@ -205,12 +217,12 @@ export class PostgresTurns implements TurnLedger {
     return { turn: turnOf(turn), ...signalled };
   }
 
-  async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
-    const args = { turn_id: turnId, mode };
-    const { turn: row, ring } = await this.call<ChangedTurn & { ring: boolean }>('cancel_v1', args);
+  async cancel(turnId: string, mode: CancelMode, keep: readonly NewMessage[] = []): Promise<ChangedLane> {
+    const args = { turn_id: turnId, mode, keep: keepText(keep) };
+    const { turn: row, notify } = await this.call<ChangedTurn & { notify: boolean }>('cancel_v1', args);
     const turn = turnOf(row);
     this.changed(turn.id, turn);
-    return { turn, ring };
+    return { turn, notify };
   }
 
   async saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
@@ -257,7 +269,7 @@ export class PostgresTurns implements TurnLedger {
     return rows.map(toSignal);
   }
 
-  control({ sessionId, mode, foreignSession = false }: LaneControl): Promise<{ ring: boolean }> {
+  control({ sessionId, mode, foreignSession = false }: LaneControl): Promise<{ notify: boolean }> {
     return this.call('control_lane_v1', { session_id: sessionId ?? ALL_LANES, mode, foreign_session: foreignSession });
   }
 
@@ -317,7 +329,7 @@ function claimArgs(request: ClaimRequest): Record<string, unknown> {
   };
 }
 
-/** As `record_spending` takes it. */
+/** Returns the arguments of `record_spending`. */
 function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefined): Record<string, unknown> {
   if (!spending) return {};
   const { usage, change } = spending;

@@ -1,5 +1,5 @@
 /**
- * The store on Redis.
+ * The Redis store.
  * @module nestjs-agent-sessions/redis
  */
 

@@ -1,26 +1,26 @@
 import { inspect } from 'node:util';
 import { type Cluster, type Redis } from 'ioredis';
-import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertKnownKeys } from '../../common/check-options.js';
 import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
-/** A client of ioredis, of one server or of a Cluster. */
+/** An ioredis client, for a single server or a Cluster. */
 export type RedisClient = Redis | Cluster;
 
-/** What `redisAdapter` takes: `client` or `url`, and the rest has defaults. */
+/** The options of `redisAdapter`. Pass either `client` or `url`; all others are optional. */
 export interface RedisAdapterOptions {
-  /** The application's ioredis client, which stays open when the adapter closes. Default: one of our own, by `url`. */
+  /** The application's ioredis client. The adapter never closes it. Default: the adapter creates a client from `url`. */
   readonly client?: RedisClient;
-  /** Of a client of our own: `redis://user:password@host:6379/0`, `rediss://` for TLS. Left out: `client` is given. */
+  /** The URL for the adapter's own client: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Required without `client`, and must be left out with it. */
   readonly url?: string;
   /**
-   * Every key is named `{keyPrefix}:...`; the braces keep all of them on one shard of a cluster. 1 to 100 letters, digits
-   * and `. _ : -`. Default `agent-sessions`.
+   * The prefix of every key: `{keyPrefix}:...`. The braces keep all keys on one shard of a cluster. Must be 1 to 100
+   * letters, digits or the characters `. _ : -`. Default `agent-sessions`.
    */
   readonly keyPrefix?: string;
   /**
-   * Milliseconds until an operation without an answer is rejected with `StoreUnavailableError`, its wait for a connection
-   * included; a connection of our own that did not answer is made anew. Default 5 000.
+   * The timeout of an operation in milliseconds, including the wait for a connection. After it, the operation is rejected
+   * with `StoreUnavailableError`, and the adapter's own client reconnects. Default 5 000.
    */
   readonly operationTimeoutMs?: number;
 }
@@ -28,12 +28,12 @@ export interface RedisAdapterOptions {
 export interface ResolvedRedisOptions {
   readonly client?: RedisClient;
   readonly url?: string;
-  /** Before every key, with the tag that keeps them together. */
+  /** The prefix of every key, including the hash tag and the colon. */
   readonly base: string;
   readonly operationTimeoutMs: number;
 }
 
-/** Of a timer in Node. */
+/** The longest delay of a Node timer. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 const KEYS = { client: true, url: true, keyPrefix: true, operationTimeoutMs: true } as const;
@@ -44,23 +44,27 @@ export function resolveOptions(options: RedisAdapterOptions): ResolvedRedisOptio
   const { client, url, keyPrefix = 'agent-sessions', operationTimeoutMs = 5_000 } = options;
   if (client === undefined) assertUrlIsSet(options, 'redisAdapter: ');
   if ((client === undefined) === (url === undefined)) {
-    throw new SessionsConfigurationError('redisAdapter: give either client or url.');
+    throw new SessionsConfigurationError('redisAdapter: use either client or url.');
   }
   if (client !== undefined && typeof (client as Partial<RedisClient>).evalsha !== 'function') {
-    throw new SessionsConfigurationError(`redisAdapter: client is ${inspect(client)}; it must be an ioredis client.`);
+    throw new SessionsConfigurationError(
+      `redisAdapter: client must be an ioredis client. Received: ${inspect(client)}.`,
+    );
   }
   if (url !== undefined && typeof url !== 'string') {
-    throw new SessionsConfigurationError(`redisAdapter: url is ${inspect(url)}; it must be as redis://localhost:6379.`);
+    throw new SessionsConfigurationError(
+      `redisAdapter: url must be a string such as redis://localhost:6379. Received: ${inspect(url)}.`,
+    );
   }
-  // The prefix becomes part of every key, and braces have a meaning there.
+  // Braces are forbidden: they would change the hash tag of every key.
   if (typeof keyPrefix !== 'string' || !/^[A-Za-z0-9._:-]{1,100}$/.test(keyPrefix)) {
     throw new SessionsConfigurationError(
-      `redisAdapter: keyPrefix is ${inspect(keyPrefix)}; it must be 1 to 100 letters, digits and . _ : -`,
+      `redisAdapter: keyPrefix must be 1 to 100 letters, digits or the characters . _ : - only. Received: ${inspect(keyPrefix)}.`,
     );
   }
   if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
     throw new SessionsConfigurationError(
-      `redisAdapter: operationTimeoutMs is ${inspect(operationTimeoutMs)}; it must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}.`,
+      `redisAdapter: operationTimeoutMs must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}. Received: ${inspect(operationTimeoutMs)}.`,
     );
   }
   return { client, url, base: `{${keyPrefix}}:`, operationTimeoutMs };

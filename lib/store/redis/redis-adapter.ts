@@ -1,12 +1,13 @@
 import { Logger } from '@nestjs/common';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
+import { NotifiedTurnChanges } from '../core/notifications.js';
 import { type RedisAdapterOptions, resolveOptions, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { RedisCheckpoints } from './redis-checkpoints.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisConversations } from './redis-conversations.js';
 import { RedisDatabase } from './redis-database.js';
-import { RedisHints } from './redis-hints.js';
+import { RedisNotifications } from './redis-notifications.js';
 import { RedisLeases } from './redis-leases.js';
 import { RedisSessions } from './redis-sessions.js';
 import { RedisState } from './redis-state.js';
@@ -16,13 +17,13 @@ import { checkServer } from './server-check.js';
 import { SCRIPTS } from './redis-scripts.js';
 
 /**
- * A store in Redis 7 or newer, for any number of processes: every operation is one Lua script.
+ * Creates a store on Redis 7 or newer, for any number of processes. Every operation runs one atomic Lua script.
  *
  * ```ts
  * redisAdapter({ url: 'redis://localhost:6379' })
- * redisAdapter({ client }) // the application's own ioredis client
+ * redisAdapter({ client }) // the application's ioredis client
  * ```
- * @throws SessionsConfigurationError for an option that is not allowed
+ * @throws SessionsConfigurationError for an invalid option
  */
 export function redisAdapter(options: RedisAdapterOptions): SessionsAdapter {
   return RedisAdapter.create(resolveOptions(options));
@@ -30,22 +31,23 @@ export function redisAdapter(options: RedisAdapterOptions): SessionsAdapter {
 
 class RedisAdapter {
   private readonly logger = new Logger('AgentSessions');
-  private readonly hints: RedisHints;
+  private readonly notifications: RedisNotifications;
   private connection: RedisConnection | null = null;
 
   private constructor(private readonly options: ResolvedRedisOptions) {
-    const channel = `${options.client?.options.keyPrefix ?? ''}${options.base}changed`;
-    this.hints = new RedisHints(channel, options.operationTimeoutMs);
+    const base = `${options.client?.options.keyPrefix ?? ''}${options.base}`;
+    this.notifications = new RedisNotifications(base, options.operationTimeoutMs);
   }
 
   static create(options: ResolvedRedisOptions): SessionsAdapter {
     const adapter = new RedisAdapter(options);
     const database = new RedisDatabase(options.base, () => adapter.opened());
+    const changes = new NotifiedTurnChanges(adapter.notifications);
     return {
       sessions: new RedisSessions(database),
-      turns: new RedisTurns(database, (turnId, turn) => adapter.hints.tell(turnId, turn)),
-      hints: adapter.hints,
-      events: new RedisTurnEvents(database),
+      turns: new RedisTurns(database, (turnId, turn) => changes.tell(turnId, turn)),
+      changes,
+      events: new RedisTurnEvents(database, adapter.notifications),
       checkpoints: new RedisCheckpoints(database),
       conversations: new RedisConversations(database),
       state: new RedisState(database),
@@ -65,7 +67,7 @@ class RedisAdapter {
     try {
       await checkServer(connection, this.options.base, this.logger);
       await connection.read(() => this.loadScripts(connection));
-      await connection.read(() => this.hints.open(connection.subscriber()));
+      await connection.read(() => this.notifications.open(connection.subscriber()));
     } catch (error) {
       await this.close();
       throw error;
@@ -84,7 +86,7 @@ class RedisAdapter {
   }
 
   private async close(): Promise<void> {
-    this.hints.close();
+    this.notifications.close();
     this.connection?.close();
     this.connection = null;
   }

@@ -5,7 +5,7 @@ import { type RedisDatabase } from './redis-database.js';
 import { checkpointOf, checkpointText, type StoredCheckpoint } from './redis-rows.js';
 import { SCRIPTS } from './redis-scripts.js';
 
-/** Checkpoints in Redis. */
+/** Stores checkpoints in Redis. */
 export class RedisCheckpoints extends CheckpointStore {
   constructor(private readonly db: RedisDatabase) {
     super();
@@ -46,7 +46,7 @@ export class RedisCheckpoints extends CheckpointStore {
   async list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
     const { prefix = '', after = '', limit = 100 } = page;
     const from = after >= prefix && after !== '' ? `(${after}` : `[${prefix}`;
-    // No id reaches beyond '~'.
+    // '~' sorts after every id.
     const [ids] = await this.db.run<[string[]]>(
       SCRIPTS.checkpointedSessions,
       orchestrator,

@@ -7,13 +7,13 @@ import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { asStoreError, isReadOnly } from './redis-errors.js';
 
-/** After this a connection is asked whether anybody is there; ten questions later it is given up. */
+/** The idle time before the first TCP keep-alive probe. The connection is closed after ten unanswered probes. */
 const KEEP_ALIVE_MS = 10_000;
-/** Between attempts to connect again: each waits longer than the one before. */
+/** The delay before a reconnect grows by this step with each attempt. */
 const RETRY_STEP_MS = 50;
 const LONGEST_RETRY_MS = 2000;
 
-/** The client that operations are sent with: the application's, which is left as it is, or one of our own. */
+/** The client that sends operations: the application's, which is never changed or closed, or the adapter's own. */
 export class RedisConnection {
   private connecting: Promise<void> | null = null;
 
@@ -23,11 +23,11 @@ export class RedisConnection {
     private readonly isOurs: boolean,
   ) {}
 
-  /** @throws StoreUnavailableError when there is no server, or it does not let us in */
+  /** @throws StoreUnavailableError if the server cannot be reached or rejects the connection */
   static async open({ client, url = '', operationTimeoutMs }: ResolvedRedisOptions): Promise<RedisConnection> {
     if (client) {
       const connection = new RedisConnection(client, operationTimeoutMs, false);
-      // Of a cluster: also until it knows its nodes.
+      // With a Cluster, this also waits until the client knows its nodes.
       await connection.read(() => client.ping());
       return connection;
     }
@@ -42,17 +42,17 @@ export class RedisConnection {
     return this.call(operation, false);
   }
 
-  /** @throws StoreUnavailableError, which says whether it may have been done */
+  /** @throws StoreUnavailableError; its `maybeApplied` says whether the write may have happened */
   write<T>(operation: () => Promise<T>): Promise<T> {
     return this.call(operation, true);
   }
 
-  /** Every server that has a part of the data. */
+  /** Returns the primaries: a client per shard, or the client itself without a Cluster. */
   primaries(): readonly Redis[] {
     return 'nodes' in this.client ? this.client.nodes('master') : [this.client];
   }
 
-  /** A connection that only listens, and tries for as long as it takes. Whoever uses it subscribes again. */
+  /** Creates a connection for SUBSCRIBE that reconnects indefinitely. The caller resubscribes after each reconnect. */
   subscriber(): RedisClient {
     if ('nodes' in this.client) return this.client.duplicate([], { enableOfflineQueue: true });
     return this.client.duplicate({
@@ -76,7 +76,7 @@ export class RedisConnection {
       isSent = true;
       return await deadline.wait(operation());
     } catch (error) {
-      // Whoever is silent stays so, and whoever is no primary any more may have a successor.
+      // A silent connection is unlikely to recover, and after a failover another server is the primary.
       if (this.isOurs && (error instanceof DeadlineError || isReadOnly(error))) this.connectAgain();
       throw asStoreError(error, writes && isSent);
     }
@@ -84,11 +84,11 @@ export class RedisConnection {
 
   private get isReady(): boolean {
     const { status } = this.client;
-    // A client may be to connect by its first command.
+    // With `lazyConnect`, a client in status `wait` connects on its first command.
     return this.connecting === null && (status === 'ready' || status === 'wait');
   }
 
-  /** Waits for one attempt to connect, so that nothing is sent of which nobody knows when. */
+  /** Waits for one connection attempt, so that no command waits in the offline queue and is sent later. */
   private async ready(): Promise<void> {
     if (this.connecting === null) {
       if (this.client.status === 'end') throw new Error('Connection is closed.');
@@ -108,7 +108,7 @@ export class RedisConnection {
     this.connecting = attempt.finally(() => {
       this.connecting = null;
     });
-    // Perhaps nobody waits for it.
+    // Prevents an unhandled rejection when no operation waits for the attempt.
     this.connecting.catch(() => {});
   }
 
@@ -130,7 +130,7 @@ export class RedisConnection {
 
   private async connect(client: Redis, url: string): Promise<void> {
     let refusal: unknown;
-    // Afterwards every call says so by itself.
+    // After the connection is open, every call reports its own errors.
     client.on('error', (error: unknown) => {
       refusal = error;
     });
@@ -157,9 +157,9 @@ async function newClient(url: string, operationTimeoutMs: number): Promise<Redis
     lazyConnect: true,
     connectTimeout: operationTimeoutMs,
     keepAlive: KEEP_ALIVE_MS,
-    // What was sent when the connection broke is rejected: the caller knows whether to send it again.
+    // Rejects commands in flight when the connection breaks: the caller decides whether to send them again.
     maxRetriesPerRequest: 0,
-    // The first connection is tried once: whoever starts the application decides what follows.
+    // Tries the first connection only once, so that a failed startup is reported at once.
     retryStrategy: (times) => (isOpen ? Math.min(times * RETRY_STEP_MS, LONGEST_RETRY_MS) : null),
   });
   client.once('ready', () => {

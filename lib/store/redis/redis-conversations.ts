@@ -1,11 +1,11 @@
 import { type ConversationLog, type MessageRange, type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { type StateOwnership } from '../../ledger/state.store.js';
 import { type RedisDatabase } from './redis-database.js';
 import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
 import { SCRIPTS } from './redis-scripts.js';
 
-/** The message log in Redis. */
+/** Stores the message log in Redis. */
 export class RedisConversations implements ConversationLog {
   constructor(private readonly db: RedisDatabase) {}
 
@@ -13,7 +13,7 @@ export class RedisConversations implements ConversationLog {
     sessionId: string,
     messages: readonly NewMessage[],
     { requireSession = false }: StateOwnership = {},
-  ): Promise<Message[]> {
+  ): Promise<ConversationMessage[]> {
     const texts = messages.map(messageText);
     const args = [sessionId, requireSession ? 1 : '', ...texts];
     const [last, createdAt] = await this.db.run<[number, number]>(SCRIPTS.appendMessages, ...args);
@@ -21,12 +21,12 @@ export class RedisConversations implements ConversationLog {
     return messagesOf(sessionId, stored, last - texts.length + 1);
   }
 
-  async window(sessionId: string, limit: number): Promise<Message[]> {
+  async window(sessionId: string, limit: number): Promise<ConversationMessage[]> {
     const [window] = await this.db.run<[StoredWindow]>(SCRIPTS.messageWindow, sessionId, limit);
     return windowOf(sessionId, window);
   }
 
-  async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<Message[]> {
+  async page(sessionId: string, { after = 0, limit = 100 }: MessageRange = {}): Promise<ConversationMessage[]> {
     const [stored] = await this.db.run<[string[]]>(SCRIPTS.messagePage, sessionId, after, limit);
     return messagesOf(sessionId, stored, after + 1);
   }

@@ -4,16 +4,16 @@ import { isUnknownScript } from './redis-errors.js';
 import { granted, type Reply } from './redis-refusals.js';
 import { type Script } from './redis-scripts.js';
 
-/** Runs our scripts: one round trip and one atomic operation each. */
+/** Runs the adapter's scripts. Each is one round trip and one atomic operation. */
 export class RedisDatabase {
   constructor(
-    /** Before every key, with the tag that keeps them together. */
+    /** The prefix of every key, including the hash tag. */
     private readonly base: string,
-    /** @throws StoreUnavailableError while it is not open */
+    /** @throws StoreUnavailableError if the connection is not open */
     private readonly connection: () => RedisConnection,
   ) {}
 
-  /** @throws StoreUnavailableError; the typed error that the script refused with */
+  /** @throws StoreUnavailableError, or the typed error of the script's refusal */
   async run<T extends readonly unknown[]>(script: Script, ...args: readonly (string | number)[]): Promise<T> {
     const connection = this.connection();
     const evaluate = (): Promise<Reply> => this.evaluate(connection.client, script, args);
@@ -28,7 +28,7 @@ export class RedisDatabase {
     try {
       return (await client.evalsha(sha, 1, this.base, ...args)) as Reply;
     } catch (error) {
-      // Redis forgets scripts when it starts again, or on SCRIPT FLUSH.
+      // Redis loses its script cache on a restart or SCRIPT FLUSH.
       if (!isUnknownScript(error)) throw error;
       return (await client.eval(lua, 1, this.base, ...args)) as Reply;
     }

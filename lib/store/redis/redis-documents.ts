@@ -12,23 +12,23 @@ import { readRecord } from '../core/corrupt-records.js';
 import { iso } from '../core/iso.js';
 import { entries, type Fields, split } from './redis-rows.js';
 
-/** Stands between the parts of an address, and in no name; see scripts/include/common.lua. */
+/** Separates the parts of an address. Names cannot contain it; see scripts/include/common.lua. */
 const SEPARATOR = '\u001f';
 
 export function documentId({ namespace, scope, sessionId, key }: StateAddress): string {
   return [namespace, scope, sessionId, key].join(SEPARATOR);
 }
 
-/** What the ids begin with. */
+/** Returns the prefix of the ids of the selected documents. */
 export function documentPrefix({ namespace, scope, sessionId }: StateSelection): string {
   const parts = scope === undefined ? [namespace] : [namespace, scope, sessionId];
   return [...parts, ''].join(SEPARATOR);
 }
 
-/** The id to begin after; '' to begin at the first one. */
+/** Returns the id after which the page starts, or '' to start at the first id. */
 export function documentBefore({ after, limit: _, ...selection }: StateQuery): string {
   const id = after ? documentId({ ...selection, ...after }) : '';
-  // Another scope may stand before all that is asked for.
+  // `after` may be in a scope that sorts before the selection.
   return Buffer.compare(Buffer.from(id), Buffer.from(documentPrefix(selection))) > 0 ? id : '';
 }
 
@@ -37,12 +37,12 @@ export function entryOf([id, fields]: readonly [id: string, fields: Fields]): St
   return { scope, key, document: documentOf(fields, key) };
 }
 
-/** What append_document of scripts/include/documents.lua takes. */
+/** Returns the arguments of append_document in scripts/include/documents.lua. */
 export function appendArgs(address: StateAddress, append: StateAppend): (string | number)[] {
   const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold } = append;
   return [
     documentId(address),
-    // As JSON it is one line.
+    // JSON keeps the id on one line.
     JSON.stringify(id),
     entries.length === 0 ? '' : JSON.stringify(entries),
     JSON.stringify(initial) ?? '',
@@ -54,7 +54,7 @@ export function appendArgs(address: StateAddress, append: StateAppend): (string 
   ];
 }
 
-/** @param fields as scripts/include/documents.lua describes them. `key`: of the document, as errors name it */
+/** @param fields see scripts/include/documents.lua. @param key the document's key, for error messages */
 export function documentOf(fields: Fields, key = ''): StateDocument {
   return readRecord('document', key, () => readDocument(fields));
 }

@@ -2,7 +2,7 @@ import { type Lease, type LeaseStore } from '../../ledger/lease.store.js';
 import { type RedisDatabase } from './redis-database.js';
 import { SCRIPTS } from './redis-scripts.js';
 
-/** Leases in Redis. */
+/** Stores leases in Redis. */
 export class RedisLeases implements LeaseStore {
   constructor(private readonly db: RedisDatabase) {}
 

@@ -4,10 +4,10 @@ import { turnOf } from './redis-turn-rows.js';
 
 const NUMBERS: ReadonlySet<string> = new Set(['fence', 'limit', 'bytes', 'max_bytes', 'since', 'turn_index']);
 
-/** A script's answer: 1 and what it gives, or 0, a code and what the refusal is about. */
+/** The reply of a script: 1 and its results, or 0, an error code and the details of the error. */
 export type Reply = readonly [granted: number, ...rest: unknown[]];
 
-/** What a script gave. @throws the typed error that it refused with */
+/** Returns the results of a script. @throws the typed error of a refusal */
 export function granted<T extends readonly unknown[]>([isGranted, ...rest]: Reply): T {
   if (isGranted === 1) return rest as unknown as T;
   const [code, ...about] = rest as [string, ...(string | number)[]];

@@ -1,17 +1,17 @@
 import { type NewCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
 import { type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { type Session, type SessionChange, type SessionState } from '../../ledger/session.js';
 import { type StoredSignal } from '../../ledger/turn.store.js';
 import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
 import { type Lane } from '../../ledger/lane.js';
 import { readRecord } from '../core/corrupt-records.js';
 import { iso } from '../core/iso.js';
-import { toLane, toMessage, toSession, toSessionRow } from '../core/row-mapping.js';
+import { toLane, toMessage, toMessageFields, toNewMessage, toSession, toSessionRow } from '../core/row-mapping.js';
 import { type LaneRow, type SessionRow } from '../core/rows.js';
 import { type CancelMode, type TurnStatus } from '../../ledger/turn.js';
 
-/** A hash as Redis gives it: fields and values by turns; empty when there is none. */
+/** A hash as Redis returns it: alternating fields and values. Empty if the hash does not exist. */
 export type Fields = readonly (string | number)[];
 
 const BLANK_SESSION: SessionRow = {
@@ -34,10 +34,10 @@ const SESSION_NUMBERS: ReadonlySet<string> = new Set([
   'version',
 ] satisfies (keyof SessionRow)[]);
 
-/** Begins the fields of a session that hold its metadata, one a key. */
+/** The prefix of a session's metadata fields. Each metadata key has its own field. */
 const META = 'm:';
 
-/** What is shown of a lane, as a script gives it. */
+/** The public view of a lane, as a script returns it. */
 export type StoredLaneView = readonly [
   sessionId: string,
   lane: readonly [mode: LaneRow['mode'], holder: string | null, leaseUntil: string | null],
@@ -74,7 +74,7 @@ function number(text: string | null | undefined): number | null {
   return text === null || text === undefined ? null : Number(text);
 }
 
-/** @param fields of a session that is there */
+/** @param fields the fields of an existing session */
 export function sessionOf(fields: Fields): Session {
   return readRecord('session', String(fields[placeOf('id', fields)] ?? ''), () => readSession(fields));
 }
@@ -88,26 +88,26 @@ function readSession(fields: Fields): Session {
       metadata.push([JSON.parse(field.slice(META.length)) as string, JSON.parse(String(value))]);
     else own.push(field, value);
   }
-  // Not by assignment: a key may be named __proto__.
+  // Avoids assignment, because a key may be named __proto__.
   return {
     ...toSession(rowOf(BLANK_SESSION, own, SESSION_NUMBERS)),
     metadata: Object.fromEntries(metadata),
   };
 }
 
-/** What became of a session: its fields, its state before, and whether it changed. */
+/** The result of a session change: the session's fields, its previous state, and whether it changed. */
 export type StoredChange = readonly [session: Fields, previousState: SessionState, changed: number];
 
 export function changeOf([session, previousState, changed]: StoredChange): SessionChange {
   return { session: sessionOf(session), previousState, changed: changed === 1 };
 }
 
-/** Of a session; '' for none. */
+/** Returns the version of a session, or '' if it does not exist. */
 export function versionOf(fields: Fields): string | number {
   return fields[placeOf('version', fields)] ?? '';
 }
 
-/** What a touch at that time has made of an active session. */
+/** Returns the change that a touch at `lastActivityAt` makes to an active session. */
 export function touched(fields: Fields, lastActivityAt: number): StoredChange {
   const after = [...fields];
   after[placeOf('lastActivityAt', fields)] = lastActivityAt;
@@ -115,12 +115,12 @@ export function touched(fields: Fields, lastActivityAt: number): StoredChange {
   return [after, 'active', 1];
 }
 
-/** Where the value of a field is. */
+/** Returns the index of a field's value. */
 function placeOf(field: string, fields: Fields): number {
   return fields.findIndex((name, index) => index % 2 === 0 && name === field) + 1 || fields.length;
 }
 
-/** A session's fields but for its id; what it does not have is ''. */
+/** Returns a session's fields except its id. Absent values are ''. */
 export function sessionFields(session: Session): [field: string, value: string | number][] {
   const { id: _, metadata: __, ...row } = toSessionRow(session);
   return [
@@ -129,12 +129,12 @@ export function sessionFields(session: Session): [field: string, value: string |
   ];
 }
 
-/** Metadata as fields; `null` is '', which takes a field away. */
+/** Returns metadata as fields. `null` becomes '', which removes the field. */
 export function metadataFields(metadata: Readonly<Record<string, unknown>>): [field: string, value: string][] {
   return Object.entries(metadata).map(([key, value]) => [META + JSON.stringify(key), JSON.stringify(value)]);
 }
 
-/** What a script stores of a checkpoint as it is. */
+/** Returns the part of a checkpoint that a script stores unchanged. */
 export function checkpointText({ orchestrator: _, sessionId: __, ...rest }: NewCheckpoint): string {
   return JSON.stringify(rest);
 }
@@ -148,17 +148,26 @@ export function checkpointOf(orchestrator: string, sessionId: string, [savedAt, 
   });
 }
 
-type StoredMessage = Pick<NewMessage, 'id' | 'role' | 'orchestrator'> & { readonly body: string };
+type StoredMessage = ReturnType<typeof toMessageFields>;
 
-/** What a script stores of a message as it is. */
-export function messageText({ id, role, orchestrator, ...rest }: NewMessage): string {
-  const { content, name, metadata, toolCalls, toolCallId } = rest;
-  const body = JSON.stringify({ content, name, metadata, toolCalls, toolCallId });
-  return JSON.stringify({ id, role, body, orchestrator });
+/** Returns the part of a message that a script stores unchanged. */
+export function messageText(message: NewMessage): string {
+  return JSON.stringify(toMessageFields(message));
 }
 
-/** Messages as they stand in the log one after the other. @param first the position of the first one */
-export function messagesOf(sessionId: string, stored: readonly string[], first: number): Message[] {
+/** Separates messages to keep. JSON does not contain the character. */
+const BETWEEN_MESSAGES = '\u001f';
+
+export function keepText(messages: readonly NewMessage[]): string {
+  return messages.map(messageText).join(BETWEEN_MESSAGES);
+}
+
+export function keptIn(text: string): NewMessage[] {
+  return text.split(BETWEEN_MESSAGES).map((message) => toNewMessage(JSON.parse(message) as StoredMessage));
+}
+
+/** Returns consecutive messages of a log. @param first the position of the first message */
+export function messagesOf(sessionId: string, stored: readonly string[], first: number): ConversationMessage[] {
   return stored.map((element, index) => {
     const [createdAt, turnId, writer, text] = split(element, 3);
     const {
@@ -180,8 +189,8 @@ export function messagesOf(sessionId: string, stored: readonly string[], first: 
   });
 }
 
-/** The last messages of a log, led by its first one when that is a system message. */
-export function windowOf(sessionId: string, window: StoredWindow | null): Message[] {
+/** Returns the last messages of a log, preceded by its first message if that is a system message. */
+export function windowOf(sessionId: string, window: StoredWindow | null): ConversationMessage[] {
   if (window === null) return [];
   const [last, recent, first] = window;
   const messages = messagesOf(sessionId, recent, last - recent.length + 1);
@@ -206,7 +215,7 @@ export function signalsOf(fields: Fields): StoredSignal[] {
   }));
 }
 
-/** @param fields that a script named: whatever is not in `blank` is added */
+/** @param fields fields with names from a script; those that `blank` lacks are added */
 function rowOf<Row extends object>(blank: Row, fields: Fields, numbers: ReadonlySet<string>): Row {
   const row = { ...blank } as Record<string, unknown>;
   for (let i = 0; i < fields.length; i += 2) {
@@ -225,7 +234,7 @@ export function entries(fields: Fields, numbers: ReadonlySet<string>): [field: s
   return pairs;
 }
 
-/** The first lines, and all that comes after them. */
+/** Returns the first `lines` lines, then the rest as one string. */
 export function split(stored: string, lines: number): string[] {
   const parts: string[] = [];
   let from = 0;

@@ -67,7 +67,7 @@ import turnSteps from './scripts/turn-steps.lua.js';
 import updateSession from './scripts/update-session.lua.js';
 import wait from './scripts/wait.lua.js';
 
-/** A Lua script that Redis keeps by the hash of its text. */
+/** A Lua script, which Redis caches by its SHA-1 hash. */
 export interface Script {
   readonly lua: string;
   readonly sha: string;

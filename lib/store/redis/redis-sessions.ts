@@ -17,7 +17,7 @@ import { type Script, SCRIPTS } from './redis-scripts.js';
 
 const DEFAULT_LIMIT = 50;
 
-/** Sessions in Redis: one script an operation. */
+/** Stores sessions in Redis. Each operation is one script. */
 export class RedisSessions implements AtomicSessionStoreAdapter {
   constructor(private readonly db: RedisDatabase) {}
 
@@ -160,13 +160,13 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
   }
 }
 
-/** As is_abandoned in scripts/include/sessions.lua takes it. */
+/** Returns the lifetime in the format of is_abandoned in scripts/include/sessions.lua. */
 function lifetimeText({ ttlMs, idleMs, maxMs }: SessionLifetime = {}): string {
   const active = idleMs === undefined || ttlMs === undefined ? {} : { active_idle_ms: Math.max(idleMs, ttlMs) };
   return JSON.stringify({ max_ms: maxMs, idle_ms: idleMs, ...active });
 }
 
-/** As scripts/include/session-filter.lua takes it: times in milliseconds. */
+/** Returns the filter in the format of scripts/include/session-filter.lua, with times in milliseconds. */
 function toFilter({ userId, workspaceId, state, surfaceId, activeAfter, activeBefore, cursor }: SessionQuery): object {
   return {
     userId,
@@ -179,7 +179,7 @@ function toFilter({ userId, workspaceId, state, surfaceId, activeAfter, activeBe
   };
 }
 
-/** The latest time that a date can have, see scripts/include/sessions.lua. */
+/** The latest time that a Date can represent; see scripts/include/sessions.lua. */
 const LAST_TIME = 8.64e15;
 
 function toPlace({ lastActivityAt, createdAt, id }: ReturnType<typeof decodeCursor>): object {
@@ -187,7 +187,7 @@ function toPlace({ lastActivityAt, createdAt, id }: ReturnType<typeof decodeCurs
   return { active: Date.parse(lastActivityAt), member: `${rank}:${id}` };
 }
 
-/** Stands in for what a patch leaves out. */
+/** Default values for the fields that a patch omits. */
 const ANY_SESSION: Session = {
   id: '',
   userId: '',

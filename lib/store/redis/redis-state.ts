@@ -18,7 +18,7 @@ import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, ent
 import { type Fields } from './redis-rows.js';
 import { type Script, SCRIPTS } from './redis-scripts.js';
 
-/** State documents in Redis, which expires them itself. */
+/** Stores state documents in Redis, which expires them itself. */
 export class RedisState implements StateStore {
   constructor(private readonly db: RedisDatabase) {}
 

@@ -1,13 +1,17 @@
 import { type TurnEvent } from '../../ledger/turn-event.js';
 import { type TurnEventBatch, type TurnEventLog } from '../../ledger/turn-event-log.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
+import { type Notifications, subscribeToEvents } from '../core/notifications.js';
 import { eventsOf } from '../core/turn-events.js';
 import { type RedisDatabase } from './redis-database.js';
 import { SCRIPTS } from './redis-scripts.js';
 
-/** The events of turns in Redis, a stream each. */
+/** Stores turn events in Redis, with a stream per turn. */
 export class RedisTurnEvents implements TurnEventLog {
-  constructor(private readonly db: RedisDatabase) {}
+  constructor(
+    private readonly db: RedisDatabase,
+    private readonly notifications: Notifications,
+  ) {}
 
   async append(hold: TurnHold, { number, events, restart }: TurnEventBatch, ttlMs: number): Promise<number> {
     const [last] = await this.db.run<[number]>(
@@ -38,7 +42,11 @@ export class RedisTurnEvents implements TurnEventLog {
     return last;
   }
 
-  /** Redis does that. */
+  subscribe(turnId: string, listener: (last: number | null) => void): () => void {
+    return subscribeToEvents(this.notifications, turnId, listener);
+  }
+
+  /** Does nothing: Redis expires the streams itself. */
   async deleteExpired(): Promise<number> {
     return 0;
   }

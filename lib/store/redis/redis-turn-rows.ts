@@ -1,33 +1,44 @@
 import { type Mutable } from '../../common/mutable.js';
 import { type AcceptTurn, type TurnSettlement } from '../../ledger/turn.store.js';
-import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnStatus } from '../../ledger/turn.js';
+import {
+  type CancelMode,
+  type Turn,
+  TURN_STATUSES,
+  type TurnErrorRecord,
+  type TurnStatus,
+  type TurnWaitingFor,
+} from '../../ledger/turn.js';
 import { type SpentTokens } from '../../ledger/turn-usage.js';
 import { interruptedMessages } from '../../ledger/user-message.js';
 import { assertField, readRecord } from '../core/corrupt-records.js';
 import { iso } from '../core/iso.js';
-import { type Fields, messageText, split } from './redis-rows.js';
+import { type Fields, keptIn, messageText, split } from './redis-rows.js';
 
 /**
- * A turn's row holds what never changes as one text that scripts do not take apart but for its first lines, and what came of it as
- * another one; between them what changes, a field each.
+ * The row of a turn. `accepted` holds the immutable part as one string, of which scripts parse only the first lines.
+ * `outcome` holds the result as another string. Each mutable value has its own field.
  */
 export interface TurnFields {
   readonly id: string;
-  /** When, position and session, a line each, then {@link Acceptance}. */
+  /** The time, the position and the session id, a line each, then {@link Acceptance} as JSON. */
   readonly accepted: string;
   readonly orchestrator: string;
   readonly status: TurnStatus;
   readonly idempotencyKey?: string;
   readonly failures?: string | number;
   readonly lost?: string | number;
-  /** {@link Outcome}. */
+  /** {@link Outcome} as JSON. */
   readonly outcome?: string;
   readonly error?: string;
-  /** JSON: the tokens that models took. */
+  /** The tokens that models used, as JSON. */
   readonly spent?: string;
   readonly cancelMode?: CancelMode;
+  /** The messages that stay when the turn is cancelled, see {@link keepText}. */
+  readonly keep?: string;
   readonly supersededBy?: string;
   readonly waitSignal?: string;
+  /** The other signals that the turn waits for, as JSON. */
+  readonly waitOthers?: string;
   readonly waitUntil?: string | number;
   readonly startedAt?: string | number;
   readonly settledAt?: string | number;
@@ -37,7 +48,7 @@ export interface TurnFields {
 type Acceptance = Pick<Turn, 'version' | 'request' | 'attributes'>;
 type Outcome = Pick<Turn, 'turnIndex' | 'reply' | 'report'>;
 
-/** What a script stores of a new turn: of the acceptance all but the time and the position, and what the user said. */
+/** Returns what a script stores for a new turn: the acceptance without its time and position, and the user's message. */
 export function acceptedTexts(request: AcceptTurn): [accepted: string, userMessage: string] {
   const { sessionId, version, attributes } = request;
   const acceptance: Acceptance = { version, request: request.request, attributes };
@@ -45,20 +56,20 @@ export function acceptedTexts(request: AcceptTurn): [accepted: string, userMessa
   return [`${sessionId}\n${JSON.stringify(acceptance)}`, said];
 }
 
-/** The row of a turn that was just accepted. */
+/** Returns the row of a turn that was just accepted. */
 export function acceptedRow(request: AcceptTurn, stored: string, position: number, now: number): TurnFields {
   const { id, orchestrator, idempotency } = request;
   const accepted = `${now}\n${position}\n${stored}`;
   return { id, orchestrator, status: 'queued', accepted, idempotencyKey: idempotency?.key };
 }
 
-/** What a script stores of a settlement as it is. */
+/** Returns the part of a settlement that a script stores unchanged. */
 export function outcomeText({ checkpoint, reply, report }: TurnSettlement): string {
   const outcome: Outcome = { turnIndex: checkpoint?.turnIndex, reply, report };
   return JSON.stringify(outcome);
 }
 
-/** What a settlement has made of the row of a turn that it found as it was claimed. */
+/** Returns the row of a settled turn, from its row at the time of the claim. */
 export function settledRow(
   claimed: TurnFields,
   { status, error, usage }: TurnSettlement,
@@ -73,6 +84,7 @@ export function settledRow(
     error: JSON.stringify(error),
     spent: usage ? JSON.stringify(usage) : claimed.spent,
     cancelMode: undefined,
+    keep: undefined,
     settledAt: now,
   };
 }
@@ -113,14 +125,16 @@ function readTurn(row: TurnFields): Turn {
   if (row.error !== undefined) turn.error = JSON.parse(row.error) as TurnErrorRecord;
   if (row.spent !== undefined) turn.usage = JSON.parse(row.spent) as SpentTokens;
   if (row.cancelMode !== undefined) turn.cancelMode = row.cancelMode;
+  if (row.keep !== undefined) turn.keep = keptIn(row.keep);
   if (row.supersededBy !== undefined) turn.supersededBy = row.supersededBy;
-  if (row.waitSignal !== undefined) turn.waitingFor = waitingFor(row.waitSignal, row.waitUntil);
+  if (row.waitSignal !== undefined) turn.waitingFor = waitingFor(row.waitSignal, row.waitUntil, row.waitOthers);
   if (row.startedAt !== undefined) turn.startedAt = iso(Number(row.startedAt));
   if (row.settledAt !== undefined) turn.settledAt = iso(Number(row.settledAt));
   if (row.dueAt !== undefined) turn.dueAt = iso(Number(row.dueAt));
   return turn;
 }
 
-function waitingFor(signal: string, until: string | number | undefined): Turn['waitingFor'] {
-  return until === undefined ? { signal } : { signal, until: iso(Number(until)) };
+function waitingFor(signal: string, until: string | number | undefined, others: string | undefined): TurnWaitingFor {
+  const also = others === undefined ? {} : { others: JSON.parse(others) as string[] };
+  return until === undefined ? { signal, ...also } : { signal, ...also, until: iso(Number(until)) };
 }

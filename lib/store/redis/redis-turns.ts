@@ -1,3 +1,4 @@
+import { type NewMessage } from '../../ledger/conversation.store.js';
 import { type JsonValue } from '../../common/json.js';
 import { type Lane, type LaneMode, type LanePage, type LaneQuery } from '../../ledger/lane.js';
 import {
@@ -22,7 +23,7 @@ import {
 import { stepText, type StoredStep } from '../../ledger/turn-step.js';
 import { type CancelMode, type Turn } from '../../ledger/turn.js';
 import { type TurnSpending } from '../../ledger/turn-usage.js';
-import { writtenNamespaces } from '../../ledger/written-namespaces.js';
+import { writtenNamespaces } from '../../ledger/namespaces.js';
 import { awaitedBy, toAwaited } from '../core/awaited.js';
 import { ALL_LANES } from '../core/lane.js';
 import { readableList, readAll } from '../core/corrupt-records.js';
@@ -34,6 +35,7 @@ import {
   checkpointOf,
   checkpointText,
   type Fields,
+  keepText,
   laneOf,
   messageText,
   sessionOf,
@@ -59,12 +61,12 @@ import {
 } from './redis-turn-rows.js';
 import { type Script, SCRIPTS } from './redis-scripts.js';
 
-/** `null` stands for what the client knows, what it did not ask for, and what is not there. */
+/** A value is `null` if the client already knows it, did not request it, or it does not exist. */
 type StoredClaim = readonly [
   fence: string,
   turn: Fields | null,
   session: Fields | null,
-  /** A number: the one that the settle before has written, at this time. */
+  /** A number means the checkpoint that the preceding settle wrote at this time. */
   checkpoint: StoredCheckpoint | number | null,
   window: StoredWindow | null,
   steps: Fields | null,
@@ -73,23 +75,23 @@ type StoredClaim = readonly [
 ];
 
 type StoredAcceptance =
-  | readonly [duplicate: 1, ring: number, turn: Fields, claimed: StoredClaim | null]
-  | readonly [duplicate: 0, ring: number, position: number, now: number, claimed: StoredClaim | null];
+  | readonly [duplicate: 1, notify: number, turn: Fields, claimed: StoredClaim | null]
+  | readonly [duplicate: 0, notify: number, position: number, now: number, claimed: StoredClaim | null];
 
-/** As it is stored. */
+/** A claim in its stored form. */
 interface KnownClaim {
   readonly turn: TurnFields;
-  /** `null`: a foreign one. */
+  /** `null` for an external session. */
   readonly session: Fields | null;
   readonly checkpoint?: string;
 }
 
-/** The turn ledger in Redis: one script an operation. */
+/** Stores the turn ledger in Redis. Each operation is one script. */
 export class RedisTurns implements TurnLedger {
-  /** What was claimed here: who settles it need not be told again. */
+  /** Claims by this process. A settle needs no second copy of their data. */
   private readonly held = new WeakMap<TurnHold, KnownClaim>();
 
-  /** @param changed is told of turns that this process ended or asked to stop, whether or not SUBSCRIBE works */
+  /** @param changed notified of turns that this process ended or asked to stop, even if SUBSCRIBE fails */
   constructor(
     private readonly db: RedisDatabase,
     private readonly changed: (turnId: string, turn?: Turn) => void,
@@ -114,19 +116,19 @@ export class RedisTurns implements TurnLedger {
       said,
       ...claimArgs(sessionId, request.claim),
     );
-    const ring = reply[1] === 1;
+    const notify = reply[1] === 1;
     if (reply[0] === 1) {
       const [, , turn, claimed] = reply;
-      return { turn: turnOf(turn), duplicate: true, ring, ...(claimed ? { claimed: this.claimed(claimed) } : {}) };
+      return { turn: turnOf(turn), duplicate: true, notify, ...(claimed ? { claimed: this.claimed(claimed) } : {}) };
     }
     const [, , position, now, claimed] = reply;
     const row = acceptedRow(request, stored, position, now);
     const turn = turnFrom(row);
-    if (!claimed) return { turn, duplicate: false, ring };
+    if (!claimed) return { turn, duplicate: false, notify };
     return {
       turn,
       duplicate: false,
-      ring,
+      notify,
       claimed: this.claimed(claimed, { turn: { ...row, status: 'running', startedAt: now } }),
     };
   }
@@ -154,8 +156,8 @@ export class RedisTurns implements TurnLedger {
     const text = checkpoint ? checkpointText(checkpoint) : '';
     const outcome = outcomeText(settlement);
     const known = this.held.get(hold);
-    const [settled, sessionChange, claimed, ring] = await this.db.run<
-      [turn: Fields | number, sessionChange: StoredChange | number | null, next: StoredClaim | null, ring: number]
+    const [settled, sessionChange, claimed, notify] = await this.db.run<
+      [turn: Fields | number, sessionChange: StoredChange | number | null, next: StoredClaim | null, notify: number]
     >(
       SCRIPTS.settle,
       ...holdArgs(hold),
@@ -189,7 +191,7 @@ export class RedisTurns implements TurnLedger {
       turn,
       ...(change ? { sessionChange: changeOf(change) } : {}),
       next: claimed && this.claimed(claimed, { session: change && change[0], checkpoint: text }),
-      ring: ring === 1,
+      notify: notify === 1,
     };
   }
 
@@ -204,7 +206,7 @@ export class RedisTurns implements TurnLedger {
 
   async wait(
     hold: TurnHold,
-    { signal, step, timeoutMs, spending }: TurnWait,
+    { signal, step, others = [], timeoutMs, spending }: TurnWait,
   ): Promise<{ turn: Turn; received?: { payload: JsonValue } }> {
     const [turn, payload] = await this.db.run<[turn: Fields, payload?: string]>(
       SCRIPTS.wait,
@@ -212,6 +214,7 @@ export class RedisTurns implements TurnLedger {
       signal,
       stepText(step),
       timeoutMs ?? '',
+      others.length > 0 ? JSON.stringify(others) : '',
       ...spendingArgs(hold, spending),
     );
     if (payload === undefined) return { turn: turnOf(turn) };
@@ -230,25 +233,26 @@ export class RedisTurns implements TurnLedger {
   }
 
   async signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn> {
-    const [turn, accepted, ring] = await this.db.run<[turn: Fields, accepted: number, ring: number]>(
+    const [turn, accepted, notify] = await this.db.run<[turn: Fields, accepted: number, notify: number]>(
       SCRIPTS.signal,
       turnId,
       name,
       JSON.stringify(payload),
     );
-    return { turn: turnOf(turn), accepted: accepted === 1, ring: ring === 1 };
+    return { turn: turnOf(turn), accepted: accepted === 1, notify: notify === 1 };
   }
 
-  async cancel(turnId: string, mode: CancelMode): Promise<ChangedLane> {
-    const [fields, ring] = await this.db.run<[turn: Fields, ring: number]>(SCRIPTS.cancel, turnId, mode);
+  async cancel(turnId: string, mode: CancelMode, keep: readonly NewMessage[] = []): Promise<ChangedLane> {
+    const args = [turnId, mode, keepText(keep)];
+    const [fields, notify] = await this.db.run<[turn: Fields, notify: number]>(SCRIPTS.cancel, ...args);
     const turn = turnOf(fields);
     this.changed(turn.id, turn);
-    return { turn, ring: ring === 1 };
+    return { turn, notify: notify === 1 };
   }
 
   async saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
     const texts = [step, ...(before ? [before] : [])].flatMap((each) => [stepText(each), JSON.stringify(each.value)]);
-    // Few steps come with more than themselves.
+    // Most steps need no further arguments.
     const more = spending ? [...(before ? [] : ['', '']), ...spendingArgs(hold, spending)] : [];
     const [value] = await this.db.run<[value: string]>(SCRIPTS.saveStep, ...holdArgs(hold), ...texts, ...more);
     const known = spending && this.held.get(hold);
@@ -282,10 +286,10 @@ export class RedisTurns implements TurnLedger {
     return signalsOf(signals);
   }
 
-  async control({ sessionId, mode, foreignSession }: LaneControl): Promise<{ ring: boolean }> {
+  async control({ sessionId, mode, foreignSession }: LaneControl): Promise<{ notify: boolean }> {
     const args = [sessionId ?? ALL_LANES, mode, foreignSession ? '1' : ''];
-    const [ring] = await this.db.run<[ring: number]>(SCRIPTS.controlLane, ...args);
-    return { ring: ring === 1 };
+    const [notify] = await this.db.run<[notify: number]>(SCRIPTS.controlLane, ...args);
+    return { notify: notify === 1 };
   }
 
   async clear(sessionId: string): Promise<number> {
@@ -319,7 +323,7 @@ export class RedisTurns implements TurnLedger {
     return turnOf(turn);
   }
 
-  /** @param known what the reply leaves out */
+  /** @param known the data that the reply omits */
   private claimed(
     [fence, fields, stored, checkpoint, window, steps, documents, epochs]: StoredClaim,
     known: Partial<KnownClaim> = {},
@@ -349,7 +353,7 @@ function holdArgs({ sessionId, turnId, fence }: TurnHold): [string, string, numb
   return [sessionId, turnId, fence];
 }
 
-/** As record_spending of scripts/include/spending.lua takes it. */
+/** Returns the arguments of record_spending in scripts/include/spending.lua. */
 function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefined): (string | number)[] {
   if (!spending) return [];
   const { usage, change } = spending;
@@ -358,24 +362,24 @@ function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefine
   return [JSON.stringify(usage), JSON.stringify([name.namespace]), ...appendArgs({ ...name, sessionId }, append)];
 }
 
-/** As claim_from of scripts/include/attempt.lua takes it. */
+/** Returns the arguments of claim_from in scripts/include/attempt.lua. */
 function claimArgs(sessionId: string, request: ClaimRequest | undefined): (string | number)[] {
   if (!request) return ['', '', '', ''];
   return [request.holder, request.leaseMs, lossesText(request), needsText(sessionId, request)];
 }
 
-/** In one argument, because few claims find a lost turn: the limit, the first and the longest pause, `s` to take suspects. */
+/** Packs the settings for lost turns into one argument: the limit, the first and longest pause, `s` to include suspects. */
 function lossesText({ maxLost, lossPauseMs = 0, maxLossPauseMs = lossPauseMs, suspects }: ClaimRequest): string {
   return `${maxLost} ${lossPauseMs} ${maxLossPauseMs}${suspects ? ' s' : ''}`;
 }
 
-/** By orchestrator, as JSON: how many messages, and which documents by their ids; '' for nothing at all. */
+/** Returns the number of messages and the document ids by orchestrator, as JSON, or '' if nothing is needed. */
 function needsText(sessionId: string, request: ClaimRequest): string {
   const windows = Object.entries(request.windows).filter(([, limit]) => limit > 0);
   const documents = Object.entries(request.documents ?? {})
     .filter(([, names]) => names.length > 0)
     .map(([orchestrator, names]) => [orchestrator, names.map((name) => documentId({ ...name, sessionId }))]);
   if (windows.length === 0 && documents.length === 0) return '';
-  // Not by assignment: an orchestrator may be named __proto__.
+  // Avoids assignment, because an orchestrator may be named __proto__.
   return JSON.stringify({ windows: Object.fromEntries(windows), documents: Object.fromEntries(documents) as unknown });
 }

@@ -8,15 +8,15 @@ import FORBIDDEN_COMMANDS from './scripts/forbidden-commands.lua.js';
 import { describeServer, judgeServer, reportOf } from './server-report.js';
 
 /**
- * Says once what the servers are like, and warns of what an operator should change.
- * @throws SessionsConfigurationError, StoreUnavailableError when turns cannot be kept there
+ * Logs the version and settings of each server at startup, and warns about settings that an operator should change.
+ * @throws SessionsConfigurationError, StoreUnavailableError if the server cannot store turns
  */
 export async function checkServer(connection: RedisConnection, base: string, logger: Logger): Promise<void> {
   const servers = connection.primaries();
   for (const server of servers) {
     const info = await connection.read(() => unlessForbidden(server.info(), undefined));
     if (info === undefined) {
-      logger.warn('Redis: the user may not call INFO, so it is unknown what survives. Allow +info.');
+      logger.warn('Redis: the user may not call INFO, so persistence and eviction settings are unknown. Allow +info.');
       continue;
     }
     const config = await connection.read(() => unlessForbidden(configOf(server), []));
@@ -25,13 +25,13 @@ export async function checkServer(connection: RedisConnection, base: string, log
     logger.log(`${describeServer(report)}.`);
     for (const warning of warnings) logger.warn(`Redis: ${warning}`);
     if (info.includes('\ncluster_enabled:1') && !('nodes' in connection.client)) {
-      logger.warn('Redis: the server is a node of a cluster; give a client that is an ioredis Cluster.');
+      logger.warn('Redis: the server is a node of a cluster. Pass an ioredis Cluster as client.');
     }
   }
   await checkPermissions(connection, base);
 }
 
-/** Every command that a script calls, and the one that calls a script. */
+/** Every command that the scripts call, and EVALSHA, which runs them. */
 const COMMANDS: readonly string[] = [
   ...new Set(['EVALSHA', ...Object.values(SCRIPTS).flatMap(({ lua }) => commandsOf(lua))]),
 ].sort();
@@ -40,14 +40,13 @@ function commandsOf(lua: string): string[] {
   return [...lua.matchAll(/(?:redis\.call|call_with)\('(\w+)'/g)].map(([, command]) => command);
 }
 
-/** A script that may not call a command fails in the middle, so it must be known before. */
+/** Checks permissions at startup, because a script without permission for a command fails halfway. */
 async function checkPermissions(connection: RedisConnection, base: string): Promise<void> {
   const forbidden = await connection.read(() => connection.client.eval(FORBIDDEN_COMMANDS, 1, base, ...COMMANDS));
   const named = (forbidden as string[]).map((command) => `+${command.toLowerCase()}`);
   if (named.length === 0) return;
   throw new SessionsConfigurationError(
-    `redisAdapter: the Redis user may not do all that scripts need on keys and channels that begin with ${base}` +
-      ` Allow ${named.join(' ')} ~${base}* &${base}*`,
+    `redisAdapter: the Redis user lacks permissions. Allow ${named.join(' ')} ~${base}* &${base}* with ACL SETUSER.`,
   );
 }
 

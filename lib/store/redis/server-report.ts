@@ -1,32 +1,32 @@
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 
 const OLDEST_MAJOR = 7;
-/** Of the memory that there is; from here on an operator should look. */
+/** The share of used memory from which the adapter warns. */
 const NEARLY_FULL = 0.9;
 
-/** What a server says of itself, as far as it decides what survives; absent: it does not say. */
+/** The settings of a server that affect durability. A field is absent if the server does not report it. */
 export interface ServerReport {
   readonly version?: string;
   readonly product: 'Redis' | 'Valkey';
   readonly role?: string;
   readonly evictionPolicy?: string;
-  /** Bytes; 0: no limit. */
+  /** In bytes. 0 means no limit. */
   readonly maxMemory: number;
   readonly usedMemory: number;
-  /** Of the machine. */
+  /** The memory of the machine, in bytes. */
   readonly systemMemory: number;
   readonly appendOnly?: boolean;
-  /** always, everysec or no */
+  /** `always`, `everysec` or `no`. */
   readonly appendFsync?: string;
-  /** When there is a snapshot, as in `3600 1 300 100`; '': never */
+  /** The snapshot schedule, such as `3600 1 300 100`. An empty string means no snapshots. */
   readonly save?: string;
   readonly lastAppendFailed: boolean;
   readonly lastSnapshotFailed: boolean;
 }
 
 /**
- * @param info what INFO gives
- * @param config what CONFIG GET gives, by turns; empty when that is not allowed
+ * @param info the reply to INFO
+ * @param config the reply to CONFIG GET: alternating names and values. Empty if the command is not allowed
  */
 export function reportOf(info: string, config: readonly string[]): ServerReport {
   const fields = new Map(info.split(/\r?\n/).map((line) => line.split(/:(.*)/s, 2) as [string, string]));
@@ -47,7 +47,6 @@ export function reportOf(info: string, config: readonly string[]): ServerReport 
   };
 }
 
-/** In one line. */
 export function describeServer(report: ServerReport): string {
   const { product, version = 'of unknown version', evictionPolicy = 'unknown', usedMemory, maxMemory } = report;
   const limit = maxMemory > 0 ? ` of ${megabytes(maxMemory)} MB` : ', no maxmemory';
@@ -56,9 +55,9 @@ export function describeServer(report: ServerReport): string {
 }
 
 /**
- * What an operator should change.
- * @throws SessionsConfigurationError for a server that is too old, or that throws sessions away
- * @throws StoreUnavailableError for a replica: perhaps it is promoted soon
+ * Returns warnings about settings that an operator should change.
+ * @throws SessionsConfigurationError if the server is too old or evicts sessions
+ * @throws StoreUnavailableError for a replica, because it may be promoted soon
  */
 export function judgeServer(report: ServerReport): string[] {
   refuseServer(report);
@@ -66,33 +65,29 @@ export function judgeServer(report: ServerReport): string[] {
   const warnings: string[] = [];
   if (evictionPolicy.startsWith('allkeys')) {
     warnings.push(
-      `maxmemory-policy is ${evictionPolicy}: as soon as a maxmemory is set, sessions and turns are thrown away when it is reached. Set it to noeviction.`,
+      `maxmemory-policy is ${evictionPolicy}: if maxmemory is set, sessions and turns are evicted when it is reached. Set it to noeviction.`,
     );
   }
   if (evictionPolicy.startsWith('volatile')) {
     warnings.push(
-      `maxmemory-policy is ${evictionPolicy}: when memory is full, state documents with a TTL go before their time. Set it to noeviction.`,
+      `maxmemory-policy is ${evictionPolicy}: when memory is full, state documents with a TTL are evicted early. Set it to noeviction.`,
     );
   }
   if (report.appendOnly === false) {
-    const kept = report.save === '' ? 'everything' : 'what was written since the last snapshot';
-    warnings.push(
-      `appendonly is off: ${kept} is lost when the server stops. Set it to yes, see docs/stores/redis.md for what survives.`,
-    );
+    const kept = report.save === '' ? 'everything' : 'all data since the last snapshot';
+    warnings.push(`appendonly is off: ${kept} is lost when the server stops. Set it to yes. See docs/stores/redis.md.`);
   }
   if (report.appendOnly && report.appendFsync === 'no') {
-    warnings.push(
-      'appendfsync is no: what the operating system had not written, some 30 seconds, is lost with the machine.',
-    );
+    warnings.push('appendfsync is no: if the machine crashes, about the last 30 seconds of writes are lost.');
   }
-  if (report.lastAppendFailed) warnings.push('the last write of the append-only file failed; look at its disk.');
+  if (report.lastAppendFailed) warnings.push('the last write to the append-only file failed. Check its disk.');
   if (report.lastSnapshotFailed) {
-    warnings.push('the last snapshot failed, so the server may refuse to write; look at its disk and memory.');
+    warnings.push('the last snapshot failed, so the server may reject writes. Check its disk and memory.');
   }
   const limit = maxMemory > 0 ? maxMemory : systemMemory;
   if (limit > 0 && usedMemory >= NEARLY_FULL * limit) {
     warnings.push(
-      `${megabytes(usedMemory)} of ${megabytes(limit)} MB of memory are used; when it is full, turns are refused.`,
+      `${megabytes(usedMemory)} of ${megabytes(limit)} MB of memory are used. When memory is full, new turns are rejected.`,
     );
   }
   return warnings;
@@ -101,17 +96,17 @@ export function judgeServer(report: ServerReport): string[] {
 function refuseServer({ product, version, role, evictionPolicy = '', maxMemory }: ServerReport): void {
   if (product === 'Redis' && version !== undefined && Number.parseInt(version, 10) < OLDEST_MAJOR) {
     throw new SessionsConfigurationError(
-      `redisAdapter: the server is Redis ${version}; ${OLDEST_MAJOR} or newer is needed.`,
+      `redisAdapter: the server is Redis ${version}. It must be ${OLDEST_MAJOR} or newer.`,
     );
   }
   if (evictionPolicy.startsWith('allkeys') && maxMemory > 0) {
     throw new SessionsConfigurationError(
-      `redisAdapter: the server's maxmemory-policy is ${evictionPolicy}, so it throws sessions and turns away when its ` +
-        'memory is full. Set it to noeviction, or use a server of its own.',
+      `redisAdapter: the server's maxmemory-policy is ${evictionPolicy}, so it deletes sessions and turns when its ` +
+        'memory is full. Set it to noeviction, or use a separate server.',
     );
   }
   if (role === 'slave') {
-    throw new StoreUnavailableError('The Redis store is a replica, which takes no writes: connect to its primary.');
+    throw new StoreUnavailableError('The Redis store is a replica, which rejects writes. Connect to its primary.');
   }
 }
 

@@ -3,17 +3,17 @@ import { type Migration } from './migrations.js';
 import { type SqlPlace } from './sql-place.js';
 
 export interface StoredVersion {
-  /** Drivers give 64-bit integers as text. */
+  /** Drivers return 64-bit integers as strings. */
   readonly version: number | string;
   readonly usable_from: number | string;
 }
 
-/** undefined_table of PostgreSQL; ER_NO_SUCH_TABLE of MySQL */
+/** The codes of PostgreSQL and MySQL for a missing table. */
 const NO_TABLE = new Set<unknown>(['42P01', 'ER_NO_SUCH_TABLE']);
 
 /**
- * Checks that the migrations have run, and that they are not those of a package too new for this one (NST-23).
- * @throws SessionsConfigurationError with what to do
+ * Checks that the migrations have run, and that the schema is not too new for this version of the package (NST-23).
+ * @throws SessionsConfigurationError with instructions
  */
 export async function assertSchema(
   query: (sql: string) => Promise<StoredVersion[]>,
@@ -37,7 +37,7 @@ export async function assertSchema(
   }
 }
 
-/** The names of the migrations that the tables still lack, oldest first (NST-20). */
+/** Returns the names of pending migrations, oldest first (NST-20). */
 export async function pendingMigrations(
   query: (sql: string) => Promise<StoredVersion[]>,
   place: SqlPlace,

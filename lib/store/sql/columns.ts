@@ -1,26 +1,26 @@
 import { type ColumnType, type Columns, TABLES as CORE_TABLES } from '../core/rows.js';
 
-/** The tables of a SQL store, for entities and for statements. */
+/** The tables of a SQL store, for entities and statements. */
 export const TABLES = {
   ...CORE_TABLES,
-  /** Which sessions hold a surface; the order of attachment is in the session's own row. */
+  /** The sessions that hold a surface. The session's row stores the order of attachment. */
   session_surface: { surfaceId: 'text key', sessionId: 'text key' },
-  /** Which migration the tables are at. */
+  /** The migrations that have run. */
   schema: {
     version: 'integer key',
-    /** The first migration whose package can still use them: two versions run side by side during a deploy. */
+    /** The first migration whose package can still use the tables, because two versions run together during a deploy. */
     usableFrom: 'integer',
   },
 } as const satisfies Readonly<Record<string, Columns>>;
 
 export type TableName = keyof typeof TABLES;
 
-/** The columns of a table, in order. */
+/** Returns the columns of a table, in order. */
 export function columnsOf(table: TableName): [property: string, type: ColumnType][] {
   return Object.entries<ColumnType>(TABLES[table]);
 }
 
-/** Columns are named in snake case. */
+/** Returns the name of a property's column, in snake case. */
 export function columnName(property: string): string {
   let name = names.get(property);
   if (name === undefined) {
@@ -30,5 +30,5 @@ export function columnName(property: string): string {
   return name;
 }
 
-/** By property: some are asked for with every row. */
+/** A cache of column names by property, because some are needed for every row. */
 const names = new Map<string, string>();

@@ -1,12 +1,12 @@
 import { type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
-/** What the databases that TypeORM reaches do not have in common. */
+/** The differences between the databases that TypeORM supports. */
 export interface Dialect {
   readonly title: string;
   /** OpenTelemetry's `db.system.name`. */
   readonly system: string;
-  /** The port of a server that names none. */
+  /** The default port of the server. */
   readonly port?: number;
   readonly quote: '"' | '`';
 }
@@ -27,11 +27,11 @@ const DIALECTS = {
   mariadb: { ...MYSQL, title: 'MariaDB', system: 'mariadb' },
 } as const satisfies { [Type in DataSourceOptions['type']]?: Dialect };
 
-/** @throws SessionsConfigurationError for a database that there is no store for */
+/** @throws SessionsConfigurationError for an unsupported database */
 export function dialectOf({ type }: Pick<DataSourceOptions, 'type'>): Dialect {
-  // Object.hasOwn: the type is what somebody wrote.
+  // Object.hasOwn, because the type is user input.
   if (Object.hasOwn(DIALECTS, type)) return DIALECTS[type as keyof typeof DIALECTS];
   throw new SessionsConfigurationError(
-    `typeormAdapter: dataSource.type is ${JSON.stringify(type)}; it must be one of ${Object.keys(DIALECTS).join(', ')}.`,
+    `typeormAdapter: dataSource.type must be one of ${Object.keys(DIALECTS).join(', ')}. Received: ${JSON.stringify(type)}.`,
   );
 }

@@ -1,8 +1,8 @@
 /**
- * Lanes as LaneViewRow has them, for SQLite and MySQL: of each only the lane's own row and two of its open turns are read,
- * and nothing large of those.
- * @param sessionIds a query that gives them
- * @param isOpen tells open turns, so that their index is used
+ * Returns a query for LaneViewRows on SQLite and MySQL. It reads only the lane's row and two of its open turns, without
+ * their large columns.
+ * @param sessionIds a query that returns the session ids
+ * @param isOpen the condition for open turns that lets the database use their index
  */
 function viewOf(sessionIds: string, isOpen: string): string {
   return `
@@ -24,10 +24,10 @@ function viewOf(sessionIds: string, isOpen: string): string {
     ORDER BY page.session_id`;
 }
 
-/** Takes a session's id. */
+/** Parameter: a session id. */
 export const viewLane = (isOpen: string): string => viewOf('SELECT ? AS session_id', isOpen);
 
-/** Takes the id to begin after, and how many lanes. Reads one range of the index of open turns. */
+/** Parameters: the id to start after, and the number of lanes. Reads one range of the index of open turns. */
 export const viewOpenLanes = (isOpen: string): string =>
   viewOf(
     `SELECT DISTINCT session_id FROM {turn} WHERE ${isOpen} AND session_id > ? ORDER BY session_id LIMIT ?`,

@@ -1,21 +1,21 @@
 import { type DataSourceOptions, type MigrationInterface, type QueryRunner } from 'typeorm';
 import { placeOf } from './sql-place.js';
 
-/** One step in the history of a store's schema. A released one never changes: a later one changes what it made. */
+/** A migration of a store's schema. A released migration never changes; later migrations alter its result. */
 export interface Migration {
-  /** Ends with a timestamp, by which TypeORM orders migrations. The same in every dialect. */
+  /** The name, the same in every dialect. It ends with a timestamp, by which TypeORM orders migrations. */
   readonly name: string;
-  /** The first migration whose package can go on with the tables: two versions run side by side during a deploy. */
+  /** The first migration whose package can still use the tables, because two versions run together during a deploy. */
   readonly usableFrom: number;
-  /** SQL files, in order. A statement ends with `;` at the end of a line; `{turn}` stands for a name, see `SqlPlace`. */
+  /** SQL files, in order. A statement ends with `;` at the end of a line. For names such as `{turn}`, see `SqlPlace`. */
   readonly up: readonly string[];
-  /** What undoes it. Default: drops the tables and functions that `up` created. */
+  /** The SQL that reverts it. Default: drops the tables and functions that `up` created. */
   readonly down?: readonly string[];
 }
 
 /**
- * Migrations as TypeORM takes them, oldest first, for tables that begin with `tablePrefix`.
- * @param migrationsOf those of a connection's dialect; the names are the same in all
+ * Returns TypeORM migrations, oldest first. Table names start with `tablePrefix`.
+ * @param migrationsOf returns the migrations of a connection's dialect. All dialects use the same names
  */
 export function migrationClasses(
   names: readonly string[],
@@ -48,7 +48,7 @@ export function migrationClasses(
   });
 }
 
-/** The statements of a file, without the comments between them. A function's body stands between two `$$`. */
+/** Returns the statements of a file, without comments between them. `$$` delimits the body of a function. */
 export function statementsIn(file: string): string[] {
   const statements: string[] = [];
   let lines: string[] = [];
@@ -64,7 +64,7 @@ export function statementsIn(file: string): string[] {
   return statements;
 }
 
-/** What undoes a statement; indexes go with their tables. */
+/** Returns the statements that revert a statement. Indexes are dropped with their tables. */
 function dropStatement(create: string): string[] {
   const [, kind, name] = /^CREATE (TABLE|FUNCTION) (\{\w+\})/.exec(create) ?? [];
   return kind ? [`DROP ${kind} ${name}`] : [];

@@ -6,15 +6,15 @@ import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
 
-/** A connected DataSource, and how to let go of it: only what was opened here is closed (NST-05). */
+/** A connected DataSource. Closing it affects only a DataSource that was opened here (NST-05). */
 export interface OpenDataSource {
   readonly dataSource: DataSource;
   close(): Promise<void>;
 }
 
 /**
- * The application's DataSource as it is, or one of our own by its options.
- * @throws StoreUnavailableError when the server has not answered after `timeoutMs`
+ * Returns the application's DataSource unchanged, or opens a new one from the options.
+ * @throws StoreUnavailableError if the server has not answered after `timeoutMs`
  */
 export async function openDataSource(
   given: DataSource | DataSourceOptions,
@@ -27,14 +27,14 @@ export async function openDataSource(
   const ours = await newDataSource(withConnectTimeout(optionsOf(given), timeoutMs));
   await connect(ours, timeoutMs);
   if (!isDataSource(given)) return { dataSource: ours, close: () => ours.destroy() };
-  // The server answers. The application's DataSource may have migrations of its own to run, which take their time.
+  // The server answers. Initializing the application's DataSource has no timeout, because it may run long migrations.
   await ours.destroy();
   await given.initialize();
   guardConnections(given);
   return { dataSource: given, close: () => given.destroy() };
 }
 
-/** Connects; what answers too late is closed again. @throws StoreUnavailableError */
+/** Connects. A connection that opens too late is closed. @throws StoreUnavailableError */
 export async function connect(dataSource: DataSource, timeoutMs: number): Promise<void> {
   const connecting = dataSource.initialize();
   try {
@@ -45,17 +45,17 @@ export async function connect(dataSource: DataSource, timeoutMs: number): Promis
     const { title, port = 0 } = dialectOf(dataSource.options);
     const place = serverPlace(dataSource.options, port);
     const server = place === undefined ? '' : ` at ${place}`;
-    // It may have answered, with a refusal.
+    // The server may also have answered and rejected the connection.
     throw new StoreUnavailableError(`The ${title} store${server} could not be opened.`, { cause, maybeApplied: false });
   }
 }
 
-/** A PostgreSQL that goes away just after TypeORM has connected must not end the process. */
+/** Prevents a process crash if PostgreSQL disconnects just after TypeORM has connected. */
 function guardConnections({ driver, options }: DataSource): void {
   if (options.type === 'postgres') guardPool((driver as unknown as { readonly master: PgPool }).master);
 }
 
-/** For connections of our own, unless the application says how long: one that is never answered would stay for ever. */
+/** Adds a connect timeout, unless the application set one. Otherwise an unanswered connection would stay open forever. */
 export function withConnectTimeout(options: DataSourceOptions, timeoutMs: number): DataSourceOptions {
   if (options.type === 'postgres') return { ...options, connectTimeoutMS: options.connectTimeoutMS ?? timeoutMs };
   if (options.type !== 'mysql' && options.type !== 'mariadb') return options;
@@ -72,7 +72,7 @@ function isDataSource(given: DataSource | DataSourceOptions): given is DataSourc
 
 async function newDataSource(options: DataSourceOptions): Promise<DataSource> {
   const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
-  // The tables are not touched by whatever else the options say.
+  // Overrides every option that could change the tables.
   return new DataSource({
     ...options,
     entities: [],

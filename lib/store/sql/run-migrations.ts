@@ -4,9 +4,9 @@ import { connect, withConnectTimeout } from './open-data-source.js';
 import { type Migration, migrationClasses } from './migrations.js';
 
 /**
- * Brings the schema up to date over a DataSource of its own, with the application's connection options. Of processes that
- * start at once one migrates, and the others wait for it and find nothing left to do.
- * @param connectMs how long a server may take to answer at first; the migrations may take longer. Not for a file.
+ * Runs pending migrations on a separate DataSource with the application's connection options. If several processes start at
+ * once, one migrates. The others wait and find nothing to do.
+ * @param connectMs the timeout for the connection to a server. Does not limit the migrations, and does not apply to files
  */
 export async function runMigrations(
   options: DataSourceOptions,
@@ -57,7 +57,7 @@ async function lock(queryRunner: QueryRunner, name: string): Promise<void> {
     await queryRunner.query('SELECT GET_LOCK(?, 600)', [name]);
     return;
   }
-  // Sees what the one before has done, and not what there was when it began to wait.
+  // Reads the changes of the previous lock holder, instead of a snapshot from before the wait.
   await queryRunner.startTransaction('READ COMMITTED');
   await queryRunner.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name]);
 }

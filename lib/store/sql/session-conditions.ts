@@ -2,13 +2,13 @@ import { type SessionFilter } from '../core/tables.js';
 
 export type SqlValue = string | number;
 
-/** A term of a WHERE and its values, with `?` for each. */
+/** A term of a WHERE clause and its values, with a `?` for each value. */
 export type Term = readonly [sql: string, ...values: SqlValue[]];
 
 /**
- * What a filter asks for, for dialects whose placeholders are `?`.
- * @param holding the term that finds who holds the filter's surface; how to find it best is for the dialect
- * @param state the column, or an expression of it that no index answers
+ * Yields the conditions of a filter, for dialects with `?` placeholders.
+ * @param holding the term that finds the holders of the filter's surface, in the fastest form for the dialect
+ * @param state the column, or an expression of it that prevents the use of an index
  */
 export function sessionConditions(
   filter: SessionFilter,
@@ -33,7 +33,7 @@ function* termsOf(filter: SessionFilter, state: string): Generator<Term> {
   if (after === undefined) return;
   const active = Date.parse(after.lastActivityAt);
   const created = Date.parse(after.createdAt);
-  // Follows from the next one, and lets an index begin at the page instead of at the first session.
+  // Implied by the next term. It lets an index scan start at the page instead of at the first session.
   yield ['last_activity_at <= ?', active];
   yield [
     '(last_activity_at < ? OR (last_activity_at = ? AND (created_at < ? OR (created_at = ? AND id > ?))))',

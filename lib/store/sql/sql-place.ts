@@ -1,12 +1,12 @@
 import { type DataSourceOptions } from 'typeorm';
 import { type Dialect, dialectOf } from './dialects.js';
 
-/** Where the tables and functions of one application stand in a database. */
+/** The names of the tables and functions of one application in a database. */
 export class SqlPlace {
   /**
-   * @param prefix before every name
-   * @param schema of PostgreSQL; left out: the first of the connection's search path
-   * @param dialect whose quotes stand around every name
+   * @param prefix the prefix of every name
+   * @param schema the PostgreSQL schema. Default: the first schema of the connection's search path
+   * @param dialect the dialect that quotes every name
    */
   constructor(
     readonly prefix: string,
@@ -20,8 +20,8 @@ export class SqlPlace {
   }
 
   /**
-   * SQL with its names filled in: `{turn}` is a table or a function, `{turn_open!}` a name that takes no schema, an
-   * index for one, and `{hints'}` a name as text.
+   * Replaces the placeholders in SQL. `{turn}` is a table or function, `{turn_open!}` a name without a schema, such as an
+   * index, and `{changes'}` a name as a string literal.
    */
   fill(sql: string): string {
     return sql.replace(/\{(\w+)([!']?)\}/g, (_, of: string, form: string) => {

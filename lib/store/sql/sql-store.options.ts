@@ -1,4 +1,4 @@
-/** The options of `typeormAdapter` with their defaults filled in, as the stores of the dialects take them. */
+/** The options of `typeormAdapter` with defaults applied, for the stores of all dialects. */
 export interface SqlStoreOptions {
   readonly tablePrefix: string;
   readonly migrationsRun: boolean;

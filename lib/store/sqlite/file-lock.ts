@@ -7,8 +7,8 @@ export type OpenDatabase = (file: string, options?: Options) => Database;
 const RETRY_MS = 50;
 
 /**
- * A lock that one process on this host can hold: an exclusive transaction that stays open on a small SQLite file of its
- * own. The operating system ends it together with its process, however that ends, so there is no lease to wait for.
+ * A lock that only one process on this host can hold: an exclusive transaction that stays open on a separate small SQLite
+ * file. The operating system releases it when the process ends, even after a crash, so it needs no lease.
  */
 export class FileLock {
   private holding: Database | null = null;
@@ -18,7 +18,7 @@ export class FileLock {
     private readonly file: string,
   ) {}
 
-  /** @returns false when another process still holds it after `timeoutMs` */
+  /** @returns false if another process still holds the lock after `timeoutMs` */
   async acquire(timeoutMs: number): Promise<boolean> {
     const deadline = performance.now() + timeoutMs;
     while (!this.tryAcquire()) {

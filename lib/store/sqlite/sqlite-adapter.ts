@@ -17,15 +17,15 @@ import { SqliteDatabase } from './sqlite-database.js';
 import { SQLITE_MIGRATIONS } from './sqlite-migrations.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 
-/** How long a start waits for a worker of the same file that is just stopping. */
+/** How long startup waits for a stopping worker of the same file. */
 const WORKER_LOCK_TIMEOUT_MS = 5000;
 const MIGRATION_LOCK_TIMEOUT_MS = 60_000;
-/** Pages; a larger log means fewer checkpoints of the log between commits. */
+/** In pages. A larger write-ahead log needs fewer checkpoints between commits. */
 const WAL_AUTOCHECKPOINT = 4000;
 
 /**
- * The store in a SQLite file. TypeORM makes the schema; everything else runs on a connection of our own, because
- * transactions of TypeORM's driver share one connection and mix under concurrency.
+ * The store in a SQLite file. TypeORM creates the schema. All other statements use a separate connection, because
+ * concurrent transactions in TypeORM's driver share one connection and mix.
  */
 export class SqliteAdapter {
   private readonly file: string;
@@ -43,7 +43,7 @@ export class SqliteAdapter {
         ? 'For a store that lives in memory use memoryAdapter().'
         : 'Is its environment variable set?';
       throw new SessionsConfigurationError(
-        `typeormAdapter: the SQLite database is ${JSON.stringify(database)}; it must be the path of a file. ${advice}`,
+        `typeormAdapter: the SQLite database must be the path of a file. Received: ${JSON.stringify(database)}. ${advice}`,
       );
     }
     this.file = resolve(database);
@@ -67,7 +67,7 @@ export class SqliteAdapter {
     if (this.database) return;
     const open = await this.driver();
     if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
-    // A short wait only: it blocks the event loop. The longer ones are asynchronous.
+    // A short timeout, because this wait blocks the event loop. Longer waits are asynchronous.
     const db = open(this.file, { timeout: 10 });
     try {
       await this.migrate(db, open);
@@ -81,7 +81,7 @@ export class SqliteAdapter {
     this.database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
   }
 
-  /** Processes that start at once take turns; all but the first find nothing left to do. */
+  /** Runs the migrations. Processes that start at once run one after the other, and only the first one migrates. */
   private async migrate(db: BetterSqlite3.Database, open: OpenDatabase): Promise<void> {
     const lock = new FileLock(open, `${this.file}-migration`);
     if (!(await lock.acquire(MIGRATION_LOCK_TIMEOUT_MS))) {
@@ -90,7 +90,7 @@ export class SqliteAdapter {
       });
     }
     try {
-      // First, because in the older journal mode readers would hold up the migrations too.
+      // Runs first, because readers would block the migrations in the default journal mode.
       await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
       await runMigrations(this.dataSource, SQLITE_MIGRATIONS, this.options.tablePrefix);
       const place = placeOf(this.dataSource, this.options.tablePrefix);
@@ -116,7 +116,7 @@ export class SqliteAdapter {
       );
     }
     this.workerLock = lock;
-    // Whoever held the lock before is gone: what it was running is free at once.
+    // The previous holder of the lock is gone, so its turns are free immediately.
     await this.opened().lapseAll();
   }
 
@@ -137,7 +137,7 @@ export class SqliteAdapter {
     throw new StoreUnavailableError(`The SQLite store ${this.file} is not open.`, { maybeApplied: false });
   }
 
-  /** The ports exist before the file is open, and answer with a typed error until then and after close. */
+  /** Lets the ports exist before the file is open. They reject with a typed error before that and after close. */
   private lazyDatabase(): CoreDatabase {
     return {
       write: async (work) => this.opened().write(work),

@@ -1,7 +1,6 @@
 import { type StateAddress, type StateQuery, type StateSelection } from '../../ledger/state.store.js';
 import { type CheckpointRow, type DocumentRow, type MessageRow } from '../core/rows.js';
 import { type CheckpointTable, type DocumentTable, type MessageTable } from '../core/tables.js';
-import { namesOf } from './names-of.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteCheckpoints
@@ -31,7 +30,7 @@ export class SqliteCheckpoints
   }
 
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[] {
-    // A range instead of LIKE: it uses the primary key, and the prefix is not a pattern. No id reaches beyond '~'.
+    // A range instead of LIKE, because it uses the primary key and the prefix is not a pattern. '~' sorts after every id.
     const rows = this.connection
       .statement(
         `SELECT DISTINCT session_id AS id FROM {checkpoint}
@@ -80,7 +79,7 @@ export class SqliteMessages
     );
   }
 
-  /** Goes from session to session in the primary key, however long their logs are. */
+  /** Jumps from session to session in the primary key. The cost does not depend on the length of the logs. */
   sessions(after: string, limit: number): string[] {
     const rows = this.connection
       .statement(
@@ -106,7 +105,7 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
   }
 
   expect(): void {
-    // They are at hand.
+    // Rows are read on demand.
   }
 
   getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {
@@ -115,7 +114,7 @@ export class SqliteDocuments extends SqliteTable<DocumentRow, StateAddress> impl
 
   select({ after, limit, ...selection }: StateQuery, now: number): DocumentRow[] {
     const { sql, values } = liveOf(selection, now);
-    // Of one scope the index finds the key; a pair it would look for from the beginning of the scope on.
+    // In one scope the index finds the key. For a (scope, key) pair, it would scan the scope from its start.
     const inScope = after?.scope === selection.scope;
     const behind = !after ? '' : inScope ? 'AND key > ?' : 'AND (scope, key) > (?, ?)';
     const place = !after ? [] : inScope ? [after.key] : [after.scope, after.key];
@@ -167,4 +166,18 @@ function liveOf({ sessionId, namespace, scope }: StateSelection, now: number): {
   return scope === undefined
     ? { sql: live, values: [sessionId, namespace, now] }
     : { sql: `${live} AND scope = ?`, values: [sessionId, namespace, now, scope] };
+}
+
+/**
+ * The different values of a column in one session, from one to the next in an index that begins with the session, whatever
+ * stands under each. Takes the session twice.
+ */
+export function namesOf(table: string, column: string): string {
+  const next = `SELECT MIN(${column}) FROM {${table}} WHERE session_id = ?`;
+  return `WITH RECURSIVE found (name) AS (
+    ${next}
+    UNION ALL
+    SELECT (${next} AND ${column} > found.name) FROM found WHERE found.name IS NOT NULL
+  )
+  SELECT name FROM found WHERE name IS NOT NULL`;
 }

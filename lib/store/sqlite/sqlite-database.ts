@@ -1,6 +1,7 @@
 import { type Database } from 'better-sqlite3';
+import { firstVersion } from '../core/first-version.js';
 import { type CoreDatabase, type Transaction } from '../core/tables.js';
-import { HintEmitter } from '../core/hint-emitter.js';
+import { TurnChangeEmitter } from '../core/turn-change-emitter.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 import { SqliteConnection, SqliteTable } from './sqlite-table.js';
 import { SqliteCheckpoints, SqliteDocuments, SqliteMessages } from './sqlite-contents.js';
@@ -13,22 +14,19 @@ interface PendingWrite {
   readonly reject: (error: unknown) => void;
 }
 
-/** One write of a batch after it ran, before the batch is committed. */
+/** A write of a batch that has run but is not committed yet. */
 interface RanWrite {
   readonly write: PendingWrite;
   readonly outcome: { readonly result: unknown } | { readonly error: unknown };
 }
 
-/** The row with the version of the document that was created last. A lease has another name: this is not one. */
-const VERSIONS = '';
-
-/** Writes of one commit at most: a commit blocks the event loop. */
+/** The maximum number of writes per commit, because a commit blocks the event loop. */
 const MAX_BATCH = 200;
 
 /**
- * A SQLite file behind a connection of our own. All writes that come in one turn of the event loop share one commit,
- * because a commit to disk costs much more than what is in it; each is a savepoint, so that one that throws is undone
- * alone. An answer is given only once its commit is on disk.
+ * A SQLite file with its own connection. All writes of one event loop tick share a commit, because a commit to disk costs
+ * much more than the writes in it. Each write has a savepoint, so that an error reverts only that write. A write resolves
+ * only after its commit is on disk.
  */
 export class SqliteDatabase implements CoreDatabase {
   private readonly tables: Omit<
@@ -37,7 +35,7 @@ export class SqliteDatabase implements CoreDatabase {
   >;
   private readonly lanes: SqliteLanes;
   private readonly connection: SqliteConnection;
-  private readonly hints = new HintEmitter();
+  private readonly changes = new TurnChangeEmitter();
   private pending: PendingWrite[] = [];
   private flushing: Promise<void> | null = null;
 
@@ -81,23 +79,23 @@ export class SqliteDatabase implements CoreDatabase {
     }
   }
 
-  /** Sets free what the worker that held the file before us left running or had yet to visit. */
+  /** Releases the turns that the previous worker of the file was running, and the lanes that were offered to it. */
   lapseAll(): Promise<void> {
     return this.write((tx) => this.lanes.lapseAll(tx.now));
   }
 
   onChanged(listener: (turnId: string) => void): () => void {
-    return this.hints.subscribe(listener);
+    return this.changes.subscribe(listener);
   }
 
-  /** Waits for the writes that are under way. */
+  /** Waits for pending writes. */
   async close(): Promise<void> {
     await this.flushing;
     this.db.close();
   }
 
   private async flush(): Promise<void> {
-    // Lets the rest of this turn of the event loop join the batch.
+    // Lets other writes of this event loop tick join the batch.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.pending.length > 0) {
       const batch = this.pending.splice(0, MAX_BATCH);
@@ -118,7 +116,7 @@ export class SqliteDatabase implements CoreDatabase {
     const ran = batch.map((write): RanWrite => ({ write, outcome: this.run(write.work, tx) }));
     this.connection.statement('COMMIT').run();
 
-    for (const turnId of changed) this.hints.tell(turnId);
+    for (const turnId of changed) this.changes.tell(turnId);
     for (const { write, outcome } of ran) {
       if ('error' in outcome) write.reject(outcome.error);
       else write.resolve(outcome.result);
@@ -132,7 +130,7 @@ export class SqliteDatabase implements CoreDatabase {
       this.connection.statement('RELEASE operation').run();
       return { result };
     } catch (error) {
-      // Some failures of the disk end the whole transaction; then the whole batch has failed.
+      // Some disk errors end the whole transaction. Then the whole batch has failed.
       if (!this.db.inTransaction) throw error;
       this.connection.statement('ROLLBACK TO operation').run();
       this.connection.statement('RELEASE operation').run();
@@ -145,25 +143,12 @@ export class SqliteDatabase implements CoreDatabase {
     return {
       ...this.tables,
       now,
-      nextVersion: (before) => (before > 0 ? before + 1 : this.firstVersion(now)),
+      nextVersion: (before) => (before > 0 ? before + 1 : firstVersion(this.tables.leases, now)),
       deleteSession: (sessionId) => this.deleteSession(sessionId),
       deleteTurns: (settledBefore, limit) => this.deleteTurns(settledBefore, limit),
       deleteExpiredEvents: (limit) => this.deleteExpiredEvents(now, limit),
       changed: (turnId) => changed.add(turnId),
     };
-  }
-
-  /**
-   * Versions begin at the clock in microseconds. SQLite's has milliseconds, so that of the last document that any process created is
-   * stored, and the next one begins farther on than a document is written to within a millisecond.
-   */
-  private firstVersion(now: number): number {
-    const { leases } = this.tables;
-    const last = leases.get(VERSIONS);
-    const fence = Math.max((last?.fence ?? 0) + 1000, now * 1000);
-    if (last) leases.update(VERSIONS, { fence });
-    else leases.insert({ name: VERSIONS, holder: '', fence, expiresAt: 0 });
-    return fence;
   }
 
   private now(): number {

@@ -4,8 +4,8 @@ import { SessionsError, StoreUnavailableError } from '../../common/sessions.erro
 const BUSY_PAUSE_MS = 5;
 
 /**
- * Tries again as long as another connection is in the way. Asynchronously: the event loop goes on meanwhile.
- * @throws what SQLite says after `timeoutMs`
+ * Retries while another connection holds a lock. Waits asynchronously, so the event loop is not blocked.
+ * @throws SQLite's error after `timeoutMs`
  */
 export async function retryWhileBusy<T>(work: () => T, timeoutMs: number): Promise<T> {
   const deadline = performance.now() + timeoutMs;
@@ -19,10 +19,10 @@ export async function retryWhileBusy<T>(work: () => T, timeoutMs: number): Promi
   }
 }
 
-/** Typed errors of the domain pass; what SQLite says becomes "the store is unavailable". */
+/** Returns typed errors unchanged, and converts SQLite's errors to `StoreUnavailableError`. */
 export function asStoreError(error: unknown): unknown {
   if (error instanceof SessionsError) return error;
-  // By name: an error of another realm is no instance of this one's Error.
+  // Checks the name, because an error from another realm is not an instance of this realm's Error.
   const { name, message, code: given } = error as { name?: unknown; message?: unknown; code?: unknown };
   const fromSqlite =
     name === 'SqliteError' || (name === 'TypeError' && String(message).includes('database connection'));
@@ -30,7 +30,7 @@ export function asStoreError(error: unknown): unknown {
   const code = typeof given === 'string' ? given : '';
   return new StoreUnavailableError(`The SQLite store failed${code === '' ? '' : ` (${code})`}.`, {
     cause: error,
-    // What a disk that fails has kept shows when the file is next opened. All else is refused before anything is written.
+    // After an I/O error, the data on disk is unknown until the file is reopened. Other errors occur before any write.
     maybeApplied: code.startsWith('SQLITE_IOERR'),
   });
 }

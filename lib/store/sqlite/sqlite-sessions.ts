@@ -57,7 +57,7 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
   }
 
   expiredBefore(time: number, limit: number): string[] {
-    // A session expires after its last activity, so the index on that finds all that are old enough.
+    // A session expires after its last activity, so the index on last activity finds every candidate.
     const rows = this.all(
       `SELECT ${this.columns} FROM {session}
        WHERE state = 'expired' AND last_activity_at < ? AND state_changed_at < ? ORDER BY last_activity_at LIMIT ?`,
@@ -89,12 +89,12 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
 }
 
 function conditionsOf(filter: SessionFilter): ReturnType<typeof sessionConditions> {
-  // A user or a surface leaves few sessions and a state many, which SQLite cannot know: the plus keeps it off that index.
+  // A user or surface matches few sessions, a state many. SQLite cannot know this: the plus disables the index on state.
   const few = filter.userId !== undefined || filter.surfaceId !== undefined;
   return sessionConditions(filter, holdingOf(filter), few ? '+state' : 'state');
 }
 
-/** Of one user: look each session up. Of all users: begin with the surface. */
+/** For one user, checks each session. For all users, starts with the surface. */
 function holdingOf({ userId, surfaceId }: SessionFilter): Term | undefined {
   if (surfaceId === undefined) return undefined;
   return userId === undefined

@@ -22,16 +22,16 @@ export class SqliteConnection {
   }
 }
 
-/** Rows of one table by primary key. Statements are put together once: they are asked for many times a turn. */
+/** Rows of one table by primary key. SQL is built only once, because a turn uses it many times. */
 export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
-  /** The columns under the names of the row's properties, for SELECT. */
+  /** The columns for SELECT, aliased to the row's properties. */
   protected readonly columns: string;
   private readonly properties: readonly (keyof Row & string)[];
   private readonly keys: readonly string[];
   private readonly selectRow: string;
   private readonly insertRow: string;
   private readonly deleteRow: string;
-  /** By the properties that change. */
+  /** The UPDATE statements by the changed properties. */
   private readonly updates = new Map<string, string>();
 
   constructor(
@@ -75,13 +75,13 @@ export class SqliteTable<Row extends object, Key> implements Table<Row, Key> {
     return this.connection.statement(sql).all(...values) as Row[];
   }
 
-  /** The column `name` of every row. */
+  /** Returns the column `name` of every row. */
   protected names(sql: string, ...values: unknown[]): string[] {
     const rows = this.connection.statement(sql).all(...values) as { name: string }[];
     return rows.map(({ name }) => name);
   }
 
-  /** @returns how many rows changed */
+  /** @returns the number of changed rows */
   protected run(sql: string, ...values: unknown[]): number {
     return this.connection.statement(sql).run(...values).changes;
   }

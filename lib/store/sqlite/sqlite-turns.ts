@@ -53,14 +53,14 @@ export class SqliteLanes extends SqliteTable<LaneRow, string> implements LaneTab
     return this.connection.statement(VIEW_LANE).get(sessionId) as LaneViewRow;
   }
 
-  /** Lanes that have open turns, by session id. */
+  /** Returns lanes with open turns, by session id. */
   viewOpen(after: string, limit: number): LaneViewRow[] {
     return this.connection.statement(VIEW_OPEN_LANES).all(after, limit) as LaneViewRow[];
   }
 
   /**
-   * Ends the leases of a worker that is known to be gone, and the offers that it was made. The lanes that it ran are next: they
-   * had waited longer than those that it did not.
+   * Ends the leases of a stopped worker, and withdraws the offers of lanes to it. The lanes that it ran are due first, because
+   * they waited longer than the others.
    */
   lapseAll(now: number): void {
     this.run(

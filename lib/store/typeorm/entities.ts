@@ -5,14 +5,14 @@ import { type ColumnType, type Columns } from '../core/rows.js';
 import { columnName, TABLES } from '../sql/columns.js';
 
 /**
- * The tables as TypeORM entities, for an application that wants to read them, the same on every dialect: an entity is named
- * as its table, counters and times (milliseconds) are numbers, everything else is text, of which some is JSON. TypeORM's
- * `synchronize` and `migration:generate` leave the tables alone: they are `sessionsMigrations`' own. Never write through
- * them: order, fences and idempotency are decided by the adapter's operations.
- * @param tablePrefix that of the adapter and the migrations; default `agent_`
+ * Returns TypeORM entities for applications that read the tables. They are the same on every dialect, and each entity has
+ * the name of its table. Counters and times (in milliseconds) are numbers; all other columns are strings, some with JSON.
+ * TypeORM's `synchronize` and `migration:generate` ignore these tables, because `sessionsMigrations` owns them. Never write
+ * through the entities: only the adapter's operations guarantee order, fences and idempotency.
+ * @param tablePrefix the prefix that the adapter and the migrations use. Default `agent_`
  */
 export function sessionsEntities(tablePrefix = 'agent_'): EntitySchema[] {
-  // Not imported: whoever imports this entry for something else, and has no TypeORM, must be told so by the adapter.
+  // Loaded lazily: without TypeORM, this entry point must still import, and the adapter reports the missing package.
   const { EntitySchema } = requirePeer('typeorm') as typeof TypeORM;
   return Object.entries<Columns>(TABLES).map(([table, columns]) => {
     const name = `${tablePrefix}${table}`;
@@ -24,7 +24,7 @@ function columnOptions(columns: Columns): Record<string, EntitySchemaColumnOptio
   return Object.fromEntries(Object.entries(columns).map(([property, type]) => [property, column(property, type)]));
 }
 
-/** Of types that every dialect has. */
+/** Uses column types that every dialect supports. */
 function column(property: string, type: ColumnType): EntitySchemaColumnOptions {
   const isText = type.startsWith('text');
   return {
@@ -36,12 +36,12 @@ function column(property: string, type: ColumnType): EntitySchemaColumnOptions {
   };
 }
 
-/** MySQL's keys are bytes. */
+/** Converts MySQL keys, which are bytes, to strings. */
 function asText(value: unknown): unknown {
   return Buffer.isBuffer(value) ? value.toString() : value;
 }
 
-/** Drivers give 64-bit integers as text. */
+/** Converts 64-bit integers, which drivers return as strings. */
 function asNumber(value: unknown): unknown {
   return typeof value === 'string' ? Number(value) : value;
 }

@@ -1,5 +1,5 @@
 /**
- * The stores on SQLite, PostgreSQL, MySQL and MariaDB, by TypeORM.
+ * Stores on SQLite, PostgreSQL, MySQL and MariaDB, through TypeORM.
  * @module nestjs-agent-sessions/typeorm
  */
 

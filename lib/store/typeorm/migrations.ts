@@ -13,8 +13,8 @@ const MIGRATIONS: Readonly<Record<string, readonly Migration[]>> = {
 };
 
 /**
- * The migrations of this package, oldest first, for tables that begin with `tablePrefix` and for every dialect. The adapter
- * runs them by itself on SQLite, elsewhere with `migrationsRun: true`; or give them to TypeORM's CLI (NST-23).
+ * Returns the migrations of this package for every dialect, oldest first. Table names start with `tablePrefix`. The adapter
+ * runs them on SQLite, and elsewhere with `migrationsRun: true`. Otherwise, pass them to TypeORM's CLI (NST-23).
  */
 export function sessionsMigrations(tablePrefix = 'agent_'): (new () => MigrationInterface)[] {
   const names = SQLITE_MIGRATIONS.map(({ name }) => name);

@@ -1,44 +1,44 @@
 import { inspect } from 'node:util';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
-import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertKnownKeys } from '../../common/check-options.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 
-/** What `typeormAdapter` takes. */
+/** The options of `typeormAdapter`. */
 export interface TypeormAdapterOptions {
   /**
-   * The application's DataSource, which stays open when the adapter closes, or the options of one. Of `type`
-   * `better-sqlite3` with the path of a file, `postgres`, `mysql` or `mariadb`.
+   * The application's DataSource, or the options to create one. The adapter closes only a DataSource that it opened. The
+   * `type` must be `better-sqlite3` with a file path, `postgres`, `mysql` or `mariadb`.
    */
   readonly dataSource: DataSource | DataSourceOptions;
-  /** Before the name of every table; letters, digits and underscores. Default `agent_`. */
+  /** The prefix of every table name. Letters, digits and underscores, at most 31 characters. Default `agent_`. */
   readonly tablePrefix?: string;
   /**
-   * Runs the migrations at start, one process at a time. Default false: a schema that is behind stops the start. On SQLite
-   * they always run (NST-23).
+   * Whether to run pending migrations at startup, one process at a time. Default false: startup fails if the schema is
+   * outdated. On SQLite, migrations always run (NST-23).
    */
   readonly migrationsRun?: boolean;
   /**
-   * Milliseconds until an operation without an answer is rejected with `StoreUnavailableError`, its wait for a connection
-   * included; the connection that did not answer is closed. Migrations take as long as they take. Default 5 000. Not for
-   * SQLite, see `sqlite.busyTimeoutMs`.
+   * The timeout of an operation in milliseconds, including the wait for a connection. After it, the operation is rejected
+   * with `StoreUnavailableError` and its connection is closed. Migrations have no timeout. Default 5 000. SQLite ignores
+   * this option; see `sqlite.busyTimeoutMs`.
    */
   readonly operationTimeoutMs?: number;
-  /** Of a SQLite file only. Default: those of each option. */
+  /** Options for SQLite only. Default: the defaults of its properties. */
   readonly sqlite?: {
     /**
-     * `FULL` (default): a settled turn survives a power cut. `NORMAL`: it survives the process, but the last ones can be
-     * lost when the machine goes down; faster.
+     * `FULL` (default): settled turns survive a power cut. `NORMAL` is faster: settled turns survive a process crash, but
+     * a crash of the machine can lose the latest ones.
      */
     readonly synchronous?: 'FULL' | 'NORMAL';
-    /** Milliseconds to wait for another process's commit. Default 5000. */
+    /** The time to wait for another process's commit, in milliseconds. Default 5 000. */
     readonly busyTimeoutMs?: number;
   };
 }
 
 const SQLITE_KEYS = { synchronous: true, busyTimeoutMs: true } as const;
 
-/** Of a timer in Node. */
+/** The longest delay of a Node timer. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** @throws SessionsConfigurationError for an option that is not allowed */
@@ -46,30 +46,30 @@ export function resolveOptions(options: TypeormAdapterOptions): SqlStoreOptions 
   const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 5_000, sqlite = {} } = options;
   assertKnownKeys(sqlite, SQLITE_KEYS, 'typeormAdapter: sqlite.');
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
-  // The prefix becomes part of SQL.
+  // The prefix is inserted into SQL.
   if (!/^[A-Za-z_]\w{0,30}$/.test(tablePrefix)) {
     throw new SessionsConfigurationError(
-      `typeormAdapter: tablePrefix is ${JSON.stringify(tablePrefix)}; it must be letters, digits and underscores, at most 31.`,
+      `typeormAdapter: tablePrefix must be letters, digits and underscores, at most 31. Received: ${JSON.stringify(tablePrefix)}.`,
     );
   }
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') {
     throw new SessionsConfigurationError(
-      `typeormAdapter: sqlite.synchronous is ${JSON.stringify(synchronous)}; it must be 'FULL' or 'NORMAL'.`,
+      `typeormAdapter: sqlite.synchronous must be 'FULL' or 'NORMAL'. Received: ${JSON.stringify(synchronous)}.`,
     );
   }
   if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) {
     throw new SessionsConfigurationError(
-      `typeormAdapter: sqlite.busyTimeoutMs is ${inspect(busyTimeoutMs)}; it must be a number of milliseconds, 0 or more.`,
+      `typeormAdapter: sqlite.busyTimeoutMs must be a number of milliseconds, 0 or more. Received: ${inspect(busyTimeoutMs)}.`,
     );
   }
   if (typeof migrationsRun !== 'boolean') {
     throw new SessionsConfigurationError(
-      `typeormAdapter: migrationsRun is ${inspect(migrationsRun)}; it must be true or false.`,
+      `typeormAdapter: migrationsRun must be true or false. Received: ${inspect(migrationsRun)}.`,
     );
   }
   if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
     throw new SessionsConfigurationError(
-      `typeormAdapter: operationTimeoutMs is ${inspect(operationTimeoutMs)}; it must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}.`,
+      `typeormAdapter: operationTimeoutMs must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}. Received: ${inspect(operationTimeoutMs)}.`,
     );
   }
   return { tablePrefix, migrationsRun, operationTimeoutMs, synchronous, busyTimeoutMs };

@@ -1,4 +1,4 @@
-import { assertKnownKeys } from '../../common/known-keys.js';
+import { assertKnownKeys } from '../../common/check-options.js';
 import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
@@ -10,20 +10,20 @@ import { SqliteAdapter } from '../sqlite/sqlite-adapter.js';
 import { resolveOptions, type TypeormAdapterOptions } from './typeorm-adapter.options.js';
 
 /**
- * A store in a database that TypeORM reaches: a SQLite file (better-sqlite3), PostgreSQL, MySQL or MariaDB.
+ * Creates a store that uses TypeORM with a SQLite file (better-sqlite3), PostgreSQL, MySQL or MariaDB.
  *
  * ```ts
  * typeormAdapter({ dataSource: { type: 'better-sqlite3', database: 'sessions.db' } })
- * typeormAdapter({ dataSource }) // the application's own
+ * typeormAdapter({ dataSource }) // the application's DataSource
  * ```
- * @throws SessionsConfigurationError for another dialect, `:memory:`, or an option that is not allowed
+ * @throws SessionsConfigurationError for another dialect, `:memory:`, or an invalid option
  */
 export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter {
   assertKnownKeys(options, KEYS, 'typeormAdapter: ');
   const { dataSource } = options;
   if (typeof dataSource !== 'object' || dataSource === null) {
     throw new SessionsConfigurationError(
-      'typeormAdapter: dataSource is missing; give a TypeORM DataSource or its options.',
+      'typeormAdapter: dataSource is missing. Pass a TypeORM DataSource or its options.',
     );
   }
   const connection = optionsOf(dataSource);

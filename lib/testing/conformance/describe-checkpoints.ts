@@ -3,7 +3,7 @@ import { type KeepCheckpoints } from '../../ledger/checkpoint.store.js';
 import { type Checkpoint, type NewCheckpoint } from '../../ledger/checkpoint.js';
 import { type ConformanceContext } from './target.js';
 
-/** The contract of CheckpointStore (BOT-20, BOT-21). */
+/** Tests of CheckpointStore (BOT-20, BOT-21). */
 export function describeCheckpoints(context: ConformanceContext): void {
   describe('checkpoints', () => {
     const checkpoint = (patch: Partial<NewCheckpoint> = {}): NewCheckpoint => ({
@@ -18,7 +18,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       ...patch,
     });
 
-    it('BOT-20 keeps a checkpoint as it was given, with the time it was saved', async () => {
+    it('BOT-20 stores a checkpoint unchanged, with the time it was saved', async () => {
       const { checkpoints } = context.adapter;
       const first = checkpoint({ state: { order: { id: 7, note: 'NUL \u0000, lone \ud83d surrogate, 👩‍👩‍👧‍👦' } } });
       const second = checkpoint({
@@ -47,7 +47,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await load(checkpoint())).toBeNull();
     });
 
-    it('BOT-25 FIX-17 keeps what was taken back, the documents of the session and the intents', async () => {
+    it('BOT-25 FIX-17 stores the undone turns, the documents and the intents of a checkpoint', async () => {
       const name = { namespace: 'notes', scope: '', key: 'a' };
       const value = { list: ['NUL \u0000, lone \ud83d surrogate', { deep: [null, 1.5] }] };
       const both = checkpoint({
@@ -69,7 +69,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       }
     });
 
-    it('BOT-20 refuses an index that is taken, and overwrites nothing', async () => {
+    it('BOT-20 rejects an index that already exists, and overwrites nothing', async () => {
       const first = checkpoint({ state: { mine: true } });
       const stored = await context.adapter.checkpoints.append(first, 'all');
       const error = await context.adapter.checkpoints
@@ -86,7 +86,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await history(first)).toEqual([stored]);
     });
 
-    it('BOT-20 refuses an index that leaves a gap', async () => {
+    it('BOT-20 rejects an index that leaves a gap', async () => {
       const first = checkpoint();
       await expect(append({ ...first, turnIndex: 1 })).rejects.toBeInstanceOf(CheckpointConflictError);
       await append(first);
@@ -94,7 +94,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await history(first)).toHaveLength(1);
     });
 
-    it('BOT-20 lets one of many concurrent writers have an index', async () => {
+    it('BOT-20 accepts an index from exactly one of many concurrent writers', async () => {
       const first = checkpoint();
       const results = await Promise.allSettled(
         Array.from({ length: 20 }, (_, writer) => append({ ...first, state: { writer } })),
@@ -107,7 +107,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await history(first)).toEqual(won);
     });
 
-    it('BOT-20 counts per orchestrator and session', async () => {
+    it('BOT-20 numbers checkpoints per orchestrator and session', async () => {
       const first = checkpoint();
       const others = [
         { ...first, orchestrator: context.id() },
@@ -121,7 +121,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       for (const other of others) expect(await history(other)).toHaveLength(2);
     });
 
-    it('BOT-20 copies what goes in and what comes out', async () => {
+    it('BOT-20 copies checkpoints on write and on read', async () => {
       const given = checkpoint({ state: { list: [1] }, lastRoute: ['lookup'] });
       const handedOut = [given, await append(given), await load(given), ...(await history(given))];
       for (const each of handedOut) {
@@ -131,7 +131,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await load(given)).toMatchObject({ state: { list: [1] }, lastRoute: ['lookup'] });
     });
 
-    it('BOT-20 pages through the history, the latest first', async () => {
+    it('BOT-20 pages through the history, latest first', async () => {
       const { checkpoints } = context.adapter;
       const first = checkpoint();
       await appendMany(first, 7);
@@ -150,13 +150,13 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(indices(await history(first))).toEqual([6, 5, 4, 3, 2, 1, 0]);
     });
 
-    it('BOT-20 gives 50 of the history when no limit is asked for', async () => {
+    it('BOT-20 returns 50 history entries by default', async () => {
       const first = checkpoint();
       await appendMany(first, 52);
       expect(await history(first)).toHaveLength(50);
     });
 
-    it('BOT-20 lists the sessions of an orchestrator by a prefix that is no pattern', async () => {
+    it('BOT-20 lists the sessions of an orchestrator by a literal prefix', async () => {
       const { checkpoints } = context.adapter;
       const orchestrator = context.id();
       const name = context.id();
@@ -179,7 +179,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await checkpoints.list(context.id())).toEqual([]);
     });
 
-    it('BOT-20 deletes the checkpoints of a session, and begins at 0 again', async () => {
+    it('BOT-20 deletes the checkpoints of a session, and numbers new ones from 0', async () => {
       const first = checkpoint();
       await appendMany(first, 3);
       await context.adapter.checkpoints.delete(first.orchestrator, first.sessionId);
@@ -190,7 +190,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await append(first)).toMatchObject({ turnIndex: 0 });
     });
 
-    it('BOT-21 keeps exactly the latest', async () => {
+    it('BOT-21 keeps only the latest checkpoints', async () => {
       const first = checkpoint();
       for (let turnIndex = 0; turnIndex < 8; turnIndex += 1) {
         await append({ ...first, turnIndex }, 3);
@@ -201,7 +201,7 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(await load(first, 5)).toMatchObject({ turnIndex: 5 });
     });
 
-    it('BOT-21 keeps exactly as many as are asked for now, whatever was kept before', async () => {
+    it('BOT-21 applies the limit of the current append, whatever the earlier limits were', async () => {
       const first = checkpoint();
       await appendMany(first, 6);
       await append({ ...first, turnIndex: 6 }, 2);
@@ -213,14 +213,14 @@ export function describeCheckpoints(context: ConformanceContext): void {
       expect(indices(await history(first))).toEqual([9, 8, 7]);
     });
 
-    it('BOT-21 prunes nothing for a writer who was refused', async () => {
+    it('BOT-21 prunes nothing when an append is rejected', async () => {
       const first = checkpoint();
       await appendMany(first, 4);
       await expect(append({ ...first, turnIndex: 3 }, 1)).rejects.toBeInstanceOf(CheckpointConflictError);
       expect(await history(first)).toHaveLength(4);
     });
 
-    it('BOT-21 prunes to the latest and says how many went', async () => {
+    it('BOT-21 prunes to the latest, and returns how many it removed', async () => {
       const { checkpoints } = context.adapter;
       const first = checkpoint();
       await appendMany(first, 6);

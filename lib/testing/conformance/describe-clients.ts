@@ -4,13 +4,13 @@ import { createActive, PLENTY, RULES } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 import { DESK, TestLane } from './test-lane.js';
 
-/** Two clients of one store: what one has written, the other one sees, whatever it has seen before. */
+/** Tests of two clients of one store: each sees the writes of the other, whatever it has read before. */
 export function describeClients(context: ConformanceContext): void {
   describe('two clients', () => {
     const other = (): SessionsAdapter => context.clients[context.clients.length - 1];
     const otherSessions = (): AtomicSessionStoreAdapter => other().sessions as AtomicSessionStoreAdapter;
 
-    it('SES-15 both see the session as it is', async () => {
+    it('SES-15 both see the current session', async () => {
       const { id, userId } = await createActive(context);
       const changes: (() => Promise<unknown>)[] = [
         () => context.sessions.mergeMetadata(id, { a: 1 }, PLENTY),
@@ -25,7 +25,7 @@ export function describeClients(context: ConformanceContext): void {
       }
     });
 
-    it('TRN-01 both see the turns, messages and checkpoints as they are', async () => {
+    it('TRN-01 both see the current turns, messages and checkpoints', async () => {
       const lane = await TestLane.open(context);
       const { id } = await lane.queue('first');
       const seen = async (adapter: SessionsAdapter): Promise<unknown> => ({
@@ -44,7 +44,7 @@ export function describeClients(context: ConformanceContext): void {
       expect(await seen(other())).toEqual(await seen(context.adapter));
     });
 
-    it('TRN-03 a turn that one claimed is not free for the other, until its hold is written off', async () => {
+    it('TRN-03 the second cannot claim a turn of the first until its lease has lapsed', async () => {
       const lane = await TestLane.open(context);
       await lane.queue('first');
       const { hold } = await lane.take();
@@ -54,7 +54,7 @@ export function describeClients(context: ConformanceContext): void {
       await expect(lane.settle(hold)).rejects.toThrow();
     });
 
-    it('both see documents and leases as they are', async () => {
+    it('both see the current documents and leases', async () => {
       const address = { namespace: context.id(), scope: '', sessionId: context.id(), key: 'state' };
       const lease = context.id();
       const { version = NaN } = (await context.adapter.state.set(address, 'first')) ?? {};

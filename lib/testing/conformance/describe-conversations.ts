@@ -1,9 +1,9 @@
 import { type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { HOSTILE_NAMES } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** The contract of ConversationLog (STA-03). */
+/** Tests of ConversationLog (STA-03). */
 export function describeConversations(context: ConformanceContext): void {
   describe('conversations', () => {
     const message = (patch: Partial<NewMessage> = {}): NewMessage => ({
@@ -13,7 +13,7 @@ export function describeConversations(context: ConformanceContext): void {
       ...patch,
     });
 
-    it('STA-03 numbers messages from 1 without gaps, and stamps them', async () => {
+    it('STA-03 numbers messages from 1 without gaps, and sets their times', async () => {
       const { conversations } = context.adapter;
       const sessionId = context.id();
       const given = [message(), message({ role: 'assistant', content: 'hi' }), message()];
@@ -32,7 +32,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(await conversations.page(sessionId)).toEqual(appended);
     });
 
-    it('STA-03 appends thousands of messages at once', async () => {
+    it('STA-03 appends thousands of messages in one call', async () => {
       const { conversations } = context.adapter;
       const sessionId = context.id();
       const given = Array.from({ length: 10_000 }, (_, n) => message({ content: String(n) }));
@@ -42,7 +42,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(await conversations.window(sessionId, 1)).toMatchObject([{ content: '9999' }]);
     });
 
-    it('STA-03 gives every message back as it was', async () => {
+    it('STA-03 returns every message unchanged', async () => {
       const given: NewMessage[] = [
         message({ role: 'system', content: '' }),
         message({ content: 'NUL \u0000, line\nbreak, \u2028, lone \ud83d and \udc69 surrogates' }),
@@ -74,7 +74,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(appended).toEqual(read);
     });
 
-    it('BOT-25 keeps who spoke, where a message says it', async () => {
+    it('BOT-25 stores the speaker of a message if it names one', async () => {
       const { conversations } = context.adapter;
       const sessionId = context.id();
       const given = [message({ orchestrator: HOSTILE_NAMES[0] }), message({ orchestrator: null }), message()];
@@ -84,7 +84,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(await conversations.page(sessionId)).toEqual(appended);
     });
 
-    it('STA-03 copies what goes in and what comes out', async () => {
+    it('STA-03 copies messages on write and on read', async () => {
       const sessionId = context.id();
       const given = message({ content: [{ type: 'text', text: 'a' }], metadata: { list: [1] } });
       const handedOut = [
@@ -102,7 +102,7 @@ export function describeConversations(context: ConformanceContext): void {
       ]);
     });
 
-    it('STA-03 keeps the messages of concurrent appends together and in one order', async () => {
+    it('STA-03 keeps the messages of each concurrent append together, in one order for all readers', async () => {
       const { conversations } = context.adapter;
       const sessionId = context.id();
       await Promise.all(
@@ -129,11 +129,11 @@ export function describeConversations(context: ConformanceContext): void {
       expect(await conversations.page(sessionId, { after: 7 })).toEqual([]);
     });
 
-    it('STA-03 gives 100 of a log when no limit is asked for', async () => {
+    it('STA-03 returns 100 messages by default', async () => {
       expect(positions(await context.adapter.conversations.page(await log(103)))).toHaveLength(100);
     });
 
-    it('STA-03 gives the last messages as a window', async () => {
+    it('STA-03 returns the last messages as a window', async () => {
       const { conversations } = context.adapter;
       const sessionId = await log(5);
 
@@ -143,7 +143,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(await conversations.window(sessionId, 0)).toEqual([]);
     });
 
-    it('STA-03 leads a window with the system message that begins the log, once', async () => {
+    it('STA-03 starts a window with the system message that starts the log, once', async () => {
       const { conversations } = context.adapter;
       const sessionId = await log(5, message({ role: 'system', content: 'Be brief.' }));
 
@@ -153,7 +153,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect((await conversations.window(sessionId, 1))[0]).toMatchObject({ role: 'system', content: 'Be brief.' });
     });
 
-    it('STA-03 leads a window with no other system message', async () => {
+    it('STA-03 starts a window with no other system message', async () => {
       const { conversations } = context.adapter;
       const sessionId = await log(1);
       await conversations.append(sessionId, [message({ role: 'system' }), message(), message()]);
@@ -161,7 +161,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(positions(await conversations.window(sessionId, 2))).toEqual([3, 4]);
     });
 
-    it('STA-03 writes nothing when an unknown session is read', async () => {
+    it('STA-03 writes nothing when it reads an unknown session', async () => {
       const { conversations } = context.adapter;
       const sessionId = context.id();
 
@@ -172,7 +172,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(first.position).toBe(1);
     });
 
-    it('STA-03 keeps the logs of sessions apart', async () => {
+    it('STA-03 keeps the logs of sessions separate', async () => {
       const { conversations } = context.adapter;
       const [one, two] = [await log(2), await log(1)];
       const [next] = await conversations.append(two, [message()]);
@@ -181,7 +181,7 @@ export function describeConversations(context: ConformanceContext): void {
       expect(positions(await conversations.page(one))).toEqual([1, 2]);
     });
 
-    /** A session with a log of some messages. */
+    /** Creates a session with a log of some messages. */
     async function log(length: number, first = message()): Promise<string> {
       const sessionId = context.id();
       const rest = Array.from({ length: length - 1 }, () => message());
@@ -191,10 +191,10 @@ export function describeConversations(context: ConformanceContext): void {
   });
 }
 
-function placeOf({ position, createdAt }: Message): Pick<Message, 'position' | 'createdAt'> {
+function placeOf({ position, createdAt }: ConversationMessage): Pick<ConversationMessage, 'position' | 'createdAt'> {
   return { position, createdAt };
 }
 
-function positions(messages: readonly Message[]): number[] {
+function positions(messages: readonly ConversationMessage[]): number[] {
   return messages.map(({ position }) => position);
 }

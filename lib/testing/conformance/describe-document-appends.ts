@@ -15,14 +15,14 @@ import {
 import { HOUR, lookalikeIds, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** StateStore.append: batches, what they are added to, and how they are worked into the value. */
+/** Tests of StateStore.append: batches, initial values and folds. */
 export function describeDocumentAppends(context: ConformanceContext): void {
   describe('appends to documents', () => {
     const at = (patch: Partial<StateAddress> = {}): StateAddress => addressOf(context, patch);
     const of = (entries: JsonValue[], patch: Partial<StateAppend> = {}): StateAppend =>
       appendOf(context, entries, patch);
 
-    it('ORC-05 adds batches in order, each of them a version', async () => {
+    it('ORC-05 adds batches in order, and counts each as a version', async () => {
       const { state } = context.adapter;
       const address = at();
       const made = await state.set(address, { n: 0 });
@@ -45,7 +45,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(both);
     });
 
-    it('ORC-05 writes nothing when there is no document, unless it is told what to make', async () => {
+    it('ORC-05 writes nothing to a missing document without an initial value', async () => {
       const { state } = context.adapter;
       const address = at();
       expect(await state.append(address, of([1]))).toBeNull();
@@ -58,8 +58,8 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       ['an object', { list: [] }],
       ['null', null],
       ['false', false],
-      ['an empty text', ''],
-    ])('ORC-05 makes the document of %s when there is none', async (_, initial) => {
+      ['an empty string', ''],
+    ])('ORC-05 creates a missing document from %s', async (_, initial) => {
       const { state } = context.adapter;
       const [empty, filled] = [at(), at()];
       const made = await state.append(empty, of([], { initial }));
@@ -73,14 +73,14 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(document).toEqual({ ...written(initial), batches, expiresAt: anyTime() });
       expect(document?.accessedAt).toBe(document?.createdAt);
       expect(await state.get(filled)).toEqual(document);
-      // What it begins with is said only once.
+      // The initial value applies only once.
       expect(await state.append(filled, of([2], { initial: 'another' }))).toMatchObject({
         value: initial,
         version: versionAfter(document, 1),
       });
     });
 
-    it('ORC-05 an append without entries is only an access', async () => {
+    it('ORC-05 counts an append without entries as an access only', async () => {
       const { state } = context.adapter;
       const address = at();
       await state.set(address, 'value');
@@ -91,20 +91,20 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(after).toEqual({ ...before, accessedAt: anyTime(), expiresAt: anyTime() });
       expect(isAfter(after?.accessedAt, before?.accessedAt)).toBe(true);
       expect(await state.get(address)).toEqual(after);
-      // It leaves no batch by which its id would be known.
+      // It leaves no batch, so its id is not known.
       expect(await state.append(address, { ...append, entries: [2] })).toMatchObject({
         version: versionAfter(before, 1),
       });
     });
 
-    it('ORC-05 moves the end of the document, or takes it away', async () => {
+    it('ORC-05 changes the expiry of the document, or removes it', async () => {
       const { state } = context.adapter;
       const [ending, lasting] = [at(), at()];
       await state.set(ending, 'ending');
       await state.set(lasting, 'lasting', { ttlMs: SHORT });
       const document = await state.append(ending, of([1], { ttlMs: SHORT }));
       expect(Date.parse(document?.expiresAt ?? '') - Date.parse(document?.accessedAt ?? '')).toBe(SHORT);
-      // On a slow machine it has expired before, and is made anew: for ever as well.
+      // On a slow machine it has already expired and is created again, also without an expiry.
       await state.append(lasting, of([1], { initial: 'lasting' }));
       await context.elapse(SHORT + TICK);
       await state.deleteExpired(PLENTY);
@@ -119,7 +119,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(entriesOf(kept)).toEqual([1]);
     });
 
-    it('STA-04 leaves the end of the document where it is, when it is told to', async () => {
+    it('STA-04 keeps the expiry of the document with keepExpiry', async () => {
       const { state } = context.adapter;
       const [ending, lasting, made] = [at(), at(), at()];
       const before = await state.set(ending, 'ending', { ttlMs: HOUR });
@@ -141,7 +141,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(await state.get(made)).toBeNull();
     });
 
-    it('STA-04 takes the document away at once, when it is to live for no time', async () => {
+    it('STA-04 removes the document immediately when its time to live is 0', async () => {
       const { state } = context.adapter;
       const address = at();
       await state.set(address, 'old');
@@ -152,7 +152,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(anew);
     });
 
-    it('ORC-05 makes the document anew where one expired that is still stored', async () => {
+    it('ORC-05 creates the document again if the stored one has expired', async () => {
       const { state } = context.adapter;
       const address = at();
       await state.set(address, 'old', { ttlMs: HOUR });
@@ -171,7 +171,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(anew);
     });
 
-    it('ORC-07 adds a batch once, and touches nothing when it is sent again', async () => {
+    it('ORC-07 adds a batch once, and changes nothing when it is sent again', async () => {
       const { state } = context.adapter;
       const address = at();
       const append = of(['once'], { initial: null, ttlMs: HOUR });
@@ -186,7 +186,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       }
     });
 
-    it('ORC-07 knows a batch by the whole of its id, and not by what it holds', async () => {
+    it('ORC-07 identifies a batch by its complete id, not by its entries', async () => {
       const { state } = context.adapter;
       const address = at();
       const ids = lookalikeIds(context.id());
@@ -215,7 +215,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(next?.version).toBe(versionAfter(first, 1));
     });
 
-    it('ORC-05 set drops all batches, and goes on counting', async () => {
+    it('ORC-05 set removes all batches, and continues to count versions', async () => {
       const { state } = context.adapter;
       const address = at();
       const first = await state.append(address, of([1], { initial: 'first' }));
@@ -227,7 +227,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(await state.append(address, of([3]))).toMatchObject({ value: 'second', version: versionAfter(first, 3) });
     });
 
-    it('ORC-05 delete takes the batches along', async () => {
+    it('ORC-05 delete removes the batches', async () => {
       const { state } = context.adapter;
       const address = at();
       const append = of([1], { initial: [] });
@@ -237,7 +237,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       expect(await state.append(address, append)).toMatchObject({ value: [], batches: [{ id: append.id }] });
     });
 
-    it('ORC-05 copies what goes in and what comes out', async () => {
+    it('ORC-05 copies batches on write and on read', async () => {
       const { state } = context.adapter;
       const address = at();
       const initial = { list: [1] };
@@ -268,7 +268,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         await context.elapse(TICK);
       });
 
-      it.each([1, 2, 3])('ORC-05 works the oldest %d batches into the value', async (batches) => {
+      it.each([1, 2, 3])('ORC-05 folds the oldest %d batches into the value', async (batches) => {
         const { state } = context.adapter;
         const value = [1, 2, 3].slice(0, batches);
         const rest = (before?.batches ?? []).slice(batches);
@@ -287,7 +287,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         });
       });
 
-      it('ORC-05 folds and appends at once', async () => {
+      it('ORC-05 folds and appends in one call', async () => {
         const { state } = context.adapter;
         const append = of([4], { fold: foldOf(before, 2, [1, 2]) });
         const after = await state.append(address, append);
@@ -309,7 +309,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         });
       });
 
-      it('ORC-05 leaves out a fold of a batch that is not there, and appends', async () => {
+      it('ORC-05 skips a fold of a missing batch, and appends', async () => {
         const { state } = context.adapter;
         const append = of([4], { fold: { through: context.id(), value: 'wrong' }, ttlMs: HOUR });
         const after = await state.append(address, append);
@@ -318,7 +318,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         expect(await state.get(address)).toEqual(after);
       });
 
-      it('ORC-05 leaves out a fold that another one was faster than', async () => {
+      it('ORC-05 skips a fold if another fold came first', async () => {
         const { state } = context.adapter;
         const fold = foldOf(before, 2, [1, 2]);
         await state.append(address, of([], { fold }));
@@ -329,7 +329,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         expect(await state.append(address, of([5], { fold: rest }))).toMatchObject({ value: [] });
       });
 
-      it('ORC-05 goes on with what another fold has left', async () => {
+      it('ORC-05 folds what another fold has left', async () => {
         const { state } = context.adapter;
         const later = foldOf(before, 2, [1, 2]);
         await state.append(address, of([], { fold: foldOf(before, 1, [1]) }));
@@ -338,7 +338,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         expect(entriesOf(after)).toEqual([3, 4]);
       });
 
-      it('ORC-05 STA-23 brings nothing back of a document that was deleted since', async () => {
+      it('ORC-05 STA-23 restores nothing of a deleted document', async () => {
         const { state } = context.adapter;
         const late = foldOf(before, 2, 'old');
         await state.delete(address);
@@ -346,7 +346,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         expect(listOf(await state.append(address, of([10], { fold: late })))).toEqual([7, 8, 9, 10]);
       });
 
-      it('ORC-07 an id that was folded away is not known any more', async () => {
+      it('ORC-07 forgets the id of a batch once it is folded', async () => {
         const { state } = context.adapter;
         const [first] = before?.batches ?? [];
         await state.append(address, of([], { fold: foldOf(before, 1, [1]) }));
@@ -361,7 +361,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       const numbers = (count = MANY): number[] => Array.from({ length: count }, (_, n) => n);
       const stateOf = (n: number): StateStore => context.clients[n % context.clients.length].state;
 
-      it('ORC-05 loses none of many concurrent appends', async () => {
+      it('ORC-05 keeps all of many concurrent appends', async () => {
         const address = at();
         const made = await context.adapter.state.set(address, []);
         const answers = await Promise.all(numbers().map((n) => stateOf(n).append(address, of([n]))));
@@ -369,7 +369,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         const document = await context.adapter.state.get(address);
         expect(listOf(document).toSorted(byNumber)).toEqual(numbers());
         expect(document).toMatchObject({ version: versionAfter(made, MANY), createdAt: made?.createdAt });
-        // Each sees the document just after its own append.
+        // Each append returns the document directly after it.
         expect(answers.map((answer) => answer?.version).toSorted(byNumber)).toEqual(
           numbers().map((n) => versionAfter(made, n + 1)),
         );
@@ -379,7 +379,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         }
       });
 
-      it('ORC-05 makes one document for many who find none', async () => {
+      it('ORC-05 creates one document for many concurrent appends with an initial value', async () => {
         for (const round of numbers(5)) {
           const address = at({ key: `state ${round}` });
           const answers = await Promise.all(
@@ -392,7 +392,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         }
       });
 
-      it('ORC-05 gives a document one maker when each of many asks for none', async () => {
+      it('ORC-05 lets exactly one of many concurrent appends create a document that each requires to be missing', async () => {
         const address = at();
         const answers = await Promise.all(
           numbers(10).map((n) => stateOf(n).append(address, of([n], { initial: [], ifVersion: 0 }))),
@@ -402,7 +402,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         for (const answer of answers) expect(answer).toEqual(document);
       });
 
-      it('ORC-05 keeps every entry once, whoever folds meanwhile', async () => {
+      it('ORC-05 keeps every entry once during concurrent folds', async () => {
         const address = at();
         const made = await context.adapter.state.set(address, []);
         const foldAndAppend = async (n: number): Promise<void> => {
@@ -422,7 +422,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         expect(document?.batches.length).toBeLessThan(MANY);
       });
 
-      it('ORC-05 counts writes and appends alike, and keeps what was appended after the last write', async () => {
+      it('ORC-05 counts concurrent writes and appends as versions, and keeps batches after the last write', async () => {
         const address = at();
         const made = await context.adapter.state.set(address, null);
         const answers = await Promise.all(
@@ -436,7 +436,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
         expect(document?.value).toBe(answers.findIndex((answer) => answer?.version === valueOf));
       });
 
-      it('ORC-05 leaves nothing of a session that is erased meanwhile', async () => {
+      it('ORC-05 leaves nothing of a session that is erased during appends', async () => {
         for (const round of numbers(10)) {
           const address = at();
           await context.adapter.state.set(address, []);
@@ -454,7 +454,7 @@ export function describeDocumentAppends(context: ConformanceContext): void {
   });
 }
 
-/** For `toSorted`, of numbers that are no text. */
+/** Compares numbers for `toSorted`, which compares strings by default. */
 function byNumber(a: unknown, b: unknown): number {
   return Number(a) - Number(b);
 }

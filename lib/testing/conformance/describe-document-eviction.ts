@@ -4,7 +4,7 @@ import { HOSTILE_NAMES, HOUR, PLENTY, SHORT, TICK } from './session-fixtures.js'
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** StateStore.evictIdle: the documents of a namespace that were not accessed for the longest go. */
+/** Tests of StateStore.evictIdle, which removes the least recently accessed documents of a namespace. */
 export function describeDocumentEviction(context: ConformanceContext): void {
   describe('eviction of idle documents', () => {
     let namespace: string;
@@ -13,7 +13,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       namespace = context.id();
     });
 
-    it('ORC-13 keeps the last accessed, of all scopes, sessions and keys, and removes the longest idle first', async () => {
+    it('ORC-13 keeps the last accessed documents of all scopes, sessions and keys, and removes idle ones first', async () => {
       const { state } = context.adapter;
       const sessionId = context.id();
       const all = await make([{}, { scope: 'scope' }, { key: 'key' }, { sessionId }, { sessionId, scope: 'scope' }]);
@@ -30,7 +30,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await state.evictIdle(namespace, 0, PLENTY)).toBe(0);
     });
 
-    it('ORC-13 leaves other namespaces alone', async () => {
+    it('ORC-13 does not affect other namespaces', async () => {
       const { state } = context.adapter;
       const others = await Promise.all(
         HOSTILE_NAMES.map(async (name) => {
@@ -49,7 +49,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await state.get(others[1])).not.toBeNull();
     });
 
-    it('ORC-13 counts writes, appends and reads that say so as accesses, and other reads as none', async () => {
+    it('ORC-13 counts writes, appends and reads with an access as accesses, and other reads as none', async () => {
       const { state } = context.adapter;
       const all = await make([{}, {}, {}, {}, {}, {}]);
       const accesses: ((address: StateAddress) => Promise<unknown>)[] = [
@@ -73,7 +73,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await left(all)).toEqual([2, 3, 4]);
     });
 
-    it('ORC-13 a claim is no access', async () => {
+    it('ORC-13 does not count a claim as an access', async () => {
       const { state } = context.adapter;
       const lane = await TestLane.open(context);
       const all = await make([{ sessionId: lane.sessionId }, {}]);
@@ -83,7 +83,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await left(all)).toEqual([1]);
     });
 
-    it('ORC-13 removes none when there are not too many', async () => {
+    it('ORC-13 removes nothing within the limit', async () => {
       const { state } = context.adapter;
       const all = await make([{}, {}]);
       expect(await state.evictIdle(namespace, 2, PLENTY)).toBe(0);
@@ -93,7 +93,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await left(all)).toEqual([0, 1]);
     });
 
-    it('ORC-13 does not count those that expired', async () => {
+    it('ORC-13 does not count expired documents', async () => {
       const { state } = context.adapter;
       const live = await make([{}, {}, {}]);
       const expired = await make([{}, {}]);
@@ -111,7 +111,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       ['deleted with their session', ({ sessionId }) => context.sessions.delete(sessionId)],
       ['erased with their session', ({ sessionId }) => context.sessions.erase(sessionId)],
       ['deleted when they expired', expireAndDelete],
-    ])('ORC-13 does not count those that were %s', async (_, remove) => {
+    ])('ORC-13 does not count documents that were %s', async (_, remove) => {
       const { state } = context.adapter;
       const all = await make([{}, {}, {}]);
       await remove(all[2]);
@@ -120,7 +120,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await left(all)).toEqual([0, 1]);
     });
 
-    it('ORC-13 counts one that is made again once', async () => {
+    it('ORC-13 counts a document that is created again once', async () => {
       const { state } = context.adapter;
       const all = await make([{}, {}, {}]);
       await state.delete(all[0]);
@@ -134,7 +134,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await state.evictIdle(namespace, 2, PLENTY)).toBe(0);
     });
 
-    it('ORC-13 keeps as many as it is told of those that were accessed at once', async () => {
+    it('ORC-13 keeps the given number of documents that were accessed at the same time', async () => {
       const { state } = context.adapter;
       const all = Array.from({ length: 20 }, (_, n) => addressOf(context, { namespace, key: `${n}` }));
       await Promise.all(all.map((address) => state.set(address, 'value')));
@@ -144,7 +144,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await left(all)).toHaveLength(15);
     });
 
-    it('ORC-13 evicted documents leave their session and its other documents alone', async () => {
+    it('ORC-13 does not affect the session and the other documents of an evicted document', async () => {
       const { state } = context.adapter;
       const lane = await TestLane.open(context);
       const other = addressOf(context, { sessionId: lane.sessionId });
@@ -159,7 +159,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       expect(await state.get(other)).toBeNull();
     });
 
-    it('ORC-13 takes nothing that was just appended to', async () => {
+    it('ORC-13 never evicts a document that was just appended to', async () => {
       const [one, another] = [context.clients[0], context.clients[context.clients.length - 1]];
       for (let round = 0; round < 20; round += 1) {
         const [idle, recent] = await make([{}, {}], 'round');
@@ -176,7 +176,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       }
     });
 
-    /** Documents that were made one after the other. */
+    /** Creates documents one after the other. */
     async function make(patches: readonly Partial<StateAddress>[], value = 'value'): Promise<StateAddress[]> {
       const made: StateAddress[] = [];
       for (const patch of patches) {
@@ -188,7 +188,7 @@ export function describeDocumentEviction(context: ConformanceContext): void {
       return made;
     }
 
-    /** Places of those that are there. */
+    /** Returns the indices of the documents that exist. */
     async function left(addresses: readonly StateAddress[]): Promise<number[]> {
       const documents = await Promise.all(addresses.map((address) => context.adapter.state.get(address)));
       return documents.flatMap((document, index) => (document ? [index] : []));

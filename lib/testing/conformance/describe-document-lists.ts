@@ -5,7 +5,7 @@ import { type ConformanceContext } from './target.js';
 
 const SHORT = 30;
 
-/** What StateStore tells of the documents of a session. */
+/** Tests of the lists and counts of StateStore. */
 export function describeDocumentLists(context: ConformanceContext): void {
   describe('lists of documents', () => {
     let of: { namespace: string; sessionId: string };
@@ -23,13 +23,13 @@ export function describeDocumentLists(context: ConformanceContext): void {
     const count = (selection: Partial<StateSelection> = {}): Promise<number> =>
       context.adapter.state.count({ ...of, ...selection });
 
-    it('STA-02 lists nothing, and counts none, of a session of which nothing is stored', async () => {
+    it('STA-02 lists and counts nothing for an unknown session', async () => {
       expect(await list()).toEqual([]);
       expect(await list({ scope: '' })).toEqual([]);
       expect(await count()).toBe(0);
     });
 
-    it('STA-02 lists documents whole, with what was appended to them', async () => {
+    it('STA-02 lists complete documents, with their batches', async () => {
       const address = { ...of, scope: 'a', key: 'k' };
       await context.adapter.state.set(address, { n: 1 });
       const appended = await context.adapter.state.append(address, appendOf(context, [2, { three: 3 }]));
@@ -40,7 +40,7 @@ export function describeDocumentLists(context: ConformanceContext): void {
       ]);
     });
 
-    it('STA-02 lists by scope, then key, in the order of their bytes', async () => {
+    it('STA-02 orders documents by scope, then key, in byte order', async () => {
       for (const [scope, key] of [
         ['b', '1'],
         ['', 'z'],
@@ -70,7 +70,7 @@ export function describeDocumentLists(context: ConformanceContext): void {
       expect(await count()).toBe(10);
     });
 
-    it('STA-02 lists one scope, whatever others begin with', async () => {
+    it('STA-02 lists exactly one scope, without others that share its prefix', async () => {
       for (const scope of ['', 'a', 'a ', 'aa', 'A']) for (const key of ['1', '2']) await put(scope, key);
       expect(await places({ scope: 'a' })).toEqual(['a/1', 'a/2']);
       expect(await places({ scope: '' })).toEqual(['/1', '/2']);
@@ -78,7 +78,7 @@ export function describeDocumentLists(context: ConformanceContext): void {
       expect([await count({ scope: 'a' }), await count({ scope: 'b' }), await count()]).toEqual([2, 0, 10]);
     });
 
-    it('STA-02 lists page by page, across scopes and from places that are not there any more', async () => {
+    it('STA-02 lists page by page, across scopes and after documents that were deleted', async () => {
       const expected: string[] = [];
       for (const scope of ['', 'a', 'b']) {
         for (const key of ['1', '2', '3']) {
@@ -104,14 +104,14 @@ export function describeDocumentLists(context: ConformanceContext): void {
       expect(await places({ after: { scope: 'b', key: '3' } })).toEqual([]);
     });
 
-    it('STA-02 lists names that stores could change, and no others', async () => {
+    it('STA-02 lists hostile names unchanged', async () => {
       for (const name of HOSTILE_NAMES) await put(name, name);
       const sorted = [...HOSTILE_NAMES].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
       expect(await places()).toEqual(sorted.map((name) => `${name}/${name}`));
       for (const scope of HOSTILE_NAMES) expect(await places({ scope })).toEqual([`${scope}/${scope}`]);
     });
 
-    it('STA-02 keeps namespaces and sessions apart', async () => {
+    it('STA-02 keeps namespaces and sessions separate', async () => {
       await put('a', '1');
       await context.adapter.state.set({ ...of, namespace: context.id(), scope: 'a', key: '2' }, 2);
       await context.adapter.state.set({ ...of, sessionId: context.id(), scope: 'a', key: '3' }, 3);
@@ -119,7 +119,7 @@ export function describeDocumentLists(context: ConformanceContext): void {
       expect(await count()).toBe(1);
     });
 
-    it('STA-04 leaves out what has expired, and fills the page with what follows', async () => {
+    it('STA-04 skips expired documents, and fills the page with the next ones', async () => {
       await put('a', '1');
       for (const key of ['2', '3', '4']) await put('a', key, 'short', SHORT);
       await put('a', '5');
@@ -153,7 +153,7 @@ export function describeDocumentLists(context: ConformanceContext): void {
       expect(found).toEqual(sorted);
     });
 
-    it('STA-23 are not listed any more once they are deleted', async () => {
+    it('STA-23 are no longer listed once they are deleted', async () => {
       const id = context.id();
       await say(id);
       await context.adapter.sessions.delete(id);

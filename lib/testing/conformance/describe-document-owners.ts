@@ -6,7 +6,7 @@ import { type ConformanceContext } from './target.js';
 
 const ROUNDS = 10;
 
-/** FIX-41: writes that require their session. */
+/** Tests of writes that require their session (FIX-41). */
 export function describeDocumentOwners(context: ConformanceContext): void {
   describe('documents that require their session', () => {
     const writes: Record<string, (address: StateAddress) => Promise<StateDocument | null>> = {
@@ -16,7 +16,7 @@ export function describeDocumentOwners(context: ConformanceContext): void {
     };
     const cases = Object.entries(writes);
 
-    it.each(cases)('FIX-41 %s writes for a session of every live state', async (_, write) => {
+    it.each(cases)('FIX-41 %s writes for a session in every live state', async (_, write) => {
       const { id } = await create(context);
       const address = addressOf(context, { sessionId: id });
       expect(await write(address)).toMatchObject({ value: 'late' });
@@ -24,7 +24,7 @@ export function describeDocumentOwners(context: ConformanceContext): void {
       expect(await write(address)).not.toBeNull();
     });
 
-    it.each(cases)('FIX-41 %s is refused for an unknown and a deleted session', async (_, write) => {
+    it.each(cases)('FIX-41 %s is rejected for an unknown and a deleted session', async (_, write) => {
       const unknown = addressOf(context);
       await expect(write(unknown)).rejects.toBeInstanceOf(SessionNotFoundError);
       const { id } = await create(context);
@@ -36,7 +36,7 @@ export function describeDocumentOwners(context: ConformanceContext): void {
       for (const left of [unknown, address]) expect(await context.adapter.state.get(left)).toBeNull();
     });
 
-    it.each(cases)('FIX-41 %s is refused for an expired session', async (_, write) => {
+    it.each(cases)('FIX-41 %s is rejected for an expired session', async (_, write) => {
       const { id } = await create(context);
       const address = addressOf(context, { sessionId: id });
       await context.sessions.expire(id);
@@ -44,7 +44,7 @@ export function describeDocumentOwners(context: ConformanceContext): void {
       expect(await context.adapter.state.get(address)).toBeNull();
     });
 
-    it('FIX-41 refuses messages for an unknown, a deleted and an expired session', async () => {
+    it('FIX-41 rejects messages for an unknown, a deleted and an expired session', async () => {
       const append = (id: string) =>
         context.adapter.conversations.append(id, [{ id: 'm', role: 'user', content: 'late' }], {
           requireSession: true,
@@ -63,7 +63,7 @@ export function describeDocumentOwners(context: ConformanceContext): void {
       }
     });
 
-    it('FIX-41 leaves no messages of a session that is deleted meanwhile', async () => {
+    it('FIX-41 leaves no messages of a session that is deleted concurrently', async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
         const { id } = await create(context);
         const messages = [{ id: 'm', role: 'user', content: 'late' }] as const;
@@ -76,7 +76,7 @@ export function describeDocumentOwners(context: ConformanceContext): void {
       }
     });
 
-    it.each(cases)('FIX-41 %s leaves nothing of a session that is deleted meanwhile', async (_, write) => {
+    it.each(cases)('FIX-41 %s leaves nothing of a session that is deleted concurrently', async (_, write) => {
       for (let round = 0; round < ROUNDS; round += 1) {
         const { id } = await create(context);
         const address = addressOf(context, { sessionId: id });

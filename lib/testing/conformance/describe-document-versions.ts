@@ -5,7 +5,7 @@ import { type ConformanceContext } from './target.js';
 
 const ROUNDS = 10;
 
-/** FIX-40: versions of a document that is deleted and created again. */
+/** Tests of the versions of a document that is deleted and created again (FIX-40). */
 export function describeDocumentVersions(context: ConformanceContext): void {
   describe('versions of documents', () => {
     const write = (address: StateAddress, value: string): Promise<StateDocument | null> =>
@@ -28,7 +28,7 @@ export function describeDocumentVersions(context: ConformanceContext): void {
     };
 
     it.each(Object.entries(ends))(
-      'FIX-40 gives no earlier version to a document that is created after %s',
+      'FIX-40 never reuses a version for a document that is created after %s',
       async (_, end) => {
         const { state } = context.adapter;
         const address = addressOf(context);
@@ -51,7 +51,7 @@ export function describeDocumentVersions(context: ConformanceContext): void {
       },
     );
 
-    it('FIX-40 gives no earlier version to a document that an append creates again', async () => {
+    it('FIX-40 never reuses a version for a document that an append creates again', async () => {
       const { state } = context.adapter;
       const address = addressOf(context);
       const first = await state.append(address, appendOf(context, [1], { initial: 'ann' }));
@@ -66,7 +66,7 @@ export function describeDocumentVersions(context: ConformanceContext): void {
       );
     });
 
-    it('FIX-40 refuses a stale compare-and-set while others delete and create the document', async () => {
+    it('FIX-40 rejects a stale compare-and-set while other clients delete and create the document', async () => {
       const { clients } = context;
       const address = addressOf(context);
       for (let round = 0; round < ROUNDS; round += 1) {
@@ -78,7 +78,7 @@ export function describeDocumentVersions(context: ConformanceContext): void {
         };
         const stale = clients.map(({ state }) => state.set(address, 'stale', { ifVersion }));
         const [answers] = await Promise.all([Promise.all(stale), replace()]);
-        // One of them may come before the delete, and then it is deleted as well.
+        // A create may come before the delete, which then deletes its document.
         expect(answers.filter((answer) => answer !== null).length).toBeLessThanOrEqual(1);
         expect(await context.adapter.state.get(address)).toMatchObject({ value: 'bob' });
         await context.adapter.state.delete(address);

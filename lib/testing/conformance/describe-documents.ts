@@ -4,14 +4,14 @@ import { addressOf, anyTime, isAfter, versionAfter, written } from './document-f
 import { HOSTILE_NAMES, HOUR, PLENTY, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** The contract of StateStore. */
+/** Tests of StateStore. */
 export function describeDocuments(context: ConformanceContext): void {
   describe('documents', () => {
     const at = (patch: Partial<StateAddress> = {}): StateAddress => addressOf(context, patch);
     const get = async (address: StateAddress): Promise<JsonValue | undefined> =>
       (await context.adapter.state.get(address))?.value;
 
-    it('keeps a document with a version that every write counts', async () => {
+    it('stores a document with a version that every write increments', async () => {
       const { state } = context.adapter;
       const address = at();
       expect(await state.get(address)).toBeNull();
@@ -24,7 +24,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(written('text', versionAfter(first, 1)));
     });
 
-    it('keeps null apart from no document, and every other JSON value as it is', async () => {
+    it('distinguishes null from a missing document, and returns every other JSON value unchanged', async () => {
       const values: JsonValue[] = [
         null,
         false,
@@ -44,7 +44,7 @@ export function describeDocuments(context: ConformanceContext): void {
       }
     });
 
-    it('tells addresses apart in every part', async () => {
+    it('distinguishes addresses by every part', async () => {
       const address = at({ scope: 'a' });
       const others: StateAddress[] = [
         { ...address, namespace: context.id() },
@@ -52,7 +52,7 @@ export function describeDocuments(context: ConformanceContext): void {
         { ...address, scope: '' },
         { ...address, sessionId: context.id() },
         { ...address, key: 'State' },
-        // The same text when the parts are joined.
+        // The joined parts are the same string.
         { ...address, scope: 'a:state', key: '' },
       ];
       await context.adapter.state.set(address, 'mine');
@@ -62,13 +62,13 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await get(address)).toBe('mine');
     });
 
-    it('tells keys apart by every character', async () => {
+    it('distinguishes keys by every character', async () => {
       const address = at();
       for (const key of HOSTILE_NAMES) await context.adapter.state.set({ ...address, key }, key);
       for (const key of HOSTILE_NAMES) expect(await get({ ...address, key })).toBe(key);
     });
 
-    it('copies what goes in and what comes out', async () => {
+    it('copies documents on write and on read', async () => {
       const address = at();
       const given = { list: [{ n: 1 }] };
       const stored = await context.adapter.state.set(address, given);
@@ -78,7 +78,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await get(address)).toEqual({ list: [{ n: 1 }] });
     });
 
-    it('writes over the expected version only', async () => {
+    it('overwrites the expected version only', async () => {
       const { state } = context.adapter;
       const address = at();
       expect(await state.set(address, 'too early', { ifVersion: 1 })).toBeNull();
@@ -93,7 +93,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(second);
     });
 
-    it('lets one of many concurrent writers have a version, and loses no count when they try again', async () => {
+    it('accepts exactly one of many concurrent writers per version, and loses no count when they retry', async () => {
       const { state } = context.adapter;
       const address = at();
       const creates = await Promise.all(Array.from({ length: 20 }, () => state.set(address, 0, { ifVersion: 0 })));
@@ -110,7 +110,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(written(20, versionAfter(created, 20)));
     });
 
-    it("forgets a document after its time to live, by the store's clock", async () => {
+    it("expires a document after its time to live, by the store's clock", async () => {
       const { state } = context.adapter;
       const address = at();
       const short = await state.set(address, 'short', { ttlMs: SHORT });
@@ -126,7 +126,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.set(address, 'anew', { ifVersion: 0 })).toEqual(written('anew'));
     });
 
-    it('keeps a document for years, and for ever when no time to live is given', async () => {
+    it('keeps a document for years, and permanently without a time to live', async () => {
       const { state } = context.adapter;
       const [years, ever] = [at(), at()];
       const ttlMs = 10 * 365 * 24 * HOUR;
@@ -141,7 +141,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.get(ever)).toEqual(last);
     });
 
-    it('keeps when it was made, and notes when it was written', async () => {
+    it('keeps the creation time, and updates the write time', async () => {
       const { state } = context.adapter;
       const address = at();
       const first = await state.set(address, 1, { ttlMs: HOUR });
@@ -158,7 +158,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(anew?.accessedAt).toBe(anew?.createdAt);
     });
 
-    it('makes one anew where one expired, when it is written', async () => {
+    it('creates a new document when a write finds an expired one', async () => {
       const { state } = context.adapter;
       const address = at();
       const expired = await state.set(address, 1, { ttlMs: SHORT });
@@ -169,7 +169,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(isAfter(anew?.createdAt, expired?.createdAt)).toBe(true);
     });
 
-    it('ORC-03 a read that counts as an access moves when it was accessed and when it expires, and nothing else', async () => {
+    it('ORC-03 updates only the access time and the expiry on a read that counts as an access', async () => {
       const { state } = context.adapter;
       const address = at();
       const before = await state.set(address, 'kept', { ttlMs: HOUR });
@@ -183,9 +183,9 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.get(address)).toEqual(after);
     });
 
-    it('ORC-03 a read that counts as an access gives a document an end, and takes it away', async () => {
+    it('ORC-03 sets and removes the expiry of a document on a read that counts as an access', async () => {
       const { state } = context.adapter;
-      // Long enough to be read once more on a busy machine.
+      // Long enough for one more read on a busy machine.
       const LONGER = 10 * SHORT;
       const [ending, lasting] = [at(), at()];
       await state.set(ending, 'ending');
@@ -199,7 +199,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.get(lasting)).toEqual(written('lasting'));
     });
 
-    it('ORC-03 a read makes no document', async () => {
+    it('ORC-03 creates no document on a read', async () => {
       const { state } = context.adapter;
       const address = at();
       expect(await state.get(address, { ttlMs: HOUR })).toBeNull();
@@ -208,7 +208,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.set(address, 'first', { ifVersion: 0 })).toEqual(written('first'));
     });
 
-    it('ORC-03 reads that count as accesses undo no concurrent write', async () => {
+    it('ORC-03 keeps concurrent writes during reads that count as accesses', async () => {
       const { clients } = context;
       const address = at();
       const first = await context.adapter.state.set(address, 0);
@@ -222,7 +222,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect((await context.adapter.state.get(address))?.version).toBe(versionAfter(first, 10));
     });
 
-    it('deletes a document, and says whether there was one', async () => {
+    it('deletes a document, and returns whether it existed', async () => {
       const { state } = context.adapter;
       const address = at();
       await state.set(address, 'x');
@@ -231,7 +231,7 @@ export function describeDocuments(context: ConformanceContext): void {
       expect(await state.delete(address)).toBe(false);
     });
 
-    it('removes expired documents, at most as many as asked for, and no others', async () => {
+    it('removes expired documents only, at most as many as requested', async () => {
       const { state } = context.adapter;
       await state.deleteExpired(PLENTY);
       const [live, ever] = [at(), at()];
@@ -249,7 +249,7 @@ export function describeDocuments(context: ConformanceContext): void {
   });
 }
 
-/** Milliseconds from its last access to its end. */
+/** Returns the milliseconds from the last access to the expiry. */
 function lifeOf(document: StateDocument | null): number {
   return Date.parse(document?.expiresAt ?? '') - Date.parse(document?.accessedAt ?? '');
 }

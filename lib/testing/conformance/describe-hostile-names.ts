@@ -5,10 +5,10 @@ import { create, draft, HOSTILE_NAMES, HOUR, idsOf, lookalikeIds, RULES } from '
 import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** What an id may hold, and may stand between the parts of a key. */
+/** Characters that ids may contain and that a store may use between the parts of a key. */
 const SEPARATORS = [':', '/', '.', '_', '~', '@', '+', '=', '-'];
 
-/** Ids and names that look alike, or are as long as they may be, are told apart in every key of every port. */
+/** Tests that every key of every port distinguishes ids and names that look alike or have the maximum length. */
 export function describeHostileNames(context: ConformanceContext): void {
   describe('hostile names', () => {
     let lane: TestLane;
@@ -17,7 +17,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       lane = await TestLane.open(context);
     });
 
-    it('SES-03 tells sessions apart by every character of their ids', async () => {
+    it('SES-03 distinguishes sessions by every character of their ids', async () => {
       const [deleted, erased, ...kept] = lookalikeIds(context.id());
       for (const id of [deleted, erased, ...kept]) await create(context, { id, metadata: { id } });
       for (const id of kept) expect(await context.sessions.fetchById(id)).toMatchObject({ id, metadata: { id } });
@@ -38,28 +38,25 @@ export function describeHostileNames(context: ConformanceContext): void {
       ['users', (userId: string) => ({ userId, attachedSurfaces: ['web'] })],
       ['workspaces', (workspaceId: string) => ({ workspaceId, attachedSurfaces: ['web'] })],
       ['surfaces', (surface: string) => ({ attachedSurfaces: [surface] })],
-    ] as const)(
-      'SES-07 SES-16 takes no surface from, and adopts no session of, %s that look alike',
-      async (_, part) => {
-        const owner = { userId: context.id(), workspaceId: context.id() };
-        const slots = HOSTILE_NAMES.map((name): Partial<NewSession> => ({ ...owner, ...part(name) }));
-        const ids: string[] = [];
-        for (const slot of slots) {
-          const made = await context.sessions.createOrAdopt(draft(context, slot), RULES, HOUR);
-          expect(made).toMatchObject({ created: true, movedFrom: [], session: slot });
-          ids.push(made.session.id);
-        }
+    ] as const)('SES-07 SES-16 never moves surfaces or adopts sessions between %s that look alike', async (_, part) => {
+      const owner = { userId: context.id(), workspaceId: context.id() };
+      const slots = HOSTILE_NAMES.map((name): Partial<NewSession> => ({ ...owner, ...part(name) }));
+      const ids: string[] = [];
+      for (const slot of slots) {
+        const made = await context.sessions.createOrAdopt(draft(context, slot), RULES, HOUR);
+        expect(made).toMatchObject({ created: true, movedFrom: [], session: slot });
+        ids.push(made.session.id);
+      }
 
-        for (const [index, slot] of slots.entries()) {
-          const again = await context.sessions.createOrAdopt(draft(context, slot), RULES, HOUR);
-          expect(again).toMatchObject({ created: false, session: { id: ids[index], ...slot } });
-          const { movedFrom } = await context.sessions.create(draft(context, slot), RULES);
-          expect(idsOf(movedFrom)).toEqual([ids[index]]);
-        }
-      },
-    );
+      for (const [index, slot] of slots.entries()) {
+        const again = await context.sessions.createOrAdopt(draft(context, slot), RULES, HOUR);
+        expect(again).toMatchObject({ created: false, session: { id: ids[index], ...slot } });
+        const { movedFrom } = await context.sessions.create(draft(context, slot), RULES);
+        expect(idsOf(movedFrom)).toEqual([ids[index]]);
+      }
+    });
 
-    it('TRN-01 tells turns apart by every character of their ids', async () => {
+    it('TRN-01 distinguishes turns by every character of their ids', async () => {
       const ids = lookalikeIds(context.id());
       for (const id of ids) expect(await lane.accept(id, { id })).toMatchObject({ turn: { id }, duplicate: false });
       for (const id of ids) expect(await lane.get(id)).toMatchObject({ id, request: { input: { text: id } } });
@@ -74,7 +71,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       expect(await lane.drain()).toEqual(others);
     });
 
-    it('TRN-05 tells idempotency keys apart', async () => {
+    it('TRN-05 distinguishes idempotency keys by every character', async () => {
       const keyed = (key: string) => ({ idempotency: { key, hash: 'hash', ttlMs: LONG_MS } });
       const ids: string[] = [];
       for (const key of HOSTILE_NAMES) {
@@ -87,7 +84,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       }
     });
 
-    it('BOT-20 tells orchestrators apart, and gives each its own checkpoint and window', async () => {
+    it('BOT-20 distinguishes orchestrators, and returns the checkpoint and window of each', async () => {
       const { checkpoints } = context.adapter;
       for (const name of HOSTILE_NAMES) await checkpoints.append(checkpointOf(name), 'all');
       await context.adapter.conversations.append(lane.sessionId, [{ id: context.id(), role: 'user', content: 'hi' }]);
@@ -99,7 +96,7 @@ export function describeHostileNames(context: ConformanceContext): void {
         expect(history).toHaveLength(1);
         await lane.settle(hold, { checkpoint: { ...checkpointOf(name), turnIndex: 1 } });
       }
-      // The names of what every object inherits are no window.
+      // Names of inherited properties must not select a window.
       await lane.queue('hello', { orchestrator: 'constructor' });
       expect((await lane.take()).history).toEqual([]);
 
@@ -113,7 +110,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       }
     });
 
-    it('BOT-20 tells the checkpoints of sessions apart by every character of their ids', async () => {
+    it('BOT-20 distinguishes the checkpoints of sessions by every character of their ids', async () => {
       const { checkpoints } = context.adapter;
       const [deleted, ...kept] = lookalikeIds(context.id());
       const orchestrator = context.id();
@@ -128,7 +125,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       expect(await checkpoints.list(orchestrator)).toEqual([...kept].sort());
     });
 
-    it('BOT-30 tells steps apart by name and intent', async () => {
+    it('BOT-30 distinguishes steps by name and intent', async () => {
       const { hold } = await lane.run('hello');
       const steps = HOSTILE_NAMES.flatMap((name) => [
         { ...lane.step(name, [name]) },
@@ -142,7 +139,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       expect(stored).toEqual(expect.arrayContaining(steps));
     });
 
-    it('TRN-13 tells signals apart', async () => {
+    it('TRN-13 distinguishes signals by every character', async () => {
       const { turns } = lane.adapter;
       const [last, ...early] = HOSTILE_NAMES;
       const { hold, turn } = await lane.run('hello');
@@ -152,12 +149,12 @@ export function describeHostileNames(context: ConformanceContext): void {
         expect(received).toEqual({ payload: name });
       }
 
-      const parked = await turns.wait(hold, { signal: last, step: lane.step(last, null) });
-      expect(parked.turn.waitingFor).toEqual({ signal: last });
+      const suspended = await turns.wait(hold, { signal: last, step: lane.step(last, null) });
+      expect(suspended.turn.waitingFor).toEqual({ signal: last });
       expect(await turns.signal(turn.id, last, last)).toMatchObject({ accepted: true, turn: { status: 'queued' } });
     });
 
-    it('TRN-03 tells the holders of a lane apart', async () => {
+    it('TRN-03 distinguishes the holders of a lane by every character', async () => {
       const [mine, ...others] = HOSTILE_NAMES;
       await lane.queue('hello');
       const claimed = await lane.take({ holder: mine });
@@ -166,7 +163,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       expect(await lane.claim({ holder: mine })).toEqual(claimed);
     });
 
-    it('tells leases and their holders apart', async () => {
+    it('distinguishes leases and their holders by every character', async () => {
       const { leases } = context.adapter;
       const holder = context.id();
       for (const name of HOSTILE_NAMES) {
@@ -204,7 +201,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       },
     );
 
-    it('STA-03 keeps the ids of messages, and tells the logs of sessions apart', async () => {
+    it('STA-03 keeps the ids of messages, and distinguishes the logs of sessions', async () => {
       const { conversations } = context.adapter;
       const ids = lookalikeIds(context.id());
       for (const id of ids) await conversations.append(id, [{ id, role: 'user', content: id }]);
@@ -215,7 +212,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       expect(await conversations.page(lane.sessionId)).toMatchObject(drafts);
     });
 
-    it.each(SEPARATORS)('tells keys apart whose parts look the same when they are joined by %s', async (separator) => {
+    it.each(SEPARATORS)('distinguishes keys whose parts are equal when joined by %s', async (separator) => {
       const { checkpoints, state, turns } = context.adapter;
       const unique = context.id();
       const [short, long] = [unique, `${unique}${separator}b`];
@@ -248,7 +245,7 @@ export function describeHostileNames(context: ConformanceContext): void {
       }
     });
 
-    it('takes ids and names of the greatest length in all keys at once', async () => {
+    it('accepts ids and names of the maximum length in all keys at once', async () => {
       const { checkpoints, state, turns } = context.adapter;
       const longest = (character: string): string => context.id() + character.repeat(256 - 32);
       const id = (): string => context.id() + 'x'.repeat(200 - 32);

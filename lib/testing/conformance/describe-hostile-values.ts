@@ -8,11 +8,11 @@ import { create, PLENTY } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** As deep as the services take JSON, less what the ports put around a value. */
+/** The maximum JSON depth of the services, less the levels that the ports add around a value. */
 const DEEPEST = 190;
 const TEXT = HOSTILE_TEXTS.join('\n');
 
-/** What the application says and stores comes back character by character, from every field of every port. */
+/** Tests that every field of every port returns the values of the application unchanged. */
 export function describeHostileValues(context: ConformanceContext): void {
   describe('hostile values', () => {
     let lane: TestLane;
@@ -25,7 +25,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect(({} as Record<string, unknown>).polluted).toBeUndefined();
     });
 
-    it('TRN-01 a turn keeps what was asked, and hands it to its worker', async () => {
+    it('TRN-01 a turn keeps its input, and passes it to its worker', async () => {
       const request: TurnRequest = {
         input: { text: TEXT, content: contentParts(), metadata: hostileJson() },
         history: messages().map(({ id: _, ...draft }) => draft),
@@ -40,7 +40,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect((await lane.take()).turn).toMatchObject({ request: turn.request, attributes: turn.attributes });
     });
 
-    it('TRN-01 a turn keeps its answer, its report and what it said', async () => {
+    it('TRN-01 a turn keeps its reply, its report and its messages', async () => {
       const { hold, turn } = await lane.run('hello');
       const answer = { reply: { text: TEXT, data: hostileJson() }, report: hostileJson() };
       const said = messages();
@@ -54,7 +54,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       );
     });
 
-    it('TRN-08 a turn keeps why it failed, for its retry and for good', async () => {
+    it('TRN-08 a turn keeps its error, for its retry and after it has failed', async () => {
       const error: TurnErrorRecord = { name: TEXT, message: TEXT, code: TEXT, details: hostileJson() };
       const { hold, turn } = await lane.run('hello');
       const retried = await lane.adapter.turns.retry(hold, { error, delayMs: 0 });
@@ -82,25 +82,28 @@ export function describeHostileValues(context: ConformanceContext): void {
 
     it.each([
       ['a structure', hostileJson()],
-      ['a text', TEXT],
+      ['a string', TEXT],
       ['null', null],
       ['false', false],
       ['0', 0],
-    ] as const)('TRN-13 a signal keeps its payload, %s, whether it came early or late', async (_, payload) => {
-      const { turns } = lane.adapter;
-      const { hold, turn } = await lane.run('hello');
-      await turns.signal(turn.id, 'early', payload);
-      const early = await turns.wait(hold, { signal: 'early', step: lane.step('early', null) });
-      expect(early.received).toEqual({ payload });
+    ] as const)(
+      'TRN-13 a signal keeps its payload, %s, whether it came before or during the wait',
+      async (_, payload) => {
+        const { turns } = lane.adapter;
+        const { hold, turn } = await lane.run('hello');
+        await turns.signal(turn.id, 'early', payload);
+        const early = await turns.wait(hold, { signal: 'early', step: lane.step('early', null) });
+        expect(early.received).toEqual({ payload });
 
-      await turns.wait(hold, { signal: 'late', step: lane.step('late', null) });
-      await turns.signal(turn.id, 'late', payload);
-      const { steps } = await lane.take();
-      expect(steps).toHaveLength(2);
-      for (const { value } of steps) expect(value).toEqual({ received: true, payload });
-    });
+        await turns.wait(hold, { signal: 'late', step: lane.step('late', null) });
+        await turns.signal(turn.id, 'late', payload);
+        const { steps } = await lane.take();
+        expect(steps).toHaveLength(2);
+        for (const { value } of steps) expect(value).toEqual({ received: true, payload });
+      },
+    );
 
-    it('TRN-06 an interrupted turn keeps what the user said', async () => {
+    it('TRN-06 an interrupted turn keeps the message of the user', async () => {
       const input = { text: TEXT, content: contentParts(), metadata: hostileJson() };
       const { id } = await lane.queue('', { request: { input } });
       await lane.adapter.turns.wait((await lane.take()).hold, { signal: 'go', step: lane.step('go', null) });
@@ -109,7 +112,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect(await lane.messages()).toMatchObject([{ content: input.content, metadata: input.metadata }]);
     });
 
-    it('BOT-20 a checkpoint keeps its state, and hands it to the next turn', async () => {
+    it('BOT-20 a checkpoint keeps its state, and passes it to the next turn', async () => {
       const { checkpoints } = context.adapter;
       const state = { ...hostileJson(), deep: deepestJson(DEEPEST) };
       const given = { ...lane.checkpoint(0), state, lastRoute: [...HOSTILE_TEXTS] };
@@ -121,7 +124,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect((await lane.run('hello')).checkpoint).toEqual(saved);
     });
 
-    it('STA-03 a message keeps its content and metadata, and hands them to the next turn', async () => {
+    it('STA-03 a message keeps its content and metadata, and passes them to the next turn', async () => {
       const { conversations } = context.adapter;
       const given = messages();
       const appended = await conversations.append(lane.sessionId, given);
@@ -133,7 +136,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect((await lane.take({ windows: { [DESK]: 100 } })).history).toEqual(appended);
     });
 
-    it('SES-12 a session keeps its metadata, as it was made and as it was merged', async () => {
+    it('SES-12 a session keeps its metadata on create and on merge', async () => {
       const metadata: JsonObject = { ...hostileJson(), deep: deepestJson(DEEPEST) };
       const made = await create(context, { metadata });
       const { toJSON: _, ...patch } = metadata;
@@ -170,11 +173,11 @@ export function describeHostileValues(context: ConformanceContext): void {
 
     it.each([
       ['structures', [hostileJson(), deepestJson(DEEPEST)]],
-      ['texts', [TEXT, ...HOSTILE_TEXTS]],
-      ['what is empty', ['', [], {}, [[]], null, false, 0]],
+      ['strings', [TEXT, ...HOSTILE_TEXTS]],
+      ['empty values', ['', [], {}, [[]], null, false, 0]],
       ['one empty list', [[]]],
       ['one empty object', [{}]],
-    ])('ORC-05 a document keeps what is appended, folded and begun with, %s', async (_, entries) => {
+    ])('ORC-05 a document keeps its entries, its fold and its initial value, %s', async (_, entries) => {
       const { state } = context.adapter;
       const address = { namespace: context.id(), scope: '', sessionId: lane.sessionId, key: 'key' };
       const append = { id: context.id(), entries, initial: entries };
@@ -196,7 +199,7 @@ export function describeHostileValues(context: ConformanceContext): void {
       expect(await state.set(address, 'again')).toMatchObject({ value: 'again', batches: [] });
     });
 
-    it('ORC-30 a turn is brought documents as they are, and appends to them', async () => {
+    it('ORC-30 a turn receives documents unchanged, and appends to them', async () => {
       const entries = [hostileJson(), TEXT, deepestJson(DEEPEST), [], {}, null];
       const { hold } = await lane.run('first');
       await lane.queue('second');
@@ -240,7 +243,7 @@ function contentParts(): MessagePart[] {
   ];
 }
 
-/** What the log adds to a message; where exactly is not the point here. */
+/** The fields that the log adds to a message. Their values do not matter here. */
 function placed(): { position: number; createdAt: string } {
   return { position: expect.any(Number) as number, createdAt: expect.any(String) as string };
 }

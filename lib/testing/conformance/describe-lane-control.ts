@@ -6,12 +6,12 @@ import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 const ERROR = { name: 'Error', message: 'no' };
-/** Longer than a store puts a lane off after a ring. */
+/** Longer than a store postpones a lane after a notification. */
 const PATIENCE_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 const RACES = 20;
 
-/** TurnLedger.control and clear. */
+/** Tests of TurnLedger.control and clear (TRN-11). */
 export function describeLaneControl(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -20,10 +20,10 @@ export function describeLaneControl(context: ConformanceContext): void {
   });
 
   describe('a paused lane', () => {
-    it('TRN-11 accepts turns and gives none out, whoever asks', async () => {
+    it('TRN-11 accepts turns but lets no worker claim one', async () => {
       const { hold } = await lane.run('first');
       await lane.queue('second');
-      expect(await lane.control('paused')).toEqual({ ring: false });
+      expect(await lane.control('paused')).toEqual({ notify: false });
       await lane.queue('third');
 
       expect(await lane.settle(hold, {}, lane.claimRequest())).toMatchObject({ next: null });
@@ -31,11 +31,11 @@ export function describeLaneControl(context: ConformanceContext): void {
         expect(await turns.claim(lane.sessionId, lane.claimRequest())).toBeNull();
       expect(await lane.statuses()).toEqual(['first: awaiting-input', 'second: queued', 'third: queued']);
 
-      expect(await lane.control('open')).toEqual({ ring: true });
+      expect(await lane.control('open')).toEqual({ notify: true });
       expect(await lane.drain()).toEqual(['second', 'third']);
     });
 
-    it('TRN-11 lets the turn that runs go on, and gives it again to the claim that had it', async () => {
+    it('TRN-11 lets the running turn continue, and answers a repeated claim with it', async () => {
       const request = lane.claimRequest();
       const claimed = await lane.run('first', request);
       const { hold } = claimed;
@@ -44,23 +44,23 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await lane.claim(request)).toEqual(claimed);
       expect(await lane.adapter.turns.renew(hold, LONG_MS)).toEqual({});
       expect(await lane.adapter.turns.saveStep(hold, lane.step('a', 1))).toMatchObject({ value: 1 });
-      expect(await lane.settle(hold)).toMatchObject({ turn: { status: 'awaiting-input' }, ring: false });
+      expect(await lane.settle(hold)).toMatchObject({ turn: { status: 'awaiting-input' }, notify: false });
     });
 
     it.each<[string, string, () => Promise<unknown>]>([
       ['is queued', 'queued', () => lane.queue('first')],
       ['was released', 'queued', async () => lane.adapter.turns.release((await lane.run('first')).hold, 0)],
-      ['is to be tried again', 'queued', () => retry(0)],
+      ['is due for its retry', 'queued', () => retry(0)],
       ['got its signal', 'queued', async () => lane.adapter.turns.signal(await wait(), 'go', 'yes')],
       ['waited for too long', 'waiting', () => wait(0)],
-      ['has lost its worker', 'running', () => lane.queue('first').then(() => lane.lapse())],
-    ])('TRN-11 keeps a turn that %s until it goes on', async (_, status, prepare) => {
+      ['lost its worker', 'running', () => lane.queue('first').then(() => lane.lapse())],
+    ])('TRN-11 holds a turn that %s until the lane is opened', async (_, status, prepare) => {
       await prepare();
       await lane.control('paused');
 
       expect(await lane.claim()).toBeNull();
       expect(await lane.statuses()).toEqual([`first: ${status}`]);
-      expect(await lane.control('open')).toEqual({ ring: true });
+      expect(await lane.control('open')).toEqual({ notify: true });
       expect(await lane.drain()).toEqual(['first']);
     });
 
@@ -68,16 +68,16 @@ export function describeLaneControl(context: ConformanceContext): void {
       ['waits for its retry', () => retry(LONG_MS)],
       ['waits for a signal', () => wait(LONG_MS)],
       ['runs', () => lane.run('first')],
-    ])('TRN-11 needs no ring when it goes on and its head %s', async (_, prepare) => {
+    ])('TRN-11 needs no notification when it is opened and its head %s', async (_, prepare) => {
       await prepare();
       await lane.control('paused');
       expect(await lane.claim()).toBeNull();
 
-      expect(await lane.control('open')).toEqual({ ring: false });
+      expect(await lane.control('open')).toEqual({ notify: false });
       expect(await lane.claim()).toBeNull();
     });
 
-    it('TRN-11 counts a lost worker once, however often somebody has asked', async () => {
+    it('TRN-11 counts a lost worker once, however often workers try to claim', async () => {
       await lane.queue('poison');
       await lane.lapse();
       await lane.control('paused');
@@ -87,7 +87,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect((await lane.take({ maxLost: 2 })).turn.lost).toBe(1);
     });
 
-    it('TRN-11 takes a signal, keeps what was said, and goes on with it', async () => {
+    it('TRN-11 accepts and keeps a signal, and resumes with it when it is opened', async () => {
       const turnId = await wait();
       await lane.control('paused');
       expect(await lane.adapter.turns.signal(turnId, 'go', 'yes')).toMatchObject({ accepted: true });
@@ -97,7 +97,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect((await lane.take()).steps).toMatchObject([{ name: 'go', value: { received: true, payload: 'yes' } }]);
     });
 
-    it('TRN-09 TRN-06 TRN-11 can be cancelled, superseded and interrupted', async () => {
+    it('TRN-09 TRN-06 TRN-11 lets its turns be cancelled, superseded and interrupted', async () => {
       const waiting = await wait();
       const queued = await lane.queue('queued');
       await lane.queue('later');
@@ -111,7 +111,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await lane.claim()).toBeNull();
     });
 
-    it('TRN-11 ends with its session: expired, its turns are cancelled; deleted, it begins anew', async () => {
+    it('TRN-11 cancels its turns when its session expires, and resets when its session is deleted', async () => {
       await lane.queue('first');
       await lane.control('paused');
       await context.sessions.expire(lane.sessionId);
@@ -124,7 +124,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await lane.drain()).toEqual(['anew']);
     });
 
-    it('TRN-11 is offered no more once a claim was refused, until it goes on', async () => {
+    it('TRN-11 is no longer offered after a refused claim, until it is opened', async () => {
       await lane.queue('first');
       await lane.control('paused');
       expect(await lane.claim()).toBeNull();
@@ -142,20 +142,20 @@ export function describeLaneControl(context: ConformanceContext): void {
       await untilDue(lane);
     });
 
-    it('TRN-11 that nobody has written to yet holds its first turn', async () => {
-      expect(await lane.control('paused')).toEqual({ ring: false });
+    it('TRN-11 that has had no turn yet holds its first turn', async () => {
+      expect(await lane.control('paused')).toEqual({ notify: false });
       await lane.queue('first');
       expect(await lane.claim()).toBeNull();
-      expect(await lane.control('draining')).toEqual({ ring: true });
+      expect(await lane.control('draining')).toEqual({ notify: true });
       expect(await lane.drain()).toEqual(['first']);
     });
   });
 
   describe('a draining lane', () => {
-    it('TRN-11 runs what is there and accepts no more', async () => {
+    it('TRN-11 runs its queued turns and accepts no new ones', async () => {
       const { hold } = await lane.run('first');
       await lane.queue('second');
-      expect(await lane.control('draining')).toEqual({ ring: false });
+      expect(await lane.control('draining')).toEqual({ notify: false });
 
       await expectDraining(lane.accept('third'));
       expect(await lane.settle(hold, {}, lane.claimRequest())).toMatchObject({ next: { turn: { status: 'running' } } });
@@ -164,7 +164,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       await lane.queue('third');
     });
 
-    it('TRN-11 answers for turns that it knows', async () => {
+    it('TRN-11 still answers for known turn ids', async () => {
       const keyed = { idempotency: { key: 'key', hash: 'hash', ttlMs: LONG_MS } };
       const request = lane.acceptRequest('first', keyed);
       const { turn } = await lane.adapter.turns.accept(request);
@@ -176,7 +176,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       await expect(lane.accept('other', other)).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
     });
 
-    it('TRN-11 looks at the session first, and at the policy no more', async () => {
+    it('TRN-11 checks the session before the mode, and the mode before the policy', async () => {
       await lane.run('first');
       await lane.queue('second');
       await lane.control('draining');
@@ -189,7 +189,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       await expect(lane.accept('third')).rejects.toMatchObject({ code: 'SESSION_STATE' });
     });
 
-    it('TRN-11 is paused instead, and the other way round: the last word counts', async () => {
+    it('TRN-11 can be paused, and a paused lane drained: the last mode applies', async () => {
       await lane.queue('first');
       await lane.control('draining');
       await lane.control('paused');
@@ -205,13 +205,13 @@ export function describeLaneControl(context: ConformanceContext): void {
   describe('all lanes', () => {
     afterEach(() => controlAll('open'));
 
-    it('TRN-11 paused: none gives out a turn or is offered, and none is changed', async () => {
+    it('TRN-11 paused: no lane lets a turn be claimed or is offered, and no lane is changed', async () => {
       const { hold } = await lane.run('first');
       await lane.queue('second');
       const lapsed = await TestLane.open(context);
       await lapsed.queue('first');
       await lapsed.lapse();
-      expect(await controlAll('paused')).toEqual({ ring: false });
+      expect(await controlAll('paused')).toEqual({ notify: false });
 
       expect(await lane.settle(hold, {}, lane.claimRequest())).toMatchObject({ next: null });
       for (const { turns } of context.clients)
@@ -226,7 +226,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await lane.drain()).toEqual(['second', 'third']);
     });
 
-    it('TRN-11 draining: none accepts a turn, also one that has had none', async () => {
+    it('TRN-11 draining: no lane accepts a turn, not even a new lane', async () => {
       await lane.queue('first');
       const idle = await TestLane.open(context);
       await controlAll('draining');
@@ -237,7 +237,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       await idle.queue('second');
     });
 
-    it('TRN-11 a lane keeps what was said of it alone', async () => {
+    it('TRN-11 a lane keeps its own mode', async () => {
       await lane.queue('first');
       await lane.control('paused');
       const other = await TestLane.open(context);
@@ -253,7 +253,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await other.drain()).toEqual(['first']);
     });
 
-    it('TRN-11 tells which mode they have, whoever has set it', async () => {
+    it('TRN-11 every client sees the current mode', async () => {
       for (const mode of ['paused', 'draining', 'draining', 'open', 'open'] as const) {
         await controlAll(mode);
         for (const { turns } of context.clients) expect(await turns.lanes({ limit: 1 })).toMatchObject({ mode });
@@ -262,7 +262,7 @@ export function describeLaneControl(context: ConformanceContext): void {
     });
   });
 
-  it('TRN-11 refuses to hold the lane of a session that is not there, unless it is in another store', async () => {
+  it('TRN-11 rejects the lane of a missing session, unless another store keeps the session', async () => {
     const sessionId = context.id();
     const { turns } = context.adapter;
     for (const mode of ['paused', 'draining', 'open'] as const) {
@@ -279,7 +279,7 @@ export function describeLaneControl(context: ConformanceContext): void {
     expect(await turns.lane(sessionId)).toEqual({ sessionId, mode: 'open', queued: 0 });
   });
 
-  it('TRN-11 tells lanes apart by every character of their ids', async () => {
+  it('TRN-11 distinguishes lanes by every character of their ids', async () => {
     const ids = [...lookalikeIds(context.id()), '__proto__', 'constructor'];
     for (const id of ids) {
       await create(context, { id });
@@ -297,7 +297,7 @@ export function describeLaneControl(context: ConformanceContext): void {
   });
 
   describe('clear', () => {
-    it('TRN-11 cancels what is queued and leaves the turn that runs', async () => {
+    it('TRN-11 cancels the queued turns and keeps the running one', async () => {
       const { hold } = await lane.run('first');
       await lane.queue('second');
       await lane.queue('third');
@@ -305,7 +305,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await clear()).toBe(2);
       expect(await lane.statuses()).toEqual(['first: running', 'second: cancelled', 'third: cancelled']);
       expect(await clear()).toBe(0);
-      expect(await lane.settle(hold, {}, lane.claimRequest())).toMatchObject({ next: null, ring: false });
+      expect(await lane.settle(hold, {}, lane.claimRequest())).toMatchObject({ next: null, notify: false });
       await lane.queue('fourth');
       expect(await lane.drain()).toEqual(['fourth']);
     });
@@ -323,14 +323,14 @@ export function describeLaneControl(context: ConformanceContext): void {
       expect(await view()).toEqual({ sessionId: lane.sessionId, mode: 'paused', queued: 0 });
     });
 
-    it('TRN-11 has nothing to do on a lane that is idle or unknown', async () => {
+    it('TRN-11 does nothing on a lane that is idle or unknown', async () => {
       expect(await clear()).toBe(0);
       expect(await context.adapter.turns.clear(context.id())).toBe(0);
     });
   });
 
   describe('at once', () => {
-    it('TRN-11 pause and claim: no turn is given out once the pause has returned', async () => {
+    it('TRN-11 pause and claim: no turn is claimed once the pause has returned', async () => {
       await repeatedly(async (raced, one, other) => {
         await raced.queue('first');
         await raced.queue('second');
@@ -363,7 +363,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       });
     });
 
-    it('TRN-11 clear and claim: a turn is given out or cancelled, never both', async () => {
+    it('TRN-11 clear and claim: a turn is claimed or cancelled, never both', async () => {
       await repeatedly(async (raced, one, other) => {
         await raced.queue('first');
         await raced.queue('second');
@@ -377,7 +377,7 @@ export function describeLaneControl(context: ConformanceContext): void {
       });
     });
 
-    /** Each time with a lane of its own, by two clients. */
+    /** Races two clients several times, each time on a new lane. */
     async function repeatedly(
       race: (raced: TestLane, one: SessionsAdapter, other: SessionsAdapter) => Promise<void>,
     ): Promise<void> {
@@ -394,7 +394,7 @@ export function describeLaneControl(context: ConformanceContext): void {
     return lane.adapter.turns.lane(lane.sessionId);
   }
 
-  function controlAll(mode: LaneMode): Promise<{ ring: boolean }> {
+  function controlAll(mode: LaneMode): Promise<{ notify: boolean }> {
     return context.adapter.turns.control({ sessionId: null, mode });
   }
 

@@ -5,7 +5,7 @@ import { type ConformanceContext } from './target.js';
 
 const ERROR = { name: 'Error', message: 'no' };
 
-/** TurnLedger.lane and lanes: what is open, since when, and who has it. */
+/** Tests of TurnLedger.lane and lanes (TRN-11). */
 export function describeLaneQueries(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -47,7 +47,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     expect(alone).not.toHaveProperty('queuedSince');
   });
 
-  it('TRN-11 shows who runs the head, by which lease, also once that has lapsed', async () => {
+  it('TRN-11 shows the worker and lease of the head, even after the lease has lapsed', async () => {
     await lane.queue('first');
     const { turn } = await lane.take({ holder: 'host-7-abc/42', leaseMs: LONG_MS });
     const { acceptedAt, startedAt = '' } = turn;
@@ -64,7 +64,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     expect((lapsed?.leaseUntil ?? '') < (await storeTime())).toBe(true);
   });
 
-  it('TRN-11 shows what the head waits for, and that it was asked to stop', async () => {
+  it('TRN-11 shows which signal the head waits for, and a request to stop it', async () => {
     const { hold } = await lane.run('first');
     await lane.adapter.turns.cancel(hold.turnId, 'interrupt');
     expect((await view()).head).toMatchObject({ status: 'running', cancelMode: 'interrupt' });
@@ -78,16 +78,16 @@ export function describeLaneQueries(context: ConformanceContext): void {
     for (const gone of ['worker', 'leaseUntil']) expect(retried.head).not.toHaveProperty(gone);
 
     const waiting = await TestLane.open(context);
-    const parked = await waiting.run('first');
+    const suspended = await waiting.run('first');
     const wait = { signal: 'go', step: lane.step('go', null), timeoutMs: LONG_MS };
-    const { waitingFor } = (await waiting.adapter.turns.wait(parked.hold, wait)).turn;
+    const { waitingFor } = (await waiting.adapter.turns.wait(suspended.hold, wait)).turn;
     expect(await view(waiting)).toMatchObject({ queued: 0, head: { status: 'waiting', waitingFor } });
     expect((await view(waiting)).head).not.toHaveProperty('worker');
   });
 
-  it('TRN-11 lists a lane as long as something of it is open', async () => {
+  it('TRN-11 lists a lane while it has open turns', async () => {
     const listed = async (): Promise<boolean> => {
-      // No other id is between this one and the same without its last character.
+      // No other id lies between this one and the same id without its last character.
       const { lanes } = await lane.adapter.turns.lanes({ after: lane.sessionId.slice(0, -1), limit: 1 });
       if (lanes[0]?.sessionId !== lane.sessionId) return false;
       expect(lanes[0]).toEqual(await view());
@@ -139,7 +139,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     expect(await view()).toEqual({ sessionId: lane.sessionId, mode: 'open', queued: 0 });
   });
 
-  it('TRN-11 gives pages in the order of the ids, by code unit', async () => {
+  it('TRN-11 pages in the order of the ids, by code unit', async () => {
     const prefix = context.id();
     const ids = lookalikeIds(prefix);
     for (const id of [...ids].reverse()) {
@@ -168,7 +168,7 @@ export function describeLaneQueries(context: ConformanceContext): void {
     return of.adapter.turns.lane(of.sessionId);
   }
 
-  /** Between the start of the attempt and the end of its lease. */
+  /** Matches a time between the start of the attempt and the end of its lease. */
   function leaseMs(head: Lane['head']): number {
     return Date.parse(head?.leaseUntil ?? '') - Date.parse(head?.startedAt ?? '');
   }

@@ -1,10 +1,10 @@
 import { HOUR, SHORT, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** The contract of LeaseStore. */
+/** Tests of LeaseStore. */
 export function describeLeases(context: ConformanceContext): void {
   describe('leases', () => {
-    it('gives a lease to one holder at a time', async () => {
+    it('grants a lease to one holder at a time', async () => {
       const { leases } = context.adapter;
       const name = context.id();
       const lease = await leases.acquire(name, 'a', HOUR);
@@ -14,7 +14,7 @@ export function describeLeases(context: ConformanceContext): void {
       expect(await leases.acquire(context.id(), 'b', HOUR)).not.toBeNull();
     });
 
-    it('gives a lease to one of many who ask at once', async () => {
+    it('grants a lease to one of many concurrent callers', async () => {
       const name = context.id();
       const holders = Array.from({ length: 20 }, (_, n) => `holder-${n}`);
       const leases = await Promise.all(holders.map((holder) => context.adapter.leases.acquire(name, holder, HOUR)));
@@ -22,7 +22,7 @@ export function describeLeases(context: ConformanceContext): void {
       expect(leases.filter((lease) => lease !== null)).toHaveLength(1);
     });
 
-    it('gives the holder its own lease again', async () => {
+    it('grants the holder its own lease again', async () => {
       const { leases } = context.adapter;
       const name = context.id();
       const lease = await leases.acquire(name, 'a', HOUR);
@@ -30,7 +30,7 @@ export function describeLeases(context: ConformanceContext): void {
       expect(await leases.acquire(name, 'a', HOUR)).toEqual(lease);
     });
 
-    it("gives a lapsed lease to the next with a higher fence, by the store's clock", async () => {
+    it("grants a lapsed lease to the next holder with a higher fence, by the store's clock", async () => {
       const { leases } = context.adapter;
       const name = context.id();
       const old = await acquired(name, 'a', SHORT);
@@ -44,7 +44,7 @@ export function describeLeases(context: ConformanceContext): void {
       expect(await leases.acquire(name, 'c', HOUR)).toBeNull();
     });
 
-    it('keeps a renewed lease for longer', async () => {
+    it('extends a renewed lease', async () => {
       const { leases } = context.adapter;
       const name = context.id();
       const lease = await acquired(name, 'a', 1000);
@@ -55,7 +55,7 @@ export function describeLeases(context: ConformanceContext): void {
       expect(await leases.renew(lease, HOUR)).toBe(true);
     });
 
-    it('sets a released lease free, and goes on with its fence', async () => {
+    it('frees a released lease, and continues its fence', async () => {
       const { leases } = context.adapter;
       const name = context.id();
       const first = await acquired(name, 'a', HOUR);
@@ -69,7 +69,7 @@ export function describeLeases(context: ConformanceContext): void {
       expect(third.fence).toBeGreaterThan(second.fence);
     });
 
-    it('lets nobody release or renew what another holds', async () => {
+    it('rejects a release or renewal of a lease that another holder has', async () => {
       const { leases } = context.adapter;
       const name = context.id();
       const lease = await acquired(name, 'a', HOUR);

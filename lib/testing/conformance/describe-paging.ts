@@ -2,7 +2,7 @@ import { create } from './session-fixtures.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** Pages stay in step while rows come and go between them: none twice, and none of those that stay left out. */
+/** Tests that pages repeat no row, and skip no row that remains, while rows are added and removed between them. */
 export function describePaging(context: ConformanceContext): void {
   describe('paging while others write', () => {
     let lane: TestLane;
@@ -42,7 +42,7 @@ export function describePaging(context: ConformanceContext): void {
         async (page) => {
           if (page > 1) return;
           await lane.settle((await lane.take()).hold);
-          // The last one of this page, and one that was still to come.
+          // The last row of this page, and a row of a later page.
           await turns.cancel(ids[1], 'cancel');
           await turns.cancel(ids[4], 'cancel');
         },
@@ -51,7 +51,7 @@ export function describePaging(context: ConformanceContext): void {
       expect(seen.map(({ request }) => request.input.text)).toEqual(['a', 'b', 'c', 'd', 'f', 'g', 'h']);
     });
 
-    it('TRN-11 lanes, while some get their first turn and others lose their last', async () => {
+    it('TRN-11 lanes, while some receive their first turn and others lose their last', async () => {
       const { turns } = context.adapter;
       const prefix = context.id();
       const idOf = (name: string) => `${prefix}.${name}`;
@@ -71,7 +71,7 @@ export function describePaging(context: ConformanceContext): void {
         '',
         async (page) => {
           if (page > 1) return;
-          // The one that the next page goes on from, one behind it, and one to come; new ones on either side.
+          // The row after which the next page starts, the one before it and a later one. New rows on both sides.
           for (const name of ['d', 'b', 'h']) await turns.clear(idOf(name));
           for (const name of ['a', 'e', 'm']) await open(name);
         },
@@ -110,14 +110,14 @@ export function describePaging(context: ConformanceContext): void {
         (before: number) => checkpoints.history(DESK, lane.sessionId, { before, limit: 2 }),
         ({ turnIndex }) => turnIndex,
         Number.MAX_SAFE_INTEGER,
-        // The newest is on no page any more, and the oldest goes before its page comes.
+        // The newest row is on no later page, and the oldest is removed before its page is read.
         async (page) => void (await append(8 + page)),
       );
 
       expect(seen.map(({ turnIndex }) => turnIndex)).toEqual([8, 7, 6, 5, 4, 3]);
     });
 
-    it('BOT-20 sessions with checkpoints, while some come and others go', async () => {
+    it('BOT-20 sessions with checkpoints, while some are added and others are deleted', async () => {
       const { checkpoints } = context.adapter;
       const orchestrator = context.id();
       const save = (sessionId: string) => checkpoints.append({ ...lane.checkpoint(0), orchestrator, sessionId }, 'all');
@@ -129,7 +129,7 @@ export function describePaging(context: ConformanceContext): void {
         '',
         async (page) => {
           if (page > 1) return;
-          // The one that the next page goes on from, one behind it, and one to come; new ones on either side.
+          // The row after which the next page starts, the one before it and a later one. New rows on both sides.
           for (const sessionId of ['d', 'b', 'h']) await checkpoints.delete(orchestrator, sessionId);
           for (const sessionId of ['a', 'e', 'm']) await save(sessionId);
         },
@@ -140,7 +140,7 @@ export function describePaging(context: ConformanceContext): void {
   });
 }
 
-/** Reads page after page, each from the last row of the one before. @param between what others do after a page, from 1 */
+/** Reads page after page, each after the last row of the previous one. @param between runs after page 1, 2, … */
 async function everyPage<Row, Place>(
   read: (from: Place) => Promise<readonly Row[]>,
   placeOf: (row: Row) => Place,

@@ -4,7 +4,7 @@ import { RULES } from './session-fixtures.js';
 import { DESK, LONG_MS, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** What an export reads of a session, and that nothing comes back after an erase (NST-25). */
+/** Tests of the data that an export reads, and that nothing remains or returns after an erase (NST-25). */
 export function describeRecords(context: ConformanceContext): void {
   describe('records', () => {
     let lane: TestLane;
@@ -14,7 +14,7 @@ export function describeRecords(context: ConformanceContext): void {
       [lane, other] = [await TestLane.open(context), await TestLane.open(context)];
     });
 
-    it('NST-25 gives the steps and signals of a turn, and of no other', async () => {
+    it('NST-25 returns the steps and signals of one turn only', async () => {
       const { turns } = context.adapter;
       const { hold, turn } = await lane.run('first');
       const odd = { ...lane.step('__proto__', { text: 'ü\u0000', n: [1] }), iteration: 2, intent: 'ánn', key: 'ключ' };
@@ -36,7 +36,7 @@ export function describeRecords(context: ConformanceContext): void {
       expect([await turns.steps(context.id()), await turns.signals(context.id())]).toEqual([[], []]);
     });
 
-    it('NST-25 names the orchestrators that have checkpoints in a session', async () => {
+    it('NST-25 lists the orchestrators that have checkpoints in a session', async () => {
       const { checkpoints } = context.adapter;
       const names = [DESK, 'ánn', '__proto__', 'Desk'];
       for (const orchestrator of names) {
@@ -52,7 +52,7 @@ export function describeRecords(context: ConformanceContext): void {
       expect(await checkpoints.orchestrators(context.id())).toEqual([]);
     });
 
-    it('NST-25 names the namespaces in which a session has documents', async () => {
+    it('NST-25 lists the namespaces in which a session has documents', async () => {
       const { state } = context.adapter;
       const names = ['conformance', 'ánn', '__proto__', 'Conformance', '\u{10FFFF}'];
       for (const namespace of names) {
@@ -68,7 +68,7 @@ export function describeRecords(context: ConformanceContext): void {
       expect(await state.namespaces(context.id())).toEqual([]);
     });
 
-    it('NST-25 nothing of them is left once the session is erased', async () => {
+    it('NST-25 leaves none of them once the session is erased', async () => {
       const { turn } = await filled();
       await context.sessions.erase(lane.sessionId);
 
@@ -109,7 +109,7 @@ export function describeRecords(context: ConformanceContext): void {
         'control of a foreign session',
         ({ turns }) => turns.control({ sessionId: lane.sessionId, mode: 'paused', foreignSession: true }),
       ],
-    ])('NST-25 refuses a late %s of a session that was erased', async (_, write) => {
+    ])('NST-25 rejects a late %s for an erased session', async (_, write) => {
       const claimed = await filled();
       await context.sessions.erase(lane.sessionId);
 
@@ -132,17 +132,17 @@ export function describeRecords(context: ConformanceContext): void {
             log: { head: NOTES, value: 'late', ifVersion: 0 },
           }),
       ],
-    ])('NST-25 a late %s of a session that was erased writes nothing', async (_, write) => {
+    ])('NST-25 writes nothing on a late %s for an erased session', async (_, write) => {
       const claimed = await filled();
       await context.sessions.erase(lane.sessionId);
-      // Refused, or without effect.
+      // It is rejected or has no effect.
       await write(context.adapter, claimed).catch((error: unknown) => {
         expect(REFUSALS).toContain((error as { code?: string }).code);
       });
       await isGone(claimed);
     });
 
-    it('NST-25 nothing is left when an erase and the writes of a running turn race', async () => {
+    it('NST-25 leaves nothing when an erase races with the writes of a running turn', async () => {
       const raced = await Promise.all(
         Array.from({ length: 8 }, async () => {
           const each = await TestLane.open(context);
@@ -167,7 +167,7 @@ export function describeRecords(context: ConformanceContext): void {
       for (const { each, claimed } of raced) await isGone(claimed, each);
     });
 
-    /** The session has something in every port, and a turn that runs. */
+    /** Fills every port of the session, and starts a turn. */
     async function filled(): Promise<ClaimedTurn> {
       const first = await lane.run('first');
       await lane.settle(first.hold, lane.settlement(first.turn, 0));

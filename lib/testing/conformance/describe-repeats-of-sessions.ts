@@ -8,11 +8,11 @@ import { type ConformanceContext } from './target.js';
 
 const CONFLICT = (): Refused => new Refused('SESSION_CONFLICT');
 
-/** AtomicSessionStoreAdapter: what its operations do when their answer was lost and they are sent again. */
+/** Tests that operations of AtomicSessionStoreAdapter may be sent again after a lost response. */
 export function describeRepeatsOfSessions(context: ConformanceContext): void {
   const { id } = context;
   const by = (policy: SurfacePolicy) => ({ ...RULES, policy });
-  /** Registers the tests of a call that concerns the sessions of one user. */
+  /** Registers the tests of a call on the sessions of one user. */
   const repeat = <Answer>(
     title: string,
     prepare: (userId: string) => Promise<Pick<Call<Answer>, 'send' | 'again'>>,
@@ -120,7 +120,7 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
     });
   });
 
-  it('SES-05 a touch that is sent again is another touch: it says active, and only the activity moves', async () => {
+  it('SES-05 a touch that is sent again returns active, and updates the activity only', async () => {
     const { id } = await create(context);
     const first = await context.sessions.touch(id);
     await context.elapse(TICK);
@@ -131,7 +131,7 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
     expect(second.session).toEqual({ ...first.session, lastActivityAt, version: 3 });
   });
 
-  it('SES-05 of two touches at once one activates the session', async () => {
+  it('SES-05 exactly one of two concurrent touches activates the session', async () => {
     for (let n = 0; n < 5; n += 1) {
       const { id } = await create(context);
       const changes = await Promise.all(twoClients().map((client) => atomic(client).touch(id)));
@@ -144,7 +144,7 @@ export function describeRepeatsOfSessions(context: ConformanceContext): void {
     }
   });
 
-  it('SES-10 SES-11 gives every session to one of several sweeps at once', async () => {
+  it('SES-10 SES-11 returns every session to exactly one of several concurrent sweeps', async () => {
     const old: Session[] = [];
     for (let n = 0; n < 20; n += 1) old.push(await insertIdle(context, 2 * HOUR, { state: 'suspended' }));
     const sweeps = [...twoClients(), ...twoClients()].map((client) => atomic(client).expireStale({ idleMs: HOUR }, 7));
@@ -167,7 +167,7 @@ function atomic({ sessions }: SessionsAdapter): AtomicSessionStoreAdapter {
   return sessions as AtomicSessionStoreAdapter;
 }
 
-/** An order that ids and times, which differ each time, have no part in. */
+/** Sorts by fields other than ids and times, which differ in every run. */
 function byContents(a: Session, b: Session): number {
   const contents = ({ attachedSurfaces, metadata }: Session): string => JSON.stringify([attachedSurfaces, metadata]);
   return contents(a) < contents(b) ? -1 : 1;

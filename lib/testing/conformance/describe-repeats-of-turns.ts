@@ -9,9 +9,9 @@ const ERROR = { name: 'Error', message: 'no', code: 'NO' };
 const FENCED = (): Refused => new Refused('TURN_FENCED');
 const same = <Answer>(first: Answer): Answer => first;
 
-/** TurnLedger: every method may be sent twice without harm. */
+/** Tests that every method of TurnLedger may be sent twice. */
 export function describeRepeatsOfTurns(context: ConformanceContext): void {
-  /** Registers the tests of a call on a lane of its own. */
+  /** Registers the tests of a call on a new lane. */
   const repeat = <Answer>(
     title: string,
     prepare: (lane: TestLane) => Promise<Pick<Call<Answer>, 'send' | 'again'> & Partial<Call<Answer>>>,
@@ -182,7 +182,7 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     await lane.queue('second');
     return {
       send: ({ turns }) => turns.signal(hold.turnId, 'go', { by: 'Ann' }),
-      again: (first) => ({ ...first, accepted: false, ring: false }),
+      again: (first) => ({ ...first, accepted: false, notify: false }),
     };
   });
 
@@ -261,7 +261,7 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     return { send: ({ turns }) => turns.saveStep(hold, step, decision), again: same, look };
   });
 
-  it('TRN-03 what a worker sends again late, after the turn was given to another, changes nothing', async () => {
+  it('TRN-03 a late repeat of a worker that lost its turn changes nothing', async () => {
     const lane = await TestLane.open(context);
     const { hold } = await lane.run('first');
     const { turns } = lane.adapter;
@@ -279,8 +279,8 @@ function accepting(lane: TestLane, whenBusy: (typeof WHEN_BUSY)[number]) {
   const request = lane.acceptRequest('new', { whenBusy });
   const call: Pick<Call<Awaited<ReturnType<TestLane['accept']>>>, 'send' | 'again'> = {
     send: ({ turns }) => turns.accept(request),
-    // Perhaps nobody was told the first time.
-    again: (first) => ({ ...first, duplicate: true, ring: true }),
+    // The first response may have been lost, so the repeat asks to notify again.
+    again: (first) => ({ ...first, duplicate: true, notify: true }),
   };
   return call;
 }
@@ -304,20 +304,20 @@ function settling(
   const next = andNext ? lane.claimRequest({ windows: { [DESK]: 10 }, documents: { [DESK]: [NOTES] } }) : undefined;
   return {
     send: ({ turns }) => turns.settle(hold, settlement, next),
-    // Only the first one changed the session.
+    // The second call does not change the session again.
     again: ({ sessionChange: _, ...first }) => first,
   };
 }
 
 function cancelling(turnId: string, mode: CancelMode) {
-  const call: Pick<Call<{ ring: boolean }>, 'send' | 'again'> = {
+  const call: Pick<Call<{ notify: boolean }>, 'send' | 'again'> = {
     send: ({ turns }) => turns.cancel(turnId, mode),
-    again: (first) => ({ ...first, ring: false }),
+    again: (first) => ({ ...first, notify: false }),
   };
   return call;
 }
 
-/** The hold of a running turn, and what to settle it with. */
+/** Returns the hold of a running turn, and a settlement for it. */
 async function answered(lane: TestLane, turnIndex: number): Promise<[ClaimedTurn['hold'], Partial<TurnSettlement>]> {
   const { hold, turn } = await lane.run(`turn ${turnIndex}`);
   return [hold, lane.settlement(turn, turnIndex)];
@@ -330,7 +330,7 @@ async function running(lane: TestLane, mode: CancelMode | null): Promise<Claimed
   return hold;
 }
 
-/** A running turn; `look` shows its steps as well, which only a claim does. */
+/** Prepares a running turn. `look` also returns its steps, which only a claim shows. */
 async function runningWithSteps(lane: TestLane): Promise<ClaimedTurn & { look: () => Promise<unknown> }> {
   const request = lane.claimRequest();
   await lane.queue('first');
@@ -339,7 +339,7 @@ async function runningWithSteps(lane: TestLane): Promise<ClaimedTurn & { look: (
   return { ...claimed, look };
 }
 
-/** With its mode and its holder. */
+/** Reads the lane with its mode and its holder. */
 function lookAt(lane: TestLane): () => Promise<unknown> {
   return async () => ({ ...(await lane.snapshot()), lane: await lane.adapter.turns.lane(lane.sessionId) });
 }

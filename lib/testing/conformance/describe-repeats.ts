@@ -8,7 +8,7 @@ import { HOUR } from './session-fixtures.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** Calls whose answer was lost are sent again: what every port does then. */
+/** Tests that calls of every port may be sent again after a lost response. */
 export function describeRepeats(context: ConformanceContext): void {
   describe('sent twice', () => {
     describe('turns', () => describeRepeatsOfTurns(context));
@@ -59,7 +59,7 @@ function describeRepeatsOfCheckpoints(context: ConformanceContext): void {
 }
 
 function describeRepeatsOfAppend(context: ConformanceContext): void {
-  it('STA-03 append, sent again, adds its messages again, each time together', async () => {
+  it('STA-03 append, sent again, adds its messages again, together each time', async () => {
     const { clients } = context;
     const { conversations } = context.adapter;
     const sessionId = context.id();
@@ -91,7 +91,7 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
     const stored = value === undefined ? null : await state.set(address, value, { ttlMs: HOUR });
     const look = async (): Promise<StateDocument | null> => {
       const document = await state.get(address);
-      // Stores count from anywhere: by how much it has grown.
+      // Stores may count from any number, so compare the increase.
       return document && { ...document, version: document.version - (stored ?? document).version };
     };
     return { address, ifVersion: stored?.version ?? 0, look };
@@ -127,7 +127,7 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
     return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
   });
 
-  itMayBeSentTwice('ORC-05 append that makes the document', context, async () => {
+  itMayBeSentTwice('ORC-05 append that creates the document', context, async () => {
     const { address, look } = await documentAt();
     const append: StateAppend = { id: context.id(), entries: [1], initial: [], ifVersion: 0 };
     return { send: ({ state }) => state.append(address, append), again: (first) => first, look };
@@ -158,7 +158,7 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
     };
   });
 
-  itMayBeSentTwice('ORC-05 append without entries that makes the document', context, async () => {
+  itMayBeSentTwice('ORC-05 append without entries that creates the document', context, async () => {
     const { address, look } = await documentAt();
     const append: StateAppend = { id: context.id(), entries: [], initial: 'new' };
     return {
@@ -168,13 +168,13 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
     };
   });
 
-  itMayBeSentTwice('ORC-05 append to what is not there', context, async () => {
+  itMayBeSentTwice('ORC-05 append to a missing document', context, async () => {
     const { address, look } = await documentAt();
     const append: StateAppend = { id: context.id(), entries: [1] };
     return { send: ({ state }) => state.append(address, append), again: () => null, look };
   });
 
-  it('ORC-13 evictIdle, sent again, removes nothing more than it should', async () => {
+  it('ORC-13 evictIdle, sent again, keeps the requested number of documents', async () => {
     const { clients } = context;
     const { address } = await documentAt();
     const keys = ['a', 'b', 'c', 'd', 'e'];
@@ -200,7 +200,7 @@ function describeRepeatsOfDocuments(context: ConformanceContext): void {
   });
 }
 
-/** Without what counts from the last call. */
+/** Removes the fields that depend on the time of the last call. */
 function timeless(document: StateDocument | null): unknown {
   if (!document) return null;
   const { accessedAt: _, expiresAt: __, ...rest } = document;
@@ -226,7 +226,7 @@ function describeRepeatsOfLeases(context: ConformanceContext): void {
     return { send: ({ leases }) => leases.renew(lease, HOUR), again: () => true, look: () => isFree(name) };
   });
 
-  it('release, sent again, frees nothing that another holds since', async () => {
+  it('release, sent again, does not free the lease of a newer holder', async () => {
     const { leases } = context.adapter;
     const name = context.id();
     const lease = await acquire(name);

@@ -4,7 +4,7 @@ import { type Session, type SurfaceChange, type SurfaceRules } from '../../ledge
 import { create, createActive, HOSTILE_NAMES, HOUR, insertIdle, PLENTY, RULES, TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** Surfaces (SES-06) and metadata (SES-12). */
+/** Tests of surfaces (SES-06) and metadata (SES-12). */
 export function describeSessionContents(context: ConformanceContext): void {
   describeSurfaces(context);
   describeMetadata(context);
@@ -22,7 +22,7 @@ function describeSurfaces(context: ConformanceContext): void {
     detached: [],
   });
 
-  it('SES-06 keeps surfaces as an ordered set and leaves the activity time alone', async () => {
+  it('SES-06 stores surfaces as an ordered set and does not change the activity time', async () => {
     const { sessions } = context;
     const before = await create(context, { attachedSurfaces: ['web'] });
     await context.elapse(TICK);
@@ -42,7 +42,7 @@ function describeSurfaces(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(after.session);
   });
 
-  it('SES-06 repeats neither an attach nor a detach', async () => {
+  it('SES-06 ignores a repeated attach or detach', async () => {
     const before = await create(context, { attachedSurfaces: ['web'] });
     await context.elapse(TICK);
 
@@ -55,7 +55,7 @@ function describeSurfaces(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(before);
   });
 
-  it('SES-06 refuses to attach to an expired session, and lets one detach from it', async () => {
+  it('SES-06 rejects an attach to an expired session, but allows a detach', async () => {
     const { id } = await create(context, { attachedSurfaces: ['web', 'slack'] });
     const { session: expired } = await context.sessions.expire(id);
     const error = await context.sessions.attachSurface(id, 'phone', RULES).catch((reason: unknown) => reason);
@@ -70,7 +70,7 @@ function describeSurfaces(context: ConformanceContext): void {
     });
   });
 
-  it('SES-06 refuses a surface over the limit, but not a repeat', async () => {
+  it('SES-06 rejects a surface over the limit, but not a repeated attach', async () => {
     const before = await create(context, { attachedSurfaces: ['web', 'slack'] });
     const error = await context.sessions
       .attachSurface(before.id, 'phone', atMostTwo)
@@ -82,7 +82,7 @@ function describeSurfaces(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(before);
   });
 
-  it('FIX-45 detaches the surfaces that were attached first from a session at its limit', async () => {
+  it('FIX-45 detaches the oldest surfaces of a session at its limit', async () => {
     const { sessions } = context;
     const before = await create(context, { attachedSurfaces: ['a', 'b', 'c', 'd'] });
     const attach = (surface: string, maxSurfaces: number): Promise<SurfaceChange> =>
@@ -115,12 +115,12 @@ function describeSurfaces(context: ConformanceContext): void {
     const held = (await stored(id))?.attachedSurfaces ?? [];
 
     expect(held).toHaveLength(5);
-    // Each of the others was detached once.
+    // Each of the other surfaces was detached once.
     const lost = changes.flatMap(({ detached }) => detached);
     expect([...lost, ...held].sort()).toEqual(surfaces.sort());
   });
 
-  it('SES-06 tells surfaces apart by every character', async () => {
+  it('SES-06 distinguishes surfaces by every character', async () => {
     const { id } = await create(context);
     for (const name of HOSTILE_NAMES)
       await context.sessions.attachSurface(id, name, { ...RULES, maxSurfaces: HOSTILE_NAMES.length });
@@ -134,7 +134,7 @@ function describeSurfaces(context: ConformanceContext): void {
 function describeMetadata(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
 
-  it('SES-12 merges top-level keys, removes those that are null, and replaces whole values', async () => {
+  it('SES-12 merges top-level keys, removes null keys, and replaces complete values', async () => {
     const before = await create(context, { metadata: { keep: 1, drop: 2, nested: { a: 1 }, empty: null } });
     await context.elapse(TICK);
     const after = await context.sessions.mergeMetadata(
@@ -151,7 +151,7 @@ function describeMetadata(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(after.session);
   });
 
-  it('SES-12 merges in any state and leaves the activity time alone', async () => {
+  it('SES-12 merges in any state and does not change the activity time', async () => {
     const sessions = [
       await createActive(context),
       await insertIdle(context, HOUR, { state: 'suspended' }),
@@ -167,7 +167,7 @@ function describeMetadata(context: ConformanceContext): void {
     }
   });
 
-  it('SES-12 refuses a result that is too large as UTF-8, and changes nothing', async () => {
+  it('SES-12 rejects a result that is too large in UTF-8, and changes nothing', async () => {
     const before = await create(context, { metadata: { a: 'x'.repeat(40) } });
     const text = { b: '👩'.repeat(10) };
     const maxBytes = Buffer.byteLength(JSON.stringify({ ...before.metadata, ...text }));
@@ -185,7 +185,7 @@ function describeMetadata(context: ConformanceContext): void {
     });
   });
 
-  it('SES-12 gives back every key and value as it was', async () => {
+  it('SES-12 returns every key and value unchanged', async () => {
     const keys = HOSTILE_NAMES.filter((name) => name !== '__proto__' && name !== 'constructor');
     const metadata = {
       ...Object.fromEntries(keys.map((key) => [key, key])),

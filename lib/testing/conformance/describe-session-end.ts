@@ -7,7 +7,7 @@ import { type ConformanceContext } from './target.js';
 const CONCURRENT = 20;
 const DAY = 24 * HOUR;
 
-/** expireStale (SES-10), absolute lifetimes (SES-19) and purgeExpired (SES-11). */
+/** Tests of expireStale (SES-10), absolute lifetimes (SES-19) and purgeExpired (SES-11). */
 export function describeSessionEnd(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
   const expireStale = (lifetime: SessionLifetime, limit = PLENTY): Promise<SessionChange[]> =>
@@ -16,13 +16,13 @@ export function describeSessionEnd(context: ConformanceContext): void {
   const many = <T>(make: (n: number) => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: CONCURRENT }, (_, n) => make(n)));
 
-  /** What other tests left behind is out of the way. */
+  /** Removes the sessions that other tests left behind. */
   beforeEach(async () => {
     await context.sessions.expireStale({ idleMs: HOUR, maxMs: HOUR }, PLENTY);
     await context.sessions.purgeExpired(HOUR, PLENTY);
   });
 
-  it('SES-10 expires suspended and never used sessions that were idle for longer, and no active one', async () => {
+  it('SES-10 expires suspended and created sessions that were idle for too long, but no active ones', async () => {
     const suspended = await insertIdle(context, 2 * HOUR, { state: 'suspended' });
     const created = await insertIdle(context, 2 * HOUR, { state: 'created' });
     const others = [
@@ -49,7 +49,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect(await expireIdle()).toEqual([]);
   });
 
-  it('SES-10 expires nobody who was idle for just as long, to the millisecond', async () => {
+  it('SES-10 does not expire a session that was idle for exactly the limit, to the millisecond', async () => {
     const made = await many(() => create(context));
     const changes = await expireStale({ idleMs: 0 });
     await context.elapse(TICK);
@@ -61,7 +61,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect(idsOf(changes.map(toSession))).toEqual(expect.arrayContaining(idsOf(made)));
   });
 
-  it('SES-10 SES-19 leaves a session alone that has queued, running or waiting turns', async () => {
+  it('SES-10 SES-19 does not expire a session with queued, running or waiting turns', async () => {
     const [queued, running, waiting] = [
       await TestLane.open(context),
       await TestLane.open(context),
@@ -89,7 +89,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect((await expireIdle()).sort()).toEqual(lanes.map(({ sessionId }) => sessionId).sort());
   });
 
-  it('SES-10 SES-19 expires nobody when neither an idle time nor a lifetime is given', async () => {
+  it('SES-10 SES-19 expires nothing without an idle time and a lifetime', async () => {
     expect(await context.sessions.expireStale({}, 10)).toEqual([]);
   });
 
@@ -116,7 +116,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     for (const { id } of kept) expect((await stored(id))?.state).toBe('expired');
   });
 
-  it('SES-10 expires or keeps a session when touch and a sweep race, and tells the caller which', async () => {
+  it('SES-10 expires or keeps a session when touch and a sweep race, and reports which', async () => {
     const sessions = await many(() => insertIdle(context, 2 * HOUR, { state: 'suspended' }));
     const [swept, ...touches] = await Promise.all([
       expireIdle(),
@@ -129,7 +129,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     }
   });
 
-  it('SES-19 expires sessions in any state that are older than the longest lifetime, whatever their activity', async () => {
+  it('SES-19 expires sessions in any state that exceed the maximum lifetime, whatever their activity', async () => {
     const createdAt = await ago(2 * DAY);
     const old: Session[] = [];
     for (const state of ['created', 'active', 'suspended'] as const) {
@@ -144,7 +144,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect(await stored(young.id)).toEqual(young);
   });
 
-  it('SES-19 refuses at once to touch a session that is older than its lifetime, and changes nothing', async () => {
+  it('SES-19 rejects a touch of a session past its lifetime before any sweep, and changes nothing', async () => {
     const before = await createActive(context);
     expect((await context.sessions.touch(before.id, { maxMs: HOUR })).session.state).toBe('active');
     const now = await stored(before.id);
@@ -156,7 +156,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(now);
   });
 
-  it('SES-19 accepts no turn at once for a session that is older than its lifetime', async () => {
+  it('SES-19 rejects a turn for a session past its lifetime before any sweep', async () => {
     const lane = await TestLane.open(context);
     await context.elapse(SHORT);
     const before = await lane.snapshot();
@@ -169,11 +169,11 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect(await lane.queue('in time', { maxSessionLifetimeMs: HOUR })).toMatchObject({ status: 'queued' });
   });
 
-  it('SES-11 deletes what expired longer ago, and returns the ids', async () => {
+  it('SES-11 deletes sessions that expired long enough ago, and returns their ids', async () => {
     const [old, recent] = [await ago(2 * DAY), await ago(DAY / 2)];
     const gone = await insertIdle(context, 3 * DAY, { state: 'expired', stateChangedAt: old });
     const kept = [
-      // Idle for long, but expired a short time ago.
+      // Idle for a long time, but expired recently.
       await insertIdle(context, 3 * DAY, { state: 'expired', stateChangedAt: recent }),
       await insertIdle(context, 3 * DAY, { state: 'suspended', stateChangedAt: old }),
       await insertIdle(context, 3 * DAY, { state: 'active', stateChangedAt: old }),
@@ -195,7 +195,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     expect(batches.flat().sort()).toEqual(idsOf(sessions).sort());
   });
 
-  it('SES-11 gives every session to one of several purges, while others are deleted', async () => {
+  it('SES-11 returns every session to exactly one of several purges, while others are deleted', async () => {
     const sessions = await many(() => insertIdle(context, 2 * DAY, { state: 'expired' }));
     const deleted = sessions.slice(0, 5);
     const purges = many(() => context.sessions.purgeExpired(DAY, 3));
@@ -210,7 +210,7 @@ export function describeSessionEnd(context: ConformanceContext): void {
     return new Date(Date.parse(createdAt) - ms).toISOString();
   }
 
-  /** Makes sessions suspended and idle for two hours. */
+  /** Suspends sessions and makes them idle for two hours. */
   async function aged(ids: readonly string[]): Promise<Session[]> {
     const then = await ago(2 * HOUR);
     const times = { createdAt: then, lastActivityAt: then };

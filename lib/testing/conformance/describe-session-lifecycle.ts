@@ -6,11 +6,11 @@ import { type ConformanceContext } from './target.js';
 const ENDS = ['expire', 'revoke'] as const;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** Create, touch and expire (SES-01, SES-02, SES-03, SES-05, SES-08, SES-13). */
+/** Tests of create, touch and expire (SES-01, SES-02, SES-03, SES-05, SES-08, SES-13). */
 export function describeSessionLifecycle(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
 
-  it('SES-01 SES-02 keeps what a session was created with, in state created, with UTC times', async () => {
+  it('SES-01 SES-02 stores a new session as given, in state created, with UTC times', async () => {
     const given = draft(context, {
       workspaceId: context.id(),
       attachedSurfaces: ['web'],
@@ -30,7 +30,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(session.id)).toEqual(session);
   });
 
-  it('SES-01 leaves out a workspace and a change of state that there are none of', async () => {
+  it('SES-01 omits workspaceId and stateChangedAt when they do not exist', async () => {
     const { id } = await create(context);
     const session = await stored(id);
 
@@ -64,7 +64,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(versions).toEqual([1, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6]);
   });
 
-  it("SES-01 stamps times by the store's clock", async () => {
+  it("SES-01 sets times by the store's clock", async () => {
     const { id, createdAt } = await create(context);
     await context.elapse(20);
     const { session: touched } = await context.sessions.touch(id);
@@ -77,7 +77,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(expired.stateChangedAt).toMatch(ISO);
   });
 
-  it('SES-02 copies what goes in and what comes out', async () => {
+  it('SES-02 copies sessions on write and on read', async () => {
     const given = draft(context, { attachedSurfaces: ['web'], metadata: { list: [{ n: 1 }] } });
     const patch = { added: { deep: ['x'] } };
     const { id } = (await createdFrom(context, given)).session;
@@ -101,7 +101,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect((await context.sessions.fetchMany({ userId: expected.userId }))[0].metadata).toEqual(expected.metadata);
   });
 
-  it('SES-03 finds a session by id in every state, and nothing for an unknown id', async () => {
+  it('SES-03 finds a session by id in every state, and returns null for an unknown id', async () => {
     const { sessions } = context;
     const { id } = await create(context);
     expect(await stored(id)).toMatchObject({ id, state: 'created' });
@@ -115,7 +115,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(context.id())).toBeNull();
   });
 
-  it('SES-05 activates a created session and says that it was a cold start', async () => {
+  it('SES-05 activates a created session and reports a cold start', async () => {
     const before = await create(context);
     await context.elapse(TICK);
     const { session, previousState } = await context.sessions.touch(before.id);
@@ -132,7 +132,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(session);
   });
 
-  it('SES-05 only moves the activity of an active session', async () => {
+  it('SES-05 updates only the activity of an active session', async () => {
     const before = await createActive(context);
     await context.elapse(TICK);
     const { session, previousState } = await context.sessions.touch(before.id);
@@ -143,7 +143,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(session);
   });
 
-  it('SES-05 resumes a suspended session and says so', async () => {
+  it('SES-05 resumes a suspended session and reports it', async () => {
     const { id } = await insertIdle(context, 2 * HOUR);
     await context.sessions.suspendStale(HOUR, PLENTY);
     const before = await stored(id);
@@ -177,13 +177,13 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await context.sessions.count({ userId: before.userId, state: 'suspended' })).toBe(0);
   });
 
-  it('FIX-44 does not take a session that was never used for a suspended one', async () => {
+  it('FIX-44 does not treat an unused session as suspended', async () => {
     const { id } = await insertIdle(context, HOUR, { state: 'created' });
 
     expect(await context.sessions.touch(id, { ttlMs: 1 })).toMatchObject({ previousState: 'created' });
   });
 
-  it('SES-05 SES-14 refuses to touch an expired session and changes nothing', async () => {
+  it('SES-05 SES-14 rejects a touch of an expired session and changes nothing', async () => {
     const { id } = await createActive(context);
     const { session: expired } = await context.sessions.expire(id);
     await context.elapse(TICK);
@@ -214,7 +214,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     }
   });
 
-  it.each(ENDS)('SES-08 NST-18 %s gives the same record when the session has expired', async (end) => {
+  it.each(ENDS)('SES-08 NST-18 %s returns the same record when the session has already expired', async (end) => {
     const { id } = await create(context);
     const { session: expired } = await context.sessions.expire(id);
     await context.elapse(TICK);
@@ -223,7 +223,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
     expect(await stored(id)).toEqual(expired);
   });
 
-  it('SES-13 says which id is missing', async () => {
+  it('SES-13 names the missing id', async () => {
     const { sessions } = context;
     const id = context.id();
     const calls: Record<string, () => Promise<unknown>> = {
@@ -246,7 +246,7 @@ export function describeSessionLifecycle(context: ConformanceContext): void {
   });
 }
 
-/** Changes everything in a value that can be changed. */
+/** Changes every mutable part of a value. */
 function vandalize(value: unknown): void {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return;
   for (const inner of Object.values(value)) vandalize(inner);

@@ -4,7 +4,7 @@ import { type SessionQuery } from '../../ledger/session-query.js';
 import { create, createActive, HOSTILE_NAMES, HOUR, idsOf, insert, RULES, storeTime } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** fetchMany and count (SES-04). */
+/** Tests of fetchMany and count (SES-04). */
 export function describeSessionQueries(context: ConformanceContext): void {
   const find = (query: SessionQuery): Promise<Session[]> => context.sessions.fetchMany(query);
   const count = (query: SessionQuery): Promise<number> => context.sessions.count(query);
@@ -13,7 +13,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     expect(await count(query)).toBe(expected.length);
   };
 
-  it('SES-04 joins conditions by AND', async () => {
+  it('SES-04 combines conditions with AND', async () => {
     const [userId, workspaceId] = [context.id(), context.id()];
     const inWorkspace = await create(context, { userId, workspaceId, attachedSurfaces: ['web', 'slack'] });
     const outside = await create(context, { userId, attachedSurfaces: ['web'] });
@@ -28,7 +28,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     await expectFound({ userId: context.id() }, []);
   });
 
-  it('SES-04 finds by one state or several', async () => {
+  it('SES-04 finds sessions by one state or several', async () => {
     const userId = context.id();
     const created = await create(context, { userId });
     const active = await createActive(context, { userId });
@@ -41,7 +41,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     await expectFound({ userId }, [created, active, expired]);
   });
 
-  it('SES-04 finds by a surface while it is attached', async () => {
+  it('SES-04 finds a session by a surface while it is attached', async () => {
     const userId = context.id();
     const { id } = await create(context, { userId, attachedSurfaces: ['web'] });
     const { session: updated } = await context.sessions.attachSurface(id, 'slack', RULES);
@@ -54,7 +54,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     await expectFound({ userId, surfaceId: 'phone' }, [updated]);
   });
 
-  it('SES-15 finds a session once, with the times that it was given later, and no more when it is deleted', async () => {
+  it('SES-15 finds a session once, with its updated times, and not after it is deleted', async () => {
     const userId = context.id();
     const session = await create(context, { userId });
     const times = { createdAt: '2020-02-02T02:02:02.020Z', lastActivityAt: '2020-02-03T02:02:02.020Z' };
@@ -67,7 +67,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     await expectFound({ userId }, []);
   });
 
-  it('SES-04 takes activeAfter and activeBefore strictly, to the millisecond', async () => {
+  it('SES-04 applies activeAfter and activeBefore as exclusive bounds, to the millisecond', async () => {
     const userId = context.id();
     const at = await timeline(context);
     const [first, second, third] = [
@@ -91,7 +91,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     expect(idsOf(await find({ ...query, limit: 1000 }))).toEqual(expected);
   });
 
-  it('SES-04 gives 50 when no limit is asked for', async () => {
+  it('SES-04 returns 50 sessions by default', async () => {
     const userId = context.id();
     await Promise.all(Array.from({ length: 53 }, () => create(context, { userId })));
 
@@ -99,7 +99,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     expect(await find({ userId, limit: 53 })).toHaveLength(53);
   });
 
-  it('SES-04 pages by a cursor, every session once, whatever the size of a page', async () => {
+  it('SES-04 pages by a cursor and returns every session once, for every page size', async () => {
     const { expected, query } = await sessionsInOrder(context);
 
     for (const limit of [1, 2, 3, expected.length, 100]) {
@@ -107,7 +107,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     }
   });
 
-  it('SES-04 keeps the place of a cursor while sessions are touched, added and deleted', async () => {
+  it('SES-04 keeps the position of a cursor while sessions are touched, added and deleted', async () => {
     const { expected, query, sessions } = await sessionsInOrder(context);
     const firstPage = await find({ ...query, limit: 2 });
     const cursor = encodeCursor(firstPage[1]);
@@ -120,7 +120,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     expect(await everyPage({ ...query, limit: 2, cursor })).toEqual(expected.slice(2));
   });
 
-  it('SES-04 counts without regard to limit and cursor', async () => {
+  it('SES-04 ignores limit and cursor when it counts', async () => {
     const { expected, query } = await sessionsInOrder(context);
     const [first] = await find({ ...query, limit: 1 });
 
@@ -129,8 +129,8 @@ export function describeSessionQueries(context: ConformanceContext): void {
     expect(await count({ ...query, limit: 1, cursor: encodeCursor(first) })).toBe(expected.length);
   });
 
-  it('SES-04 compares names character by character and never as a pattern', async () => {
-    // A workspace of our own, because the names of the users cannot be.
+  it('SES-04 compares names by every character and never as a pattern', async () => {
+    // The user names are shared among tests, so use a separate workspace.
     const workspaceId = context.id();
     for (const name of HOSTILE_NAMES) {
       await create(context, { userId: name, workspaceId, attachedSurfaces: [name] });
@@ -144,7 +144,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
     }
   });
 
-  it('SES-04 tells workspaces apart character by character', async () => {
+  it('SES-04 distinguishes workspaces by every character', async () => {
     const userId = context.id();
     for (const workspaceId of HOSTILE_NAMES) await create(context, { userId, workspaceId });
     for (const workspaceId of HOSTILE_NAMES) {
@@ -164,7 +164,7 @@ export function describeSessionQueries(context: ConformanceContext): void {
   }
 }
 
-/** Sessions of one user, among them some that share their times, inserted out of order. */
+/** Inserts sessions of one user out of order. Some of them have equal times. */
 async function sessionsInOrder(
   context: ConformanceContext,
 ): Promise<{ sessions: readonly Session[]; expected: readonly string[]; query: SessionQuery }> {
@@ -188,12 +188,12 @@ async function sessionsInOrder(
     const times = { createdAt: at(createdAt).createdAt, lastActivityAt: at(lastActivityAt).lastActivityAt };
     sessions.push(await insert(context, { id: `${name}.${id}`, userId, ...times }));
   }
-  // Those that share their times stand in the order of ASCII.
+  // Sessions with equal times are in ASCII order.
   const expected = ['newest', 'a', '-', '10', '9', 'B', '_', 'b', 'c', 'oldest'].map((id) => `${name}.${id}`);
   return { sessions, expected, query: { userId } };
 }
 
-/** Times an hour ago, a millisecond apart. */
+/** Returns times an hour ago, one millisecond apart. */
 async function timeline(
   context: ConformanceContext,
 ): Promise<(step: number) => Pick<Session, 'createdAt' | 'lastActivityAt'>> {

@@ -5,7 +5,7 @@ import { type ConformanceContext } from './target.js';
 
 const CONCURRENT = 20;
 
-/** The races at the end of the spec's page on sessions: none may lose a change. */
+/** Tests of the races at the end of the spec's page on sessions: no change may be lost. */
 export function describeSessionRaces(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
   const many = <T>(make: (n: number) => Promise<T>): Promise<T[]> =>
@@ -20,13 +20,13 @@ export function describeSessionRaces(context: ConformanceContext): void {
     expect(after?.version).toBe(1 + CONCURRENT);
   });
 
-  it('SES-06 attaches one surface once, however many try at once', async () => {
+  it('SES-06 attaches a surface once, for any number of concurrent attaches', async () => {
     const { id } = await create(context);
     await many(() => context.sessions.attachSurface(id, 'web', atMost(1)));
     expect(await stored(id)).toMatchObject({ attachedSurfaces: ['web'], version: 2 });
   });
 
-  it('SES-06 holds the limit of surfaces against concurrent attaches', async () => {
+  it('SES-06 enforces the limit of surfaces for concurrent attaches', async () => {
     const { id } = await create(context);
     await Promise.allSettled(names('surface').map((name) => context.sessions.attachSurface(id, name, atMost(5))));
     expect((await stored(id))?.attachedSurfaces).toHaveLength(5);
@@ -41,7 +41,7 @@ export function describeSessionRaces(context: ConformanceContext): void {
     expect(after?.version).toBe(1 + CONCURRENT);
   });
 
-  it('SES-15 loses none of the different changes of one session', async () => {
+  it('SES-15 keeps all concurrent changes of different kinds to one session', async () => {
     const { id } = await create(context, { attachedSurfaces: names('old') });
     await context.elapse(TICK);
     await many((n) =>
@@ -97,7 +97,7 @@ export function describeSessionRaces(context: ConformanceContext): void {
     for (const { id } of sessions) expect((await stored(id))?.state).toBe('active');
   });
 
-  it('SES-09 gives every stale session to one of several sweeps', async () => {
+  it('SES-09 returns every stale session to exactly one of several sweeps', async () => {
     const sessions = await many(() => insertIdle(context, 2 * HOUR));
     const sweeps = await many(() => context.sessions.suspendStale(HOUR, 7));
     const rest = await context.sessions.suspendStale(HOUR, PLENTY);
@@ -137,7 +137,7 @@ function names(prefix: string): string[] {
   return Array.from({ length: CONCURRENT }, (_, n) => `${prefix}-${n}`);
 }
 
-/** Starts half of the calls, then the one in the middle, then the others, all at once. */
+/** Starts half of the calls, then `middle`, then the other half, without waiting. */
 function around(calls: readonly (() => Promise<unknown>)[], middle: () => Promise<unknown>): Promise<unknown>[] {
   const half = Math.floor(calls.length / 2);
   return [...calls.slice(0, half), middle, ...calls.slice(half)].map((call) => call());

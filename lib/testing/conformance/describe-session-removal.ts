@@ -5,11 +5,11 @@ import { type ConformanceContext } from './target.js';
 
 const LONG_AGO = '2001-02-03T04:05:06.007Z';
 
-/** What insert and create refuse, and what delete and erase leave (SES-02, SES-15). */
+/** Tests of rejected inserts and creates, and of delete and erase (SES-02, SES-15). */
 export function describeSessionRemoval(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
 
-  it('SES-15 inserts a session as it is', async () => {
+  it('SES-15 inserts a session unchanged', async () => {
     const session = await insert(context, {
       workspaceId: context.id(),
       state: 'suspended',
@@ -23,7 +23,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(await stored(session.id)).toEqual(session);
   });
 
-  it('SES-15 updates the named fields and returns what is stored', async () => {
+  it('SES-15 updates the given fields and returns the stored session', async () => {
     const before = await insert(context, { metadata: { a: 1 }, attachedSurfaces: ['web'], workspaceId: 'w' });
     const after = await context.sessions.update(before.id, {
       state: 'suspended',
@@ -40,7 +40,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(after);
   });
 
-  it('SES-02 SES-14 refuses an id that is taken, and leaves the stored session as it was', async () => {
+  it('SES-02 SES-14 rejects an existing id, and does not change the stored session', async () => {
     const before = await create(context, { metadata: { mine: true } });
     const theirs = draft(context, { id: before.id, metadata: { theirs: true }, attachedSurfaces: ['web'] });
 
@@ -53,7 +53,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(await context.sessions.fetchMany({ userId: theirs.userId })).toEqual([]);
   });
 
-  it('SES-02 lets one of many concurrent creates have an id', async () => {
+  it('SES-02 accepts an id from exactly one of many concurrent creates', async () => {
     const id = context.id();
     const results = await Promise.allSettled(
       Array.from({ length: 20 }, (_, n) => createdFrom(context, draft(context, { id, metadata: { n } }))),
@@ -80,7 +80,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
   ];
 
   it.each(removals)(
-    'SES-11 SES-15 %s removes a session with everything that is keyed by it, and nothing else',
+    'SES-11 SES-15 %s removes a session with all data that belongs to it, and nothing else',
     async (_, remove) => {
       const [gone, kept] = [await populate(), await populate()];
       await remove(gone.session.id);
@@ -108,14 +108,14 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     },
   );
 
-  it('SES-15 deletes what is not there without complaint', async () => {
+  it('SES-15 deletes a missing session without an error', async () => {
     const { id } = await create(context);
     expect(await context.sessions.delete(id)).toBe(true);
     expect(await context.sessions.delete(id)).toBe(false);
     expect(await stored(id)).toBeNull();
   });
 
-  it('SES-15 gives the id of a deleted session to a new one, which begins with nothing', async () => {
+  it('SES-15 allows the id of a deleted session for a new one, which starts empty', async () => {
     const past = await populate();
     await context.sessions.delete(past.session.id);
     const session = await create(context, { id: past.session.id });
@@ -131,7 +131,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(turn.position).toBe(1);
   });
 
-  it('SES-15 erases a session with everything that is keyed by it, and never takes its id again', async () => {
+  it('SES-15 erases a session with all data that belongs to it, and never accepts its id again', async () => {
     const gone = await populate();
     await context.sessions.erase(gone.session.id);
     await context.sessions.erase(gone.session.id);
@@ -143,7 +143,7 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(await stored(gone.session.id)).toBeNull();
   });
 
-  it('SES-15 refuses late writes of a session that was erased', async () => {
+  it('SES-15 rejects late writes to an erased session', async () => {
     const { session, orchestrator } = await populate();
     await context.sessions.erase(session.id);
     const writes: Record<string, () => Promise<unknown>> = {
@@ -164,13 +164,13 @@ export function describeSessionRemoval(context: ConformanceContext): void {
     expect(await state.get(documentOf(session.id))).toBeNull();
   });
 
-  it('SES-15 remembers an erased id that never was a session', async () => {
+  it('SES-15 remembers an erased id that never had a session', async () => {
     const id = context.id();
     await context.sessions.erase(id);
     await expect(create(context, { id })).rejects.toBeInstanceOf(SessionConflictError);
   });
 
-  /** A session with something in every port. */
+  /** Creates a session with data in every port. */
   async function populate(): Promise<{ session: Session; turnId: string; orchestrator: string }> {
     const session = await create(context, { attachedSurfaces: ['web'] });
     const orchestrator = context.id();

@@ -7,7 +7,7 @@ import { type ConformanceContext } from './target.js';
 const CONCURRENT = 20;
 const MINUTE = 60_000;
 
-/** One session per surface, user and workspace (SES-07), also when they are created at once (SES-16). */
+/** Tests that a surface has one session per user and workspace (SES-07), also on concurrent creates (SES-16). */
 export function describeSessionSlots(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
   const by = (policy: SurfacePolicy): SurfaceRules => ({ ...RULES, policy });
@@ -18,7 +18,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
   const holders = (userId: string, surfaceId = 'web'): Promise<Session[]> =>
     context.sessions.fetchMany({ userId, surfaceId, state: ['created', 'active', 'suspended'] });
 
-  /** A slot that is held in every live state, and neighbours whom it does not concern. */
+  /** Creates holders of a surface in every live state, and sessions that must not be affected. */
   async function slot(): Promise<{ owner: Partial<NewSession>; held: Session[]; others: Session[] }> {
     const [userId, workspaceId] = [context.id(), context.id()];
     const owner = { userId, workspaceId };
@@ -49,7 +49,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     for (const session of without) expect(await stored(session.id)).toEqual(session);
   }
 
-  it('SES-07 move: a surface that is attached leaves the live sessions of the same user and workspace', async () => {
+  it('SES-07 move: an attach detaches the surface from the live sessions of the same user and workspace', async () => {
     const { owner, held, others } = await slot();
     const { session: before } = await create(owner);
     await context.elapse(TICK);
@@ -65,7 +65,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     for (const session of others) expect(await stored(session.id)).toEqual(session);
   });
 
-  it('SES-07 move: a surface leaves them for a session that is created with it', async () => {
+  it('SES-07 move: a create with a surface detaches it from them', async () => {
     const { owner, held, others } = await slot();
     const { session, created, movedFrom } = await create({ ...owner, attachedSurfaces: ['web'] }, 'move');
 
@@ -75,7 +75,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     for (const other of others) expect(await stored(other.id)).toEqual(other);
   });
 
-  it('SES-07 move: tells of a session once that lost several surfaces', async () => {
+  it('SES-07 move: reports a session once that lost several surfaces', async () => {
     const userId = context.id();
     const { session: before } = await create({ userId, attachedSurfaces: ['web', 'phone', 'slack'] });
     const { movedFrom } = await create({ userId, attachedSurfaces: ['phone', 'web'] }, 'move');
@@ -84,7 +84,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     expect(await stored(before.id)).toEqual(movedFrom[0]);
   });
 
-  it('SES-07 move: outside of any workspace takes from no workspace', async () => {
+  it('SES-07 move: a session without a workspace takes no surface from a workspace', async () => {
     const userId = context.id();
     const { session: inside } = await create({ userId, workspaceId: context.id(), attachedSurfaces: ['web'] });
     const { session: outside } = await create({ userId, attachedSurfaces: ['web'] });
@@ -94,7 +94,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     expect(await stored(inside.id)).toEqual(inside);
   });
 
-  it('SES-07 move: takes nothing when the session is full or over', async () => {
+  it('SES-07 move: takes nothing when the session is at its limit or expired', async () => {
     const userId = context.id();
     const { session: holder } = await create({ userId, attachedSurfaces: ['web'] });
     const { session: full } = await create({ userId, attachedSurfaces: ['phone'] });
@@ -109,7 +109,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     expect(await stored(full.id)).toEqual(full);
   });
 
-  it('SES-07 reject: refuses a surface that another live session holds, and changes nothing', async () => {
+  it('SES-07 reject: rejects a surface that another live session holds, and changes nothing', async () => {
     const { owner, held, others } = await slot();
     const { session: before } = await create(owner);
     const given = draft(context, { ...owner, attachedSurfaces: ['web'] });
@@ -128,7 +128,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     for (const session of [before, ...held, ...others]) expect(await stored(session.id)).toEqual(session);
   });
 
-  it('SES-07 reject: lets in whom nobody stands in the way of', async () => {
+  it('SES-07 reject: allows a surface that no other live session holds', async () => {
     const { others } = await slot();
     const [ended] = others;
     const owner = { userId: context.id(), workspaceId: ended.workspaceId, attachedSurfaces: ['web'] };
@@ -216,7 +216,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     expect(await stored(old.id)).toEqual(old);
   });
 
-  it('FIX-44 leaves one holder when an idle session is touched while others take its surface', async () => {
+  it('FIX-44 leaves one holder when an idle session is touched while other sessions take its surface', async () => {
     const holder = await insertIdle(context, HOUR, { userId: context.id(), attachedSurfaces: ['web'] });
     const rules: SurfaceRules = { ...by('reject'), lifetime: { ttlMs: MINUTE, idleMs: MINUTE } };
     await Promise.all([
@@ -231,7 +231,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     expect(await holders(holder.userId)).toHaveLength(1);
   });
 
-  it('SES-07 share: lets several sessions have a surface', async () => {
+  it('SES-07 share: lets several sessions hold a surface', async () => {
     const { owner, held } = await slot();
     const { session: before } = await create(owner);
     const { session, movedFrom } = await context.sessions.attachSurface(before.id, 'web', by('share'));
@@ -249,7 +249,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     const changes = await Promise.all(sessions.map(({ id }) => context.sessions.attachSurface(id, 'web', by('move'))));
 
     expect(await holders(userId)).toHaveLength(1);
-    // Every other one had it, and was told to have lost it, once.
+    // Each of the other sessions had the surface, and was reported once to have lost it.
     const lost = idsOf(changes.flatMap(({ movedFrom }) => movedFrom));
     const [holder] = await holders(userId);
     expect(lost.sort()).toEqual(idsOf(sessions.filter(({ id }) => id !== holder.id)).sort());
@@ -263,7 +263,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
     expect(await context.sessions.count({ userId })).toBe(CONCURRENT);
   });
 
-  it('SES-07 reject: lets one of many have a surface', async () => {
+  it('SES-07 reject: grants a surface to exactly one of many concurrent sessions', async () => {
     const userId = context.id();
     const sessions = await many(async () => (await create({ userId })).session);
     const results = await Promise.allSettled(
@@ -280,18 +280,21 @@ export function describeSessionSlots(context: ConformanceContext): void {
     const adopt = (patch: Partial<NewSession>, recentMs = MINUTE): Promise<CreatedSession> =>
       context.sessions.createOrAdopt(draft(context, patch), by('move'), recentMs);
 
-    it.each([[['web']], [[]]])('SES-16 gives one session to many at once, with the surfaces %j', async (surfaces) => {
-      const userId = context.id();
-      const results = await many(() => adopt({ userId, attachedSurfaces: surfaces }));
-      const [session, ...others] = await context.sessions.fetchMany({ userId });
+    it.each([[['web']], [[]]])(
+      'SES-16 returns one session to many concurrent callers, with the surfaces %j',
+      async (surfaces) => {
+        const userId = context.id();
+        const results = await many(() => adopt({ userId, attachedSurfaces: surfaces }));
+        const [session, ...others] = await context.sessions.fetchMany({ userId });
 
-      expect(others).toEqual([]);
-      expect(session).toMatchObject({ state: 'created', attachedSurfaces: surfaces, version: 1 });
-      for (const result of results) expect(result).toMatchObject({ session, movedFrom: [] });
-      expect(results.filter(({ created }) => created)).toHaveLength(1);
-    });
+        expect(others).toEqual([]);
+        expect(session).toMatchObject({ state: 'created', attachedSurfaces: surfaces, version: 1 });
+        for (const result of results) expect(result).toMatchObject({ session, movedFrom: [] });
+        expect(results.filter(({ created }) => created)).toHaveLength(1);
+      },
+    );
 
-    it('SES-16 adopts none of another user, workspace or surface, no expired one and no older one', async () => {
+    it('SES-16 adopts no session of another user, workspace or surface, and no expired or older one', async () => {
       const [userId, workspaceId] = [context.id(), context.id()];
       const given = { userId, workspaceId, attachedSurfaces: ['web'] };
       const { session: ended } = await create(given);
@@ -309,7 +312,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
       expect(movedFrom).toEqual([{ ...old, attachedSurfaces: [], version: 2 }]);
     });
 
-    it('SES-16 adopts without a surface only a session without one', async () => {
+    it('SES-16 adopts only a session without surfaces when the caller names no surface', async () => {
       const userId = context.id();
       await create({ userId, attachedSurfaces: ['web'] });
       const first = await adopt({ userId });
@@ -319,7 +322,7 @@ export function describeSessionSlots(context: ConformanceContext): void {
       expect(second).toEqual({ session: first.session, created: false, movedFrom: [] });
     });
 
-    it('SES-16 changes nothing of the session that it adopts', async () => {
+    it('SES-16 does not change the session that it adopts', async () => {
       const userId = context.id();
       const { session } = await create({ userId, attachedSurfaces: ['web'], metadata: { mine: true } });
       const result = await adopt({ userId, attachedSurfaces: ['web'], metadata: { theirs: true } });

@@ -2,13 +2,13 @@ import { type Session } from '../../ledger/session.js';
 import { create, HOUR, idsOf, insertAllIdle, insertIdle, PLENTY } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** suspendStale (SES-09). */
+/** Tests of suspendStale (SES-09). */
 export function describeSessionSweep(context: ConformanceContext): void {
   const stored = (id: string): Promise<Session | null> => context.sessions.fetchById(id);
-  /** What other tests left behind is out of the way. */
+  /** Removes the sessions that other tests left behind. */
   const sweepRest = (): Promise<Session[]> => context.sessions.suspendStale(HOUR, PLENTY);
 
-  it('SES-09 suspends the active sessions that were idle for longer, and returns them', async () => {
+  it('SES-09 suspends the active sessions that were idle for too long, and returns them', async () => {
     await sweepRest();
     const stale = await insertIdle(context, 2 * HOUR);
     const fresh = await insertIdle(context, HOUR / 2);
@@ -25,7 +25,7 @@ export function describeSessionSweep(context: ConformanceContext): void {
     for (const session of [fresh, created, suspended, expired]) expect(await stored(session.id)).toEqual(session);
   });
 
-  it('SES-09 goes through the longest idle first, at most a batch at a time', async () => {
+  it('SES-09 suspends the longest idle sessions first, at most a batch at a time', async () => {
     await sweepRest();
     const [two, five, three, four] = await insertAllIdle(context, [2 * HOUR, 5 * HOUR, 3 * HOUR, 4 * HOUR]);
     const sweepTwo = async (): Promise<string[]> => idsOf(await context.sessions.suspendStale(HOUR, 2)).sort();
@@ -35,10 +35,10 @@ export function describeSessionSweep(context: ConformanceContext): void {
     expect(await sweepTwo()).toEqual([]);
   });
 
-  it('SES-09 suspends nobody who was idle for just as long, to the millisecond', async () => {
+  it('SES-09 does not suspend a session that was idle for exactly the limit, to the millisecond', async () => {
     const { sessions } = context;
     const created = await Promise.all(Array.from({ length: 20 }, () => create(context)));
-    // Sent together, some of these fall into one millisecond.
+    // Some of these concurrent inserts get the same millisecond.
     const sweeps = await Promise.all(
       created.map(async ({ id }) => (await Promise.all([sessions.touch(id), sessions.suspendStale(0, PLENTY)]))[1]),
     );
@@ -47,7 +47,7 @@ export function describeSessionSweep(context: ConformanceContext): void {
     }
   });
 
-  it('SES-09 lets a touched session alone', async () => {
+  it('SES-09 does not suspend a touched session', async () => {
     await sweepRest();
     const { id } = await insertIdle(context, 2 * HOUR);
     await context.sessions.touch(id);

@@ -7,7 +7,7 @@ import { describeDocumentLists } from './describe-document-lists.js';
 import { describeDocumentOwners } from './describe-document-owners.js';
 import { describeDocumentVersions } from './describe-document-versions.js';
 import { describeDocuments } from './describe-documents.js';
-import { describeHints } from './describe-hints.js';
+import { describeTurnChanges } from './describe-turn-changes.js';
 import { describeHostileNames } from './describe-hostile-names.js';
 import { describeHostileValues } from './describe-hostile-values.js';
 import { describeLeases } from './describe-leases.js';
@@ -24,13 +24,13 @@ import { describeTurns } from './describe-turns.js';
 import { type ConformanceTarget, contextOf } from './target.js';
 
 /**
- * The conformance suite that every store must pass (NST-26). Uses the test runner's globals only: `describe`, `it`,
- * `beforeAll`, `afterAll` and `expect`, as jest has them, and vitest with `globals: true`.
+ * Registers the conformance suite that every store must pass (NST-26). It uses only the test runner's globals
+ * `describe`, `it`, `beforeAll`, `afterAll` and `expect`. Jest has them, and Vitest with `globals: true`.
  *
  * ```ts
  * describeSessionsAdapter('my store', async () => ({ adapter: myAdapter({ ... }) }));
  * ```
- * @param open makes an empty store; called once
+ * @param open opens an empty store; it is called once
  */
 export function describeSessionsAdapter(
   name: string,
@@ -71,7 +71,7 @@ export function describeSessionsAdapter(
     describeSizes(context);
     describeRepeats(context);
     describePaging(context);
-    describeHints(context);
+    describeTurnChanges(context);
     describeClients(context);
     describeModels(context);
   });

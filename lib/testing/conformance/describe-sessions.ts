@@ -8,7 +8,7 @@ import { describeSessionSlots } from './describe-session-slots.js';
 import { describeSessionSweep } from './describe-session-sweep.js';
 import { type ConformanceContext } from './target.js';
 
-/** The contract of AtomicSessionStoreAdapter. */
+/** Tests of AtomicSessionStoreAdapter. */
 export function describeSessions(context: ConformanceContext): void {
   describe('sessions', () => {
     describeSessionLifecycle(context);

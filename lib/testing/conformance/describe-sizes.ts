@@ -1,21 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type JsonObject, type JsonValue } from '../../common/json.js';
 import { type NewMessage } from '../../ledger/conversation.store.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { entriesOf, foldOf, versionAfter } from './document-fixtures.js';
 import { create, HOUR, insertIdle, PLENTY, RULES } from './session-fixtures.js';
 import { DESK, NOTES, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 const MIB = 1_048_576;
-/** The most that the options of the module and of orchestrators can allow: metadata, and a state. */
+/** The maximum sizes of metadata and of a state that the options can allow. */
 const LARGEST = 16 * MIB;
-/** What is not bounded, or by default far below. */
+/** The size of values without a limit, or with a much lower default limit. */
 const LARGE = MIB;
 
 /**
- * The largest values that the services let through come back whole, and so does what is many. A failure does not
- * print what differs: a mebibyte helps nobody.
+ * Tests that the store returns the largest values and the largest numbers of rows that the services accept. Failures
+ * do not print the values, which have up to several MiB.
  */
 export function describeSizes(context: ConformanceContext): void {
   describe('sizes', () => {
@@ -25,12 +25,12 @@ export function describeSizes(context: ConformanceContext): void {
       lane = await TestLane.open(context);
     });
 
-    // The other tests should not have to carry it.
+    // Later tests must not run on a store full of large values.
     afterEach(async () => {
       await context.sessions.delete(lane.sessionId);
     });
 
-    it('TRN-07 takes a large input, attributes and answer of a turn', async () => {
+    it('TRN-07 stores a large input, large attributes and a large reply of a turn', async () => {
       const request = { input: { text: text(LARGE), content: [{ type: 'text', text: text(LARGE) }] } };
       const attributes = sized(16_384);
       const accepted = await lane.queue('', { request, attributes });
@@ -48,13 +48,13 @@ export function describeSizes(context: ConformanceContext): void {
       expectSame(contentOf(said), contentOf(message));
     });
 
-    it('TRN-07 takes an input of 4 MiB', async () => {
+    it('TRN-07 stores an input of 4 MiB', async () => {
       const request = { input: { text: 'x'.repeat(4 * MIB) } };
       const { id } = await lane.queue('', { request });
       expectSame((await lane.get(id))?.request, request);
     });
 
-    it('BOT-20 takes the largest state that the options can allow to an orchestrator', async () => {
+    it('BOT-20 stores the largest orchestrator state that the options can allow', async () => {
       const { hold, turn } = await lane.run('hello');
       const state = sized(LARGEST);
       await lane.settle(hold, { checkpoint: { ...lane.checkpoint(0, turn.id), state } });
@@ -62,14 +62,14 @@ export function describeSizes(context: ConformanceContext): void {
       expectSame((await context.adapter.checkpoints.load(DESK, lane.sessionId))?.state, state);
     });
 
-    it('SES-12 takes the largest metadata that the options can allow to a session, to the byte', async () => {
+    it('SES-12 stores the largest session metadata that the options can allow, to the byte', async () => {
       const metadata = sized(LARGEST);
       const { id } = await create(context);
       await context.sessions.mergeMetadata(id, metadata, LARGEST);
       expectSame((await context.sessions.fetchById(id))?.metadata, metadata);
     });
 
-    it('BOT-30 TRN-13 takes large results of steps and payloads of signals', async () => {
+    it('BOT-30 TRN-13 stores large step results and signal payloads', async () => {
       const { turns } = context.adapter;
       const { hold, turn } = await lane.run('hello');
       const value = sized(LARGE);
@@ -85,7 +85,7 @@ export function describeSizes(context: ConformanceContext): void {
       expectSame([stored.ask, stored.go], [value, { received: true, payload: value }]);
     });
 
-    it('takes a large document', async () => {
+    it('stores a large document', async () => {
       const { state } = context.adapter;
       const address = { namespace: context.id(), scope: '', sessionId: lane.sessionId, key: 'key' };
       const value = sized(LARGE);
@@ -93,7 +93,7 @@ export function describeSizes(context: ConformanceContext): void {
       expectSame((await state.get(address))?.value, value);
     });
 
-    it('ORC-05 ORC-30 takes many batches and large entries, and brings them to a turn', async () => {
+    it('ORC-05 ORC-30 stores many batches and large entries, and returns them to a turn', async () => {
       const { state } = context.adapter;
       const address = { ...NOTES, sessionId: lane.sessionId };
       const entries: JsonValue[] = [...many(300, (n) => n), sized(LARGE)];
@@ -116,7 +116,7 @@ export function describeSizes(context: ConformanceContext): void {
       ]);
     });
 
-    it('ORC-30 brings 100 documents to a turn, and takes as many changes of one', async () => {
+    it('ORC-30 returns 100 documents to a turn, and stores as many changes of one', async () => {
       const names = many(100, (n) => ({ ...NOTES, key: `notes ${n}` }));
       const { hold } = await lane.run('first');
       await lane.queue('second');
@@ -128,7 +128,7 @@ export function describeSizes(context: ConformanceContext): void {
       expect(next?.documents.map((document) => document?.batches[0]?.entries)).toEqual(names.map(({ key }) => [key]));
     });
 
-    it('STA-03 BOT-25 takes 5,000 messages in one settle, and gives them back in one window', async () => {
+    it('STA-03 BOT-25 stores 5,000 messages in one settle, and returns them in one window', async () => {
       const { hold } = await lane.run('first');
       const messages = many(5000, (n): NewMessage => ({ id: context.id(), role: 'user', content: `message ${n}` }));
       await lane.settle(hold, { messages });
@@ -140,7 +140,7 @@ export function describeSizes(context: ConformanceContext): void {
       expect(await context.adapter.conversations.page(lane.sessionId, { limit: 10_000 })).toEqual(history);
     });
 
-    it('BOT-30 takes 200 steps of a turn', async () => {
+    it('BOT-30 stores 200 steps of a turn', async () => {
       const { hold } = await lane.run('hello');
       const steps = many(200, (n) => ({ ...lane.step('ask', n), key: n }));
       for (const step of steps) await lane.adapter.turns.saveStep(hold, step);
@@ -150,7 +150,7 @@ export function describeSizes(context: ConformanceContext): void {
       expect(stored).toEqual(steps);
     });
 
-    it('TRN-07 takes 500 queued turns, lists them in one page and supersedes them at once', async () => {
+    it('TRN-07 queues 500 turns, lists them in one page and supersedes them in one call', async () => {
       const texts = many(500, (n) => `turn ${n}`);
       await Promise.all(texts.map((each) => lane.accept(each, { maxQueued: 1000 })));
       const listed = (await lane.list()).map(({ request }) => request.input.text);
@@ -160,7 +160,7 @@ export function describeSizes(context: ConformanceContext): void {
       expect(await lane.drain()).toEqual(['new']);
     });
 
-    it('SES-06 takes as many surfaces as the options can allow to a session', async () => {
+    it('SES-06 stores as many surfaces of a session as the options can allow', async () => {
       const surfaces = many(1000, (n) => `surface ${n}`);
       const userId = context.id();
       const { session } = await context.sessions.create(
@@ -190,20 +190,20 @@ function many<T>(count: number, make: (n: number) => T): T[] {
   return Array.from({ length: count }, (_, n) => make(n));
 }
 
-/** Text of some bytes as UTF-8, of one to four bytes a character. */
+/** Returns a string of the given number of UTF-8 bytes, with characters of one to four bytes. */
 function text(bytes: number): string {
   const piece = 'aé日👩';
   return piece.repeat(Math.floor(bytes / Buffer.byteLength(piece))).padEnd(bytes % Buffer.byteLength(piece), '.');
 }
 
-/** An object that takes just so many bytes as JSON. */
+/** Returns an object of exactly the given number of bytes as JSON. */
 function sized(bytes: number): JsonObject {
   const object = { list: [1, 2, 3], nested: { flag: true }, text: '' };
   const rest = bytes - Buffer.byteLength(JSON.stringify(object));
   return { ...object, text: 'x'.repeat(rest) };
 }
 
-function contentOf({ id, role, content, metadata }: Message | NewMessage): JsonValue {
+function contentOf({ id, role, content, metadata }: ConversationMessage | NewMessage): JsonValue {
   return [id, role, content, metadata ?? null];
 }
 

@@ -1,4 +1,4 @@
-import { CONVERSATION_NAMESPACE } from '../../ledger/module-namespace.js';
+import { CONVERSATION_NAMESPACE } from '../../ledger/namespaces.js';
 import { HEAD } from '../../conversation/conversation-head.js';
 import { StateResetError } from '../../ledger/state-reset.error.js';
 import {
@@ -13,11 +13,11 @@ import { appendOf, written } from './document-fixtures.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** StateStore.reset, and what it means for turns (STA-23). */
+/** Tests of StateStore.reset and its effect on turns (STA-23). */
 export function describeStateResets(context: ConformanceContext): void {
   describe('resets of state', () => {
     let lane: TestLane;
-    /** Of two modules that no other test has. */
+    /** The namespaces of two state modules that no other test uses. */
     let one: StateName;
     let two: StateName;
     beforeEach(async () => {
@@ -47,7 +47,7 @@ export function describeStateResets(context: ConformanceContext): void {
       await lane.settle((await lane.run('another')).hold, changes);
     };
 
-    it('STA-23 clears the namespaces that are named, of that session, and nothing else', async () => {
+    it('STA-23 clears the given namespaces of the session, and nothing else', async () => {
       const other = await TestLane.open(context);
       const more = { ...one, scope: 'b', key: 'y' };
       for (const name of [one, more, two]) await put(name);
@@ -58,7 +58,7 @@ export function describeStateResets(context: ConformanceContext): void {
       expect(await context.adapter.state.count({ namespace: one.namespace, sessionId: lane.sessionId })).toBe(0);
     });
 
-    it('STA-23 clears several namespaces at once, and counts what was there of each', async () => {
+    it('STA-23 clears several namespaces in one call, and counts the documents of each', async () => {
       for (const name of [one, two, { ...two, key: 'y' }]) await put(name);
       const nobody = id();
       expect(await reset({ namespaces: [two.namespace, one.namespace, nobody] })).toEqual({
@@ -67,13 +67,13 @@ export function describeStateResets(context: ConformanceContext): void {
       });
     });
 
-    it('STA-23 does not count what had expired, and clears it', async () => {
+    it('STA-23 clears expired documents without counting them', async () => {
       await context.adapter.state.set({ ...one, sessionId: lane.sessionId }, 1, { ttlMs: 20 });
       await context.elapse(20);
       expect(await reset()).toEqual({ documents: { [one.namespace]: 0 }, messages: 0 });
     });
 
-    it('STA-03 STA-23 writes nothing of a session of which nothing is known', async () => {
+    it('STA-03 STA-23 writes nothing for an unknown session', async () => {
       const sessionId = id();
       const epoch = id();
       const log = { head: HEAD, value: {}, ifVersion: 0 };
@@ -84,14 +84,14 @@ export function describeStateResets(context: ConformanceContext): void {
       expect(await value(HEAD, sessionId)).toBeUndefined();
     });
 
-    it('STA-23 keeps no epoch, and writes no head, where there has been no turn', async () => {
+    it('STA-23 stores no epoch and no head for a session without turns', async () => {
       for (const mode of ['draining', 'open'] as const) await lane.control(mode);
       await resetLog();
       expect(await value(HEAD)).toBeUndefined();
       expect((await lane.run('hello')).epochs).toEqual({});
     });
 
-    it('STA-23 keeps what a session writes after it', async () => {
+    it('STA-23 keeps the data that a session writes after it', async () => {
       await put(one);
       await reset();
       await put(one);
@@ -99,7 +99,7 @@ export function describeStateResets(context: ConformanceContext): void {
     });
 
     describe('of the message log', () => {
-      it('STA-23 removes messages and heads, leaves the new head, and counts from the first position again', async () => {
+      it('STA-23 removes messages and heads, keeps the new head, and restarts at the first position', async () => {
         const turn = await lane.run('hello');
         await lane.settle(turn.hold, lane.settlement(turn.turn, 0));
         const { version = NaN } = (await put(HEAD)) ?? {};
@@ -121,7 +121,7 @@ export function describeStateResets(context: ConformanceContext): void {
         );
       });
 
-      it('STA-23 does nothing when the head is of another version', async () => {
+      it('STA-23 does nothing when the head has another version', async () => {
         const turn = await lane.run('hello');
         await lane.settle(turn.hold, says('stays'));
         expect(await resetLog(1)).toBeNull();
@@ -134,20 +134,20 @@ export function describeStateResets(context: ConformanceContext): void {
         expect(await said()).toEqual(['stays', 'and goes on']);
       });
 
-      it('STA-23 leaves the log alone when another namespace is reset', async () => {
+      it('STA-23 keeps the log when another namespace is reset', async () => {
         await lane.settle((await lane.run('hello')).hold, says('stays'));
         await reset();
         expect(await said()).toEqual(['stays']);
       });
 
-      it('STA-23 clears what was added without a turn', async () => {
+      it('STA-23 clears messages that were added without a turn', async () => {
         await context.adapter.conversations.append(lane.sessionId, [{ id: id(), role: 'user', content: 'imported' }]);
         expect(await resetLog()).toMatchObject({ messages: 1 });
         expect(await said()).toEqual([]);
       });
     });
 
-    describe('during a turn (known failure: it wrote back what was cleared)', () => {
+    describe('during a turn (known failure: the turn restored cleared data)', () => {
       const refused = async (settling: Promise<unknown>, ...namespaces: string[]): Promise<void> => {
         const error: unknown = await settling.catch((reason: unknown) => reason);
         expect(error).toBeInstanceOf(StateResetError);
@@ -155,7 +155,7 @@ export function describeStateResets(context: ConformanceContext): void {
         expect([...(error as StateResetError).namespaces].sort()).toEqual([...namespaces].sort());
       };
 
-      it('STA-23 refuses what the turn writes to the namespace, changes nothing, and leaves the turn running', async () => {
+      it('STA-23 rejects writes of the turn to the namespace, changes nothing, and lets the turn run on', async () => {
         const { hold, turn } = await lane.run('hello');
         await put(two);
         await reset();
@@ -171,7 +171,7 @@ export function describeStateResets(context: ConformanceContext): void {
         expect((await context.adapter.state.get({ ...two, sessionId: lane.sessionId }))?.batches).toHaveLength(1);
       });
 
-      it('STA-23 refuses its messages once the log was reset, and nothing else', async () => {
+      it('STA-23 rejects only its messages once the log was reset', async () => {
         const { hold } = await lane.run('hello');
         await resetLog();
         await refused(lane.settle(hold, { ...says('late'), stateChanges: [append(one)] }), CONVERSATION_NAMESPACE);
@@ -180,7 +180,7 @@ export function describeStateResets(context: ConformanceContext): void {
         expect(await value(one)).toBe('new');
       });
 
-      it('STA-23 names every namespace that was reset', async () => {
+      it('STA-23 reports every namespace that was reset', async () => {
         const { hold } = await lane.run('hello');
         await resetLog();
         await reset({ namespaces: [one.namespace, two.namespace] });
@@ -189,7 +189,7 @@ export function describeStateResets(context: ConformanceContext): void {
         await lane.settle(hold);
       });
 
-      it('STA-23 lets the turn settle that writes nothing to it', async () => {
+      it('STA-23 lets the turn settle if it writes nothing to the namespace', async () => {
         const { hold } = await lane.run('hello');
         await reset();
         expect((await lane.settle(hold, { ...says('stays'), stateChanges: [append(two)] })).turn.status).toBe(
@@ -198,7 +198,7 @@ export function describeStateResets(context: ConformanceContext): void {
         expect(await said()).toEqual(['stays']);
       });
 
-      it('STA-23 tells a settle that is sent twice from one that is refused', async () => {
+      it('STA-23 distinguishes a settle that is sent twice from one that is rejected', async () => {
         const { hold } = await lane.run('hello');
         const settled = await lane.settle(hold, { stateChanges: [append(one)] });
         await reset();
@@ -207,12 +207,12 @@ export function describeStateResets(context: ConformanceContext): void {
       });
 
       it.each(['retry', 'release', 'wait'] as const)(
-        'STA-23 still counts from where the turn was claimed first, after %s',
+        'STA-23 uses the epochs of the first claim of the turn, after %s',
         async (way) => {
           const { hold } = await lane.run('hello');
           await reset();
           await lane.putBack(
-            ({ retry: 'waits for its retry', release: 'was released', wait: 'goes on after a signal' } as const)[way],
+            ({ retry: 'waits for its retry', release: 'was released', wait: 'resumes after a signal' } as const)[way],
             hold,
             0,
           );
@@ -221,7 +221,7 @@ export function describeStateResets(context: ConformanceContext): void {
         },
       );
 
-      it('STA-23 counts from the first claim of a turn that was queued when the state was reset', async () => {
+      it('STA-23 uses the epochs of the first claim of a turn that was queued when the state was reset', async () => {
         await lane.queue('hello');
         await reset();
         const { hold } = await lane.take();
@@ -229,7 +229,7 @@ export function describeStateResets(context: ConformanceContext): void {
         expect(await value(one)).toBe('new');
       });
 
-      it('STA-23 refuses it of the turn, and not of the one that is claimed by its settle', async () => {
+      it('STA-23 rejects the write of the turn, but not of the turn that its settle claims', async () => {
         const first = await lane.run('first');
         await lane.queue('second');
         await reset();
@@ -249,7 +249,7 @@ export function describeStateResets(context: ConformanceContext): void {
         }
       });
 
-      it('STA-23 tells each claim the epochs of its session', async () => {
+      it('STA-23 returns the epochs of the session with each claim', async () => {
         const first = await lane.run('first');
         expect(first.epochs).toEqual({});
         const [epochOne, epochLog] = [id(), id()];
@@ -266,7 +266,7 @@ export function describeStateResets(context: ConformanceContext): void {
     });
 
     describe('races', () => {
-      it('STA-23 either clears what a turn settles, or refuses it', async () => {
+      it('STA-23 either clears the documents that a turn settles, or rejects them', async () => {
         for (let round = 0; round < 15; round += 1) {
           const { hold } = await lane.run(`round ${round}`);
           const [settling, clearing] = await Promise.allSettled([
@@ -284,7 +284,7 @@ export function describeStateResets(context: ConformanceContext): void {
         }
       });
 
-      it('STA-23 either clears the messages that a turn settles, or refuses them', async () => {
+      it('STA-23 either clears the messages that a turn settles, or rejects them', async () => {
         for (let round = 0; round < 15; round += 1) {
           const { hold } = await lane.run(`round ${round}`);
           const head = await context.adapter.state.get({ ...HEAD, sessionId: lane.sessionId });
@@ -298,7 +298,7 @@ export function describeStateResets(context: ConformanceContext): void {
         }
       });
 
-      it('STA-23 lets two that clear and many that write come through, and counts no document twice', async () => {
+      it('STA-23 completes two concurrent resets among many writes, and counts no document twice', async () => {
         const writers = 12;
         const { state } = context.adapter;
         const place = (index: number): StateName => ({ ...one, key: `k${index}` });

@@ -11,12 +11,13 @@ import { type ConformanceContext } from './target.js';
 
 const RESTART: NewTurnEvent = { type: 'attempt', data: { attempt: 2 } };
 const MORE_THAN_ALL = 100_000;
-/** Of events of a turn that has just ended: long enough to be read, also on a busy machine. */
+const PATIENCE_MS = 2000;
+/** The time to live of events after a turn: long enough for a read on a busy machine. */
 const LONGER_MS = 3 * SHORT_MS;
-/** Of a log that is asked for in pages. */
+/** The length of a log that is read in pages. */
 const BATCH_SIZES = [1, 3, 1, 5, 2];
 
-/** TurnEventLog: what a turn emits, numbered, fenced and read from any offset (TRN-30, TRN-31). */
+/** Tests of TurnEventLog: numbered and fenced events that are read from any offset (TRN-30, TRN-31). */
 export function describeTurnEvents(context: ConformanceContext): void {
   describe('events', () => {
     let lane: TestLane;
@@ -25,7 +26,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       lane = await TestLane.open(context);
     });
 
-    it('TRN-30 numbers events without gaps from 1, over batches', async () => {
+    it('TRN-30 numbers events without gaps from 1, across batches', async () => {
       const { hold } = await lane.run('hello');
       expect(await lane.adapter.events.last(hold.turnId)).toBe(0);
       expect(await append(hold, 1, 'a', 'b')).toBe(2);
@@ -39,7 +40,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       ]);
     });
 
-    it('TRN-30 gives a page of any size from any offset', async () => {
+    it('TRN-30 returns a page of any size from any offset', async () => {
       const { hold } = await lane.run('hello');
       let total = 0;
       for (const [at, size] of BATCH_SIZES.entries()) {
@@ -54,7 +55,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       }
     });
 
-    it('TRN-30 has nothing beyond the end, and nothing of a turn without events', async () => {
+    it('TRN-30 returns nothing beyond the end, and nothing for a turn without events', async () => {
       const { hold } = await lane.run('hello');
       await append(hold, 1, 'a');
       expect(await lane.adapter.events.read(hold.turnId, Number.MAX_SAFE_INTEGER - 1000, 100)).toEqual([]);
@@ -65,7 +66,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       }
     });
 
-    it('TRN-30 keeps the events of turns apart', async () => {
+    it('TRN-30 keeps the events of turns separate', async () => {
       const other = await TestLane.open(context);
       const { hold } = await lane.run('hello');
       const { hold: elsewhere } = await other.run('hello');
@@ -90,7 +91,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       };
     });
 
-    itMayBeSentTwice('TRN-30 append of what a later attempt emits first', context, async () => {
+    itMayBeSentTwice('TRN-30 append of the first events of a later attempt', context, async () => {
       const { hold } = await withEarlierEvents(await TestLane.open(context));
       return {
         send: ({ events }) => events.append(hold, batchOf(1, 'b', 'c'), LONG_MS),
@@ -99,7 +100,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       };
     });
 
-    it('TRN-30 stores nothing of a batch that comes again when later ones are there', async () => {
+    it('TRN-30 stores nothing of a repeated batch that arrives after later ones', async () => {
       const { hold } = await lane.run('hello');
       await append(hold, 1, 'a');
       await append(hold, 2, 'b');
@@ -113,7 +114,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       ['was released', (hold) => lane.adapter.turns.release(hold, 0)],
       ['failed', (hold) => lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 })],
       ['waited', (hold) => lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', 0), timeoutMs: 0 })],
-    ])('TRN-30 marks where the attempt after one that %s begins, once', async (_, end) => {
+    ])('TRN-30 marks once where the attempt after one that %s begins', async (_, end) => {
       await lane.queue('hello');
       const { hold: first } = await lane.take({ leaseMs: SHORT_MS });
       await append(first, 1, 'a');
@@ -142,7 +143,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
     });
 
     it.each(['taken over', 'released', 'waiting', 'settled', 'deleted with its session'])(
-      'TRN-30 refuses the events of a worker whose turn is %s',
+      'TRN-30 rejects the events of a worker whose turn is %s',
       async (fate) => {
         await lane.queue('hello');
         const { hold } = await lane.take({ leaseMs: SHORT_MS });
@@ -159,7 +160,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       },
     );
 
-    it('TRN-30 TRN-03 when two workers emit at once, nothing of the one that lost the turn comes after the other', async () => {
+    it('TRN-30 TRN-03 stores no events of a worker that lost the turn after those of its successor', async () => {
       const [one, other] = [context.clients[0], context.clients[context.clients.length - 1]];
       await lane.queue('hello');
       const { hold: old } = await lane.lapse();
@@ -187,7 +188,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       expect(marks).toEqual(shown.length > 20 ? [shown.length - 20] : []);
     });
 
-    it('TRN-30 an event is there before its turn settles, or not at all', async () => {
+    it('TRN-30 stores an event before its turn settles, or not at all', async () => {
       for (let round = 0; round < 10; round += 1) {
         const { hold } = await lane.run('hello');
         const appends = Promise.allSettled(
@@ -205,13 +206,13 @@ export function describeTurnEvents(context: ConformanceContext): void {
       }
     });
 
-    it('TRN-31 keeps the events of a turn while it is open, and for their time once it is over', async () => {
+    it('TRN-31 keeps the events of a turn while it is open, and for their time to live after it settles', async () => {
       const { hold } = await lane.run('hello');
       await lane.adapter.events.append(hold, batchOf(1, 'a'), SHORT_MS);
       await lane.elapse(SHORT_MS);
       await deleteExpired();
       expect(await texts(hold.turnId)).toEqual(['a']);
-      // The last one that was given counts.
+      // The last time to live applies.
       await lane.adapter.events.append(hold, batchOf(2, 'b'), LONG_MS);
       await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', 0) });
       await lane.elapse(SHORT_MS);
@@ -263,7 +264,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
           await lane.claim({ maxLost: 1 });
         },
       ],
-    ])('TRN-31 deletes the events of a turn that %s, and the turn stays', async (_, end) => {
+    ])('TRN-31 deletes the events of a turn that %s, and keeps the turn', async (_, end) => {
       await lane.queue('hello');
       const { hold } = await lane.take({ leaseMs: SHORT_MS });
       await lane.adapter.events.append(hold, batchOf(1, 'a', 'b'), LONGER_MS);
@@ -278,7 +279,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       expect(await lane.get(hold.turnId)).not.toBeNull();
     });
 
-    it('TRN-31 deletes no more at once than it is asked to', async () => {
+    it('TRN-31 deletes at most as many at once as requested', async () => {
       await deleteExpired();
       for (const text of ['one', 'two', 'three']) {
         const { hold } = await lane.run(text);
@@ -287,7 +288,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       }
       await lane.elapse(SHORT_MS);
       const counts = [await deleteSome(2), await deleteSome(2), await deleteSome(2)];
-      // A store that does it by itself leaves nothing to do.
+      // A store that deletes expired events itself leaves nothing to delete.
       expect([
         [2, 1, 0],
         [0, 0, 0],
@@ -304,18 +305,21 @@ export function describeTurnEvents(context: ConformanceContext): void {
           await lane.adapter.turns.purgeSettled(0, MORE_THAN_ALL);
         },
       ],
-    ])('TRN-31 deletes the events of a turn that %s: another one with its id begins at 1', async (_, remove) => {
-      const { hold } = await lane.run('hello');
-      await append(hold, 1, 'a');
-      await remove(hold);
-      expect(await readAll(hold.turnId)).toEqual([]);
+    ])(
+      'TRN-31 deletes the events of a turn that %s, and numbers those of a new turn with its id from 1',
+      async (_, remove) => {
+        const { hold } = await lane.run('hello');
+        await append(hold, 1, 'a');
+        await remove(hold);
+        expect(await readAll(hold.turnId)).toEqual([]);
 
-      if (!(await context.sessions.fetchById(lane.sessionId))) await lane.createSession();
-      await lane.queue('again', { id: hold.turnId });
-      const again = (await lane.take()).hold;
-      expect(await append(again, 1, 'new')).toBe(1);
-      expect(await texts(hold.turnId)).toEqual(['new']);
-    });
+        if (!(await context.sessions.fetchById(lane.sessionId))) await lane.createSession();
+        await lane.queue('again', { id: hold.turnId });
+        const again = (await lane.take()).hold;
+        expect(await append(again, 1, 'new')).toBe(1);
+        expect(await texts(hold.turnId)).toEqual(['new']);
+      },
+    );
 
     it('TRN-31 deletes the events of a session that is erased', async () => {
       const { hold } = await lane.run('hello');
@@ -326,7 +330,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
     });
 
     it.each(['delete', 'erase'] as const)(
-      'TRN-31 %s of a session leaves nothing behind of what its worker emits meanwhile',
+      'TRN-31 %s of a session leaves no events that its worker emits concurrently',
       async (remove) => {
         const { hold } = await lane.run('hello');
         await append(hold, 1, 'a');
@@ -340,10 +344,10 @@ export function describeTurnEvents(context: ConformanceContext): void {
       },
     );
 
-    it('TRN-30 batches that are sent again and again, and late, by several connections are there once and in order', async () => {
+    it('TRN-30 stores batches once and in order when several connections send them repeatedly and late', async () => {
       const { hold } = await lane.run('hello');
       for (let number = 1; number <= 10; number += 1) {
-        // As a writer does: the next one only after an answer; an earlier one may still be on its way.
+        // Like a writer: each batch follows a response, but an earlier repeat may still be in flight.
         const { appends } = race(hold, number);
         await append(hold, number, `${number}`);
         if (number % 3 === 0) await appends;
@@ -351,7 +355,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       expect(await texts(hold.turnId)).toEqual(Array.from({ length: 10 }, (_, at) => `${at + 1}`));
     });
 
-    it('TRN-30 gives data and types back as they came', async () => {
+    it('TRN-30 returns data and types unchanged', async () => {
       await lane.queue('hello');
       const { hold: first } = await lane.take({ leaseMs: SHORT_MS });
       const data = [null, 0, false, '', [], {}, ...HOSTILE_TEXTS, hostileJson(), deepestJson(200)];
@@ -368,7 +372,7 @@ export function describeTurnEvents(context: ConformanceContext): void {
       expect(await readAll(hold.turnId)).toEqual(expected);
     });
 
-    it('TRN-31 takes many events and large ones in one batch', async () => {
+    it('TRN-31 stores many events and large ones in one batch', async () => {
       const { hold } = await lane.run('hello');
       const many = Array.from({ length: 5000 }, (_, at): NewTurnEvent => ({ type: 'delta', data: at }));
       const large = Array.from({ length: 8 }, (): NewTurnEvent => ({ type: 'delta', data: 'x'.repeat(65_000) }));
@@ -383,7 +387,39 @@ export function describeTurnEvents(context: ConformanceContext): void {
       expect((await lane.adapter.events.read(hold.turnId, 4999, 2)).map(({ offset }) => offset)).toEqual([5000, 5001]);
     });
 
-    /** The same batch by every client at once. */
+    it('PRF-11 notifies subscribers in every process of the last event, or not at all', async () => {
+      const { hold } = await lane.run('hello');
+      const { hold: elsewhere } = await (await TestLane.open(context)).run('hello');
+      for (const { events } of context.clients) {
+        if (!events.subscribe) continue;
+        const [received, receivedElsewhere, receivedAfterEnd] = [new Set(), new Set(), new Set()];
+        const ends = [
+          events.subscribe(hold.turnId, (last) => received.add(last)),
+          events.subscribe(elsewhere.turnId, (last) => receivedElsewhere.add(last)),
+        ];
+        const end = events.subscribe(hold.turnId, (last) => receivedAfterEnd.add(last));
+        // Active subscriptions report that they may have missed events.
+        await until(() => received.has(null) && receivedElsewhere.has(null));
+        end();
+        receivedAfterEnd.clear();
+        const before = await events.last(hold.turnId);
+        await append(hold, before + 1, 'a');
+        await append(hold, before + 2, 'b');
+
+        await until(() => received.has(before + 2));
+        ends.forEach((stop) => stop());
+        received.clear();
+        const again = events.subscribe(hold.turnId, (last) => received.add(last));
+        await until(() => received.has(null));
+        await append(hold, before + 3, 'c');
+        await until(() => received.has(before + 3));
+        again();
+        expect([...receivedElsewhere]).toEqual([null]);
+        expect([...receivedAfterEnd]).toEqual([]);
+      }
+    });
+
+    /** Sends the same batch through every client concurrently. */
     function race(hold: TurnHold, number: number): { appends: Promise<PromiseSettledResult<number>[]> } {
       const batch = batchOf(number, `${number}`);
       return { appends: Promise.allSettled(context.clients.map(({ events }) => events.append(hold, batch, LONG_MS))) };
@@ -429,6 +465,13 @@ export function describeTurnEvents(context: ConformanceContext): void {
       while ((await deleteSome(100)) > 0);
     }
   });
+}
+
+/** Waits for notifications, which may be late but must come before the poll that they replace. */
+async function until(isDone: () => boolean): Promise<void> {
+  const giveUp = Date.now() + PATIENCE_MS;
+  while (!isDone() && Date.now() < giveUp) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(isDone()).toBe(true);
 }
 
 function batchOf(number: number, ...data: string[]): TurnEventBatch {

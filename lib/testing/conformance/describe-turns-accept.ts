@@ -46,34 +46,41 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['first: queued', 'second: queued']);
   });
 
-  it('TRN-02 gives turns that are accepted at once positions without gaps', async () => {
+  it('TRN-02 returns turns in the order of acceptance, independent of their ids and times', async () => {
+    const ids = Array.from({ length: 6 }, () => context.id()).sort((a, b) => (a < b ? 1 : -1));
+    for (const [index, id] of ids.entries()) await lane.queue(`turn ${index}`, { id });
+
+    expect(await lane.drain()).toEqual(ids.map((_, index) => `turn ${index}`));
+  });
+
+  it('TRN-02 assigns positions without gaps to concurrently accepted turns', async () => {
     const accepted = await Promise.all(Array.from({ length: 20 }, (_, index) => lane.queue(`turn ${index}`)));
 
     const positions = accepted.map((turn) => turn.position).sort((a, b) => a - b);
     expect(positions).toEqual(Array.from({ length: 20 }, (_, index) => index + 1));
   });
 
-  it('TRN-01 asks to ring for a new head, and not for turns behind one that keeps its place', async () => {
-    expect((await lane.accept('first')).ring).toBe(true);
-    expect((await lane.accept('second')).ring).toBe(false);
+  it('TRN-01 requests a notification for a new head only', async () => {
+    expect((await lane.accept('first')).notify).toBe(true);
+    expect((await lane.accept('second')).notify).toBe(false);
 
     const claimed = await lane.take();
-    expect((await lane.accept('third')).ring).toBe(false);
+    expect((await lane.accept('third')).notify).toBe(false);
     await lane.settle(claimed.hold);
     await lane.drain();
-    expect((await lane.accept('fourth')).ring).toBe(true);
+    expect((await lane.accept('fourth')).notify).toBe(true);
   });
 
-  it('TRN-01 accepts a call that is sent twice once', async () => {
+  it('TRN-01 accepts a repeated call once', async () => {
     const id = context.id();
     const first = await lane.accept('hello', { id });
     const second = await lane.accept('hello', { id });
 
-    expect(second).toEqual({ turn: first.turn, duplicate: true, ring: true });
+    expect(second).toEqual({ turn: first.turn, duplicate: true, notify: true });
     expect(await lane.statuses()).toEqual(['hello: queued']);
   });
 
-  it('TRN-01 refuses a turn of a session that is not there, expired or erased, and stores nothing', async () => {
+  it('TRN-01 rejects a turn of a missing, expired or erased session, and stores nothing', async () => {
     const expired = await TestLane.open(context);
     await context.sessions.expire(expired.sessionId);
     const erased = await TestLane.open(context);
@@ -89,7 +96,7 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     expect(await erased.list()).toEqual([]);
   });
 
-  it('SES-15 accepts a turn of a session that a foreign store keeps, unless it was erased here', async () => {
+  it('SES-15 accepts a turn of a session in an external store, unless the session was erased here', async () => {
     const sessionId = context.id();
     await lane.accept('hello', { sessionId, foreignSession: true });
 
@@ -102,7 +109,7 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     );
   });
 
-  it('TRN-07 refuses a turn that finds as many queued as the lane may have', async () => {
+  it('TRN-07 rejects a turn when the lane has the maximum of queued turns', async () => {
     await lane.run('running');
     await lane.queue('first', { maxQueued: 2 });
     await lane.queue('second', { maxQueued: 2 });
@@ -127,7 +134,7 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     await expect(lane.accept('fits', { maxQueued: 2 })).resolves.toMatchObject({ turn: { status: 'queued' } });
   });
 
-  it.each(Object.keys(WAYS_OUT))('TRN-07 has room again for a turn that %s', async (way) => {
+  it.each(Object.keys(WAYS_OUT))('TRN-07 frees the slot of a turn that %s', async (way) => {
     await WAYS_OUT[way](lane);
 
     for (let turns = 0; turns < 3; turns += 1) await lane.queue(`turn ${turns}`, { maxQueued: 3 });
@@ -135,7 +142,7 @@ export function describeTurnsAccept(context: ConformanceContext): void {
     expect(await lane.drain()).toEqual(['turn 0', 'turn 1', 'turn 2']);
   });
 
-  it('TRN-01 keeps every character of what the user said, and hands out copies', async () => {
+  it('TRN-01 preserves every character of the input, and returns copies', async () => {
     const text = 'nul \u0000, half a pair \ud83d, a pair \ud83d\ude00, \u2028, \u202e';
     const attributes = { tags: ['a'] };
     const turn = await lane.queue(text, { attributes });
@@ -180,12 +187,12 @@ export function describeTurnsAccept(context: ConformanceContext): void {
   });
 }
 
-/** Every way in which the turns of a lane leave it; each leaves the lane empty. */
+/** All ways in which turns leave a lane. Each empties the lane. */
 const WAYS_OUT: Record<string, (lane: TestLane) => Promise<void>> = {
-  settled: async (lane) => {
+  'has settled': async (lane) => {
     await lane.settle((await lane.run('first')).hold);
   },
-  'settled after a retry and a release': async (lane) => {
+  'has settled after a retry and a release': async (lane) => {
     const { turns } = lane.adapter;
     await turns.retry((await lane.run('first')).hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
     await turns.release((await lane.take()).hold, 0);
@@ -197,7 +204,7 @@ const WAYS_OUT: Record<string, (lane: TestLane) => Promise<void>> = {
     await lane.adapter.turns.cancel(second, 'cancel');
     await lane.adapter.turns.cancel(head, 'cancel');
   },
-  'was asked to stop and was released': async (lane) => {
+  'was cancelled while it ran, and released': async (lane) => {
     const { hold } = await lane.run('first');
     await lane.adapter.turns.cancel(hold.turnId, 'cancel');
     await lane.adapter.turns.release(hold, 0);

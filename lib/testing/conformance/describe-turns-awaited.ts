@@ -1,7 +1,7 @@
 import { type ConformanceContext } from './target.js';
 import { LONG_MS, TestLane } from './test-lane.js';
 
-/** What a running turn waits for (FIX-04). */
+/** Tests of the turns that a running turn awaits (FIX-04). */
 export function describeTurnsAwaited(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -12,7 +12,7 @@ export function describeTurnsAwaited(context: ConformanceContext): void {
   const child = { sessionId: 'child', turnId: 'child-turn' };
   const other = { sessionId: 'other', turnId: 'other-turn' };
 
-  it('FIX-04 keeps what was saved last', async () => {
+  it('FIX-04 returns the awaited turns that were saved last', async () => {
     const { turns } = lane.adapter;
     const { hold } = await lane.run('first');
     expect(await turns.awaited(lane.sessionId)).toEqual([]);
@@ -26,31 +26,35 @@ export function describeTurnsAwaited(context: ConformanceContext): void {
     expect(await turns.awaited(lane.sessionId)).toEqual([]);
   });
 
-  it('FIX-04 gives nothing for a session without a running turn', async () => {
+  it('FIX-04 returns nothing for a session without a running turn', async () => {
     const { turns } = lane.adapter;
     expect(await turns.awaited(context.id())).toEqual([]);
     await lane.queue('first');
     expect(await turns.awaited(lane.sessionId)).toEqual([]);
   });
 
-  it.each(['settled', 'retried', 'released', 'parked'])('FIX-04 forgets it once the turn is %s', async (fate) => {
-    const { turns } = lane.adapter;
-    const { hold, turn } = await lane.run('first');
-    await turns.saveAwaited(hold, [child]);
-    if (fate === 'settled') await lane.settle(hold, lane.settlement(turn, 0));
-    if (fate === 'retried') await turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
-    if (fate === 'released') await turns.release(hold, 0);
-    if (fate === 'parked') await turns.wait(hold, { signal: 'go', step: lane.step('go', null), timeoutMs: 0 });
-    expect(await turns.awaited(lane.sessionId)).toEqual([]);
+  it.each(['settled', 'retried', 'released', 'awaiting a signal'])(
+    'FIX-04 forgets the awaited turns once the turn is %s',
+    async (fate) => {
+      const { turns } = lane.adapter;
+      const { hold, turn } = await lane.run('first');
+      await turns.saveAwaited(hold, [child]);
+      if (fate === 'settled') await lane.settle(hold, lane.settlement(turn, 0));
+      if (fate === 'retried') await turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: 0 });
+      if (fate === 'released') await turns.release(hold, 0);
+      if (fate === 'awaiting a signal')
+        await turns.wait(hold, { signal: 'go', step: lane.step('go', null), timeoutMs: 0 });
+      expect(await turns.awaited(lane.sessionId)).toEqual([]);
 
-    if (fate === 'settled') await lane.queue('second');
-    const next = await lane.take();
-    expect(await turns.awaited(lane.sessionId)).toEqual([]);
-    await turns.saveAwaited(next.hold, [other]);
-    expect(await turns.awaited(lane.sessionId)).toEqual([other]);
-  });
+      if (fate === 'settled') await lane.queue('second');
+      const next = await lane.take();
+      expect(await turns.awaited(lane.sessionId)).toEqual([]);
+      await turns.saveAwaited(next.hold, [other]);
+      expect(await turns.awaited(lane.sessionId)).toEqual([other]);
+    },
+  );
 
-  it('FIX-04 forgets what a lost worker saved when another one has the turn', async () => {
+  it('FIX-04 forgets the awaited turns of a lost worker when another worker has the turn', async () => {
     const { turns } = lane.adapter;
     await lane.queue('first');
     const { hold } = await lane.lapse();

@@ -6,7 +6,7 @@ import { type ConformanceContext } from './target.js';
 
 const RACES = 10;
 
-/** TRN-06: a turn holds its lane from its first claim until it ends, also while it is queued again. */
+/** Tests that a turn holds its lane from its first claim until it ends, also while it is queued again (TRN-06). */
 export function describeTurnsBegun(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -18,11 +18,11 @@ export function describeTurnsBegun(context: ConformanceContext): void {
     it.each<[WhenBusy, string[]]>([
       ['interrupt', ['queued: queued', 'new: queued']],
       ['replace', ['queued: superseded', 'new: queued']],
-    ])('TRN-06 is cancelled at once by %s, and what the user said stays', async (whenBusy, others) => {
+    ])('TRN-06 is cancelled immediately by %s, and keeps the message of the user', async (whenBusy, others) => {
       const { hold, turn } = await begun();
       await lane.putBack(way, hold);
 
-      expect((await lane.accept('new', { whenBusy })).ring).toBe(true);
+      expect((await lane.accept('new', { whenBusy })).notify).toBe(true);
 
       expect(await lane.statuses()).toEqual(['holder: cancelled', ...others]);
       await expectStopped(hold);
@@ -33,11 +33,11 @@ export function describeTurnsBegun(context: ConformanceContext): void {
       expect(await lane.messages()).toHaveLength(1);
     });
 
-    it('TRN-06 is cancelled at once by rollback, and nothing of it stays', async () => {
+    it('TRN-06 is cancelled immediately by rollback, and keeps no message', async () => {
       const { hold } = await begun();
       await lane.putBack(way, hold);
 
-      expect((await lane.accept('new', { whenBusy: 'rollback' })).ring).toBe(true);
+      expect((await lane.accept('new', { whenBusy: 'rollback' })).notify).toBe(true);
 
       expect(await lane.statuses()).toEqual(['holder: cancelled', 'queued: queued', 'new: queued']);
       await expectStopped(hold);
@@ -48,12 +48,12 @@ export function describeTurnsBegun(context: ConformanceContext): void {
     it.each<[WhenBusy, string, string[]]>([
       ['enqueue', 'queued: queued', ['holder', 'queued', 'new']],
       ['latest', 'queued: superseded', ['holder', 'new']],
-    ])('TRN-06 is kept by %s', async (whenBusy, queued, order) => {
+    ])('TRN-06 is kept under %s', async (whenBusy, queued, order) => {
       const { hold } = await begun();
       await lane.putBack(way, hold, SHORT_MS);
       const [before] = await lane.list();
 
-      expect((await lane.accept('new', { whenBusy })).ring).toBe(false);
+      expect((await lane.accept('new', { whenBusy })).notify).toBe(false);
 
       expect(await lane.statuses()).toEqual(['holder: queued', queued, 'new: queued']);
       expect((await lane.list())[0]).toEqual(before);
@@ -62,7 +62,7 @@ export function describeTurnsBegun(context: ConformanceContext): void {
       expect(await lane.messages()).toEqual([]);
     });
 
-    it('TRN-06 is the holder that reject names, and stays as it is', async () => {
+    it('TRN-06 is the holder that reject reports, and is not changed', async () => {
       const { hold, turn } = await begun();
       await lane.putBack(way, hold);
       const before = await lane.snapshot();
@@ -77,7 +77,7 @@ export function describeTurnsBegun(context: ConformanceContext): void {
       expect(await lane.snapshot()).toEqual(before);
     });
 
-    it('TRN-07 is none of the queued ones that a lane has room for', async () => {
+    it('TRN-07 does not count against the queue limit of its lane', async () => {
       const { hold } = await lane.run('holder');
       await lane.putBack(way, hold);
       await lane.queue('queued', { maxQueued: 1 });
@@ -94,7 +94,7 @@ export function describeTurnsBegun(context: ConformanceContext): void {
   });
 
   it.each(['waits for its retry', 'was released'] as const)(
-    'TRN-06 a turn that runs, then %s, and an interrupt at once: it ends, whichever came first',
+    'TRN-06 a running turn that then %s ends on a concurrent interrupt, in either order',
     async (way) => {
       for (let race = 0; race < RACES; race += 1) {
         lane = await TestLane.open(context);
@@ -107,20 +107,20 @@ export function describeTurnsBegun(context: ConformanceContext): void {
     },
   );
 
-  it('TRN-06 TRN-13 a signal and an interrupt at once: the turn ends, whichever came first', async () => {
+  it('TRN-06 TRN-13 ends the turn on a concurrent signal and interrupt, in either order', async () => {
     for (let race = 0; race < RACES; race += 1) {
       lane = await TestLane.open(context);
       const { hold } = await lane.run('holder');
       await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
 
-      // Refused when it finds the turn over.
+      // It is rejected if the turn has already ended.
       await withInterrupt(race, () => Promise.allSettled([lane.adapter.turns.signal(hold.turnId, 'go', true)]));
 
       await expectInterrupted();
     }
   });
 
-  it('TRN-06 a claim and an interrupt at once: the attempt is asked to stop, or there is none', async () => {
+  it('TRN-06 asks the attempt to stop, or starts none, on a concurrent claim and interrupt', async () => {
     for (let race = 0; race < RACES; race += 1) {
       lane = await TestLane.open(context);
       const { hold } = await lane.run('holder');
@@ -136,7 +136,7 @@ export function describeTurnsBegun(context: ConformanceContext): void {
     }
   });
 
-  /** Runs, with another one queued behind it. */
+  /** Starts a turn, with another one queued behind it. */
   async function begun(): Promise<ClaimedTurn> {
     const claimed = await lane.run('holder');
     await lane.queue('queued');
@@ -156,7 +156,7 @@ export function describeTurnsBegun(context: ConformanceContext): void {
     expect(await lane.drain()).toEqual(['new']);
   }
 
-  /** Sends a call and, by another client, the message at once; every other time the message first. */
+  /** Sends a call and, through another client, the message concurrently. Alternates which goes first. */
   async function withInterrupt<Answer>(race: number, call: () => Promise<Answer>): Promise<Answer> {
     const { turns } = context.clients[context.clients.length - 1];
     const interrupt = () => turns.accept(lane.acceptRequest('new', { whenBusy: 'interrupt' }));

@@ -3,7 +3,7 @@ import { WHEN_BUSY } from '../../ledger/turn.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TRN-06: what becomes of the turn that holds the lane, and of the queued ones, when another one comes. */
+/** Tests how each `whenBusy` policy handles the turn that holds the lane, and the queued ones (TRN-06). */
 export function describeTurnsBusy(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -13,12 +13,12 @@ export function describeTurnsBusy(context: ConformanceContext): void {
 
   it('TRN-06 accepts on an idle lane under every policy', async () => {
     for (const whenBusy of WHEN_BUSY) {
-      expect(await lane.accept(whenBusy, { whenBusy })).toMatchObject({ ring: true, turn: { status: 'queued' } });
+      expect(await lane.accept(whenBusy, { whenBusy })).toMatchObject({ notify: true, turn: { status: 'queued' } });
       expect(await lane.drain()).toEqual([whenBusy]);
     }
   });
 
-  it('TRN-06 enqueue keeps the holder and the queued ones', async () => {
+  it('TRN-06 enqueue keeps the holder and the queued turns', async () => {
     await holderAndQueued();
     await lane.accept('new', { whenBusy: 'enqueue' });
 
@@ -26,7 +26,7 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     expect((await lane.list())[0]).not.toHaveProperty('cancelMode');
   });
 
-  it('TRN-06 reject refuses, and says that the holder is alive and since when it runs', async () => {
+  it('TRN-06 reject reports that the holder is alive, and its start time', async () => {
     await lane.queue('holder');
     await lane.elapse(5);
     const { turn } = await lane.take();
@@ -44,7 +44,7 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['holder: running']);
   });
 
-  it('TRN-06 reject says that nobody is alive behind a lapsed, a queued or a waiting turn', async () => {
+  it('TRN-06 reject reports no live holder for a lapsed, a queued or a waiting turn', async () => {
     const reject = () => lane.accept('new', { whenBusy: 'reject' });
     const { id, acceptedAt } = await lane.queue('holder');
     await expect(reject()).rejects.toMatchObject({ turnId: id, holderAlive: false, since: acceptedAt });
@@ -77,7 +77,7 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     });
   });
 
-  it('TRN-06 interrupt and rollback keep the queued ones, and the new turn goes behind them', async () => {
+  it('TRN-06 interrupt and rollback keep the queued turns, and queue the new turn behind them', async () => {
     for (const whenBusy of ['interrupt', 'rollback'] as const) {
       lane = await TestLane.open(context);
       const { hold } = await holderAndQueued();
@@ -88,7 +88,7 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     }
   });
 
-  it.each(['latest', 'replace'] as const)('TRN-06 %s supersedes the queued ones', async (whenBusy) => {
+  it.each(['latest', 'replace'] as const)('TRN-06 %s supersedes the queued turns', async (whenBusy) => {
     const { hold } = await holderAndQueued();
     await lane.queue('queued too');
     const { id } = await lane.queue('new', { whenBusy });
@@ -114,21 +114,21 @@ export function describeTurnsBusy(context: ConformanceContext): void {
   });
 
   it.each(['latest', 'replace'] as const)(
-    'TRN-06 %s on a lane that nobody runs makes the new turn its head',
+    'TRN-06 %s makes the new turn the head of a lane without a running turn',
     async (whenBusy) => {
       await lane.queue('queued');
 
-      expect((await lane.accept('new', { whenBusy })).ring).toBe(true);
+      expect((await lane.accept('new', { whenBusy })).notify).toBe(true);
       expect(await lane.drain()).toEqual(['new']);
     },
   );
 
   it.each(['interrupt', 'replace'] as const)(
-    'TRN-06 %s ends a waiting turn at once and keeps what the user said',
+    'TRN-06 %s ends a waiting turn immediately and keeps the message of the user',
     async (whenBusy) => {
       const { turn } = await waiting();
 
-      expect((await lane.accept('new', { whenBusy })).ring).toBe(true);
+      expect((await lane.accept('new', { whenBusy })).notify).toBe(true);
 
       expect(await lane.statuses()).toEqual(['holder: cancelled', 'new: queued']);
       expect(await lane.get(turn.id)).not.toHaveProperty('waitingFor');
@@ -139,26 +139,26 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     },
   );
 
-  it('TRN-06 rollback ends a waiting turn at once and keeps nothing of it', async () => {
+  it('TRN-06 rollback ends a waiting turn immediately and keeps no message', async () => {
     await waiting();
     await lane.queue('queued');
 
-    expect((await lane.accept('new', { whenBusy: 'rollback' })).ring).toBe(true);
+    expect((await lane.accept('new', { whenBusy: 'rollback' })).notify).toBe(true);
 
     expect(await lane.statuses()).toEqual(['holder: cancelled', 'queued: queued', 'new: queued']);
     expect(await lane.messages()).toEqual([]);
     expect(await lane.drain()).toEqual(['queued', 'new']);
   });
 
-  it.each(['enqueue', 'latest'] as const)('TRN-06 %s leaves a waiting turn its lane', async (whenBusy) => {
+  it.each(['enqueue', 'latest'] as const)('TRN-06 %s keeps a waiting turn at the head', async (whenBusy) => {
     await waiting();
 
-    expect((await lane.accept('new', { whenBusy })).ring).toBe(false);
+    expect((await lane.accept('new', { whenBusy })).notify).toBe(false);
     expect(await lane.statuses()).toEqual(['holder: waiting', 'new: queued']);
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-06 keeps to the first way in which a running turn was asked to stop', async () => {
+  it('TRN-06 keeps the first cancel mode of a running turn', async () => {
     const { turn } = await lane.run('holder');
     await lane.accept('first', { whenBusy: 'rollback' });
     await lane.accept('second', { whenBusy: 'interrupt' });
@@ -167,7 +167,7 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     expect(await lane.get(turn.id)).toMatchObject({ cancelMode: 'rollback' });
   });
 
-  it('TRN-06 changes nothing of the lane when the new turn is refused', async () => {
+  it('TRN-06 does not change the lane when it rejects the new turn', async () => {
     await holderAndQueued();
     const before = await lane.snapshot();
 
@@ -179,7 +179,7 @@ export function describeTurnsBusy(context: ConformanceContext): void {
     expect(await lane.snapshot()).toEqual(before);
   });
 
-  it('TRN-07 has room for a turn that supersedes the queued ones', async () => {
+  it('TRN-07 accepts a turn that supersedes the queued turns of a full lane', async () => {
     await holderAndQueued();
 
     await expect(lane.accept('new', { whenBusy: 'latest', maxQueued: 1 })).resolves.toMatchObject({ duplicate: false });

@@ -2,7 +2,7 @@ import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TurnLedger.cancel, and what becomes of turns that were asked to stop. */
+/** Tests of TurnLedger.cancel, and of turns that were asked to stop. */
 export function describeTurnsCancel(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -10,16 +10,16 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-09 cancels a queued turn at once', async () => {
+  it('TRN-09 cancels a queued turn immediately', async () => {
     await lane.run('first');
     const second = await lane.queue('second');
     await lane.elapse(5);
 
-    const { turn, ring } = await lane.adapter.turns.cancel(second.id, 'cancel');
+    const { turn, notify } = await lane.adapter.turns.cancel(second.id, 'cancel');
 
     expect(turn).toEqual({ ...second, status: 'cancelled', settledAt: expect.any(String) as string });
     expect((turn.settledAt ?? '') > turn.acceptedAt).toBe(true);
-    expect(ring).toBe(false);
+    expect(notify).toBe(false);
     expect(await lane.get(second.id)).toEqual(turn);
   });
 
@@ -40,7 +40,7 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect(await lane.messages()).toMatchObject([{ content: 'logged' }]);
   });
 
-  it('TRN-09 leaves the order of the others', async () => {
+  it('TRN-09 keeps the order of the other turns', async () => {
     await lane.queue('first');
     const second = await lane.queue('second');
     await lane.queue('third');
@@ -49,35 +49,35 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect(await lane.drain()).toEqual(['first', 'third']);
   });
 
-  it('TRN-09 asks to ring when the head goes and the next turn is due', async () => {
+  it('TRN-09 asks to notify when the head is cancelled and the next turn is due', async () => {
     const head = await lane.queue('first');
     const last = await lane.queue('second');
 
-    expect(await lane.adapter.turns.cancel(head.id, 'cancel')).toMatchObject({ ring: true });
-    expect(await lane.adapter.turns.cancel(last.id, 'cancel')).toMatchObject({ ring: false });
+    expect(await lane.adapter.turns.cancel(head.id, 'cancel')).toMatchObject({ notify: true });
+    expect(await lane.adapter.turns.cancel(last.id, 'cancel')).toMatchObject({ notify: false });
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-09 cancels a turn that waits for its retry, and the lane goes on at once', async () => {
+  it('TRN-09 cancels a turn that waits for its retry, and the lane continues immediately', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: LONG_MS });
 
     const cancelled = await lane.adapter.turns.cancel(turn.id, 'cancel');
 
-    expect(cancelled).toMatchObject({ ring: true, turn: { status: 'cancelled' } });
+    expect(cancelled).toMatchObject({ notify: true, turn: { status: 'cancelled' } });
     expect(cancelled.turn).not.toHaveProperty('dueAt');
     expect(await lane.drain()).toEqual(['second']);
   });
 
-  it('TRN-09 cancels a waiting turn at once, and the lane goes on', async () => {
+  it('TRN-09 cancels a waiting turn immediately, and the lane continues', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.wait(hold, { signal: 'approval', step: lane.step('approval', null) });
 
     const cancelled = await lane.adapter.turns.cancel(turn.id, 'cancel');
 
-    expect(cancelled).toMatchObject({ ring: true, turn: { status: 'cancelled' } });
+    expect(cancelled).toMatchObject({ notify: true, turn: { status: 'cancelled' } });
     expect(cancelled.turn).not.toHaveProperty('waitingFor');
     expect(await lane.messages()).toEqual([]);
     expect(await lane.drain()).toEqual(['second']);
@@ -89,15 +89,15 @@ export function describeTurnsCancel(context: ConformanceContext): void {
 
     const marked = await lane.adapter.turns.cancel(turn.id, 'cancel');
 
-    expect(marked).toEqual({ turn: { ...turn, cancelMode: 'cancel' }, ring: false });
+    expect(marked).toEqual({ turn: { ...turn, cancelMode: 'cancel' }, notify: false });
     expect(await lane.claim()).toBeNull();
     expect(await lane.adapter.turns.renew(hold, LONG_MS)).toEqual({ cancelMode: 'cancel' });
     const settled = await lane.settle(hold, { status: 'cancelled' });
-    expect(settled).toMatchObject({ turn: { status: 'cancelled' }, ring: true });
+    expect(settled).toMatchObject({ turn: { status: 'cancelled' }, notify: true });
     expect(settled.turn).not.toHaveProperty('cancelMode');
   });
 
-  it('TRN-09 a turn that was done before its worker saw the mark may settle with its result', async () => {
+  it('TRN-09 allows a result to settle if the worker finished before it saw the mark', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.adapter.turns.cancel(turn.id, 'cancel');
 
@@ -106,7 +106,7 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect(settled.turn).not.toHaveProperty('cancelMode');
   });
 
-  it('TRN-09 keeps to the first mark', async () => {
+  it('TRN-09 keeps the first mark', async () => {
     const { turn } = await lane.run('first');
     await lane.adapter.turns.cancel(turn.id, 'interrupt');
 
@@ -130,7 +130,77 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect((await lane.messages()).map(({ content }) => content)).toEqual(kept);
   });
 
-  it('BOT-25 keeps nothing of a command, however it is interrupted', async () => {
+  describe('with messages to keep', () => {
+    const keep = [
+      {
+        id: 'kept-1',
+        role: 'assistant' as const,
+        content: [{ type: 'text', text: 'Half an\u0000 answer \ud800 ü "\\' }],
+      },
+      { id: 'kept-2', role: 'tool' as const, content: 'ok', toolCallId: 'a', name: 'find', metadata: { n: [1, null] } },
+    ];
+    const kept = [{ role: 'user', content: 'first' }, ...keep];
+
+    it('AIS-07 keeps those of a turn that awaits a signal', async () => {
+      const { hold, turn } = await lane.run('first');
+      await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
+      await lane.adapter.turns.cancel(turn.id, 'interrupt', keep);
+      expect(await lane.messages()).toMatchObject(kept);
+      expect(await lane.get(turn.id)).not.toHaveProperty('keep');
+    });
+
+    it('AIS-07 keeps those of a turn that is queued for its retry', async () => {
+      const { hold, turn } = await lane.run('first');
+      await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no' }, delayMs: LONG_MS });
+      await lane.adapter.turns.cancel(turn.id, 'interrupt', keep);
+      expect(await lane.messages()).toMatchObject(kept);
+    });
+
+    it('AIS-07 keeps those of a running turn whose worker is lost', async () => {
+      await lane.queue('first');
+      const { turn } = await lane.lapse();
+      const { turn: marked } = await lane.adapter.turns.cancel(turn.id, 'interrupt', keep);
+      expect(marked).toMatchObject({ status: 'running', cancelMode: 'interrupt', keep });
+      expect(await lane.claim()).toBeNull();
+      expect(await lane.statuses()).toEqual(['first: cancelled']);
+      expect(await lane.messages()).toMatchObject(kept);
+    });
+
+    it('AIS-07 keeps those of a running turn that returns to its lane', async () => {
+      const { hold, turn } = await lane.run('first');
+      await lane.adapter.turns.cancel(turn.id, 'interrupt', keep);
+      await lane.adapter.turns.release(hold, 0);
+      expect(await lane.messages()).toMatchObject(kept);
+    });
+
+    it('AIS-07 keeps none if an earlier request to stop kept nothing', async () => {
+      const { hold, turn } = await lane.run('first');
+      await lane.adapter.turns.cancel(turn.id, 'cancel');
+      const { turn: marked } = await lane.adapter.turns.cancel(turn.id, 'interrupt', keep);
+      expect(marked).not.toHaveProperty('keep');
+      await lane.adapter.turns.release(hold, 0);
+      expect(await lane.messages()).toEqual([]);
+    });
+
+    it('AIS-07 keeps none of a turn that has not begun', async () => {
+      await lane.queue('first');
+      const second = await lane.queue('second');
+      await lane.adapter.turns.cancel(second.id, 'interrupt', keep);
+      expect(await lane.messages()).toEqual([]);
+      expect(await lane.statuses()).toEqual(['first: queued', 'second: cancelled']);
+    });
+
+    it('AIS-07 gives them to the worker, which settles the turn with its own messages', async () => {
+      const { hold, turn } = await lane.run('first');
+      await lane.adapter.turns.cancel(turn.id, 'interrupt', keep);
+      expect(await lane.get(turn.id)).toMatchObject({ keep });
+      const { turn: settled } = await lane.settle(hold, { status: 'cancelled' });
+      expect(settled).not.toHaveProperty('keep');
+      expect(await lane.get(turn.id)).not.toHaveProperty('keep');
+    });
+  });
+
+  it('BOT-25 keeps no message of an interrupted command', async () => {
     const request = { input: { text: '' }, command: { type: 'undo' } as const };
     const waiting = await lane.queue('', { request });
     await lane.adapter.turns.wait((await lane.take()).hold, { signal: 'go', step: lane.step('go', null) });
@@ -145,7 +215,7 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect((await lane.get(turn.id))?.request).toEqual(request);
   });
 
-  it.each(['retry', 'release'] as const)('TRN-09 a turn that was asked to stop ends at its %s', async (method) => {
+  it.each(['retry', 'release'] as const)('TRN-09 ends a turn that was asked to stop at its %s', async (method) => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.cancel(turn.id, 'cancel');
@@ -159,7 +229,7 @@ export function describeTurnsCancel(context: ConformanceContext): void {
     expect(await lane.drain()).toEqual(['second']);
   });
 
-  it('TRN-09 refuses to cancel a turn that is not there', async () => {
+  it('TRN-09 rejects a cancel of a missing turn', async () => {
     await expect(lane.adapter.turns.cancel(context.id(), 'cancel')).rejects.toBeInstanceOf(TurnNotFoundError);
   });
 }

@@ -3,7 +3,7 @@ import { stepId, type StoredStep } from '../../ledger/turn-step.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TurnLedger.claim and saveStep: what a worker is given. */
+/** Tests of TurnLedger.claim and saveStep: the data that a worker receives. */
 export function describeTurnsClaim(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -11,7 +11,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-01 claims the head of the lane with all that it needs', async () => {
+  it('TRN-01 claims the head of the lane with all data that the worker needs', async () => {
     const accepted = await lane.queue('hello');
     await lane.queue('later');
     await lane.elapse(5);
@@ -32,21 +32,21 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     expect(await lane.get(accepted.id)).toEqual(claimed.turn);
   });
 
-  it('TRN-01 claims nothing where nothing is due', async () => {
+  it('TRN-01 claims nothing when nothing is due', async () => {
     expect(await lane.claim()).toBeNull();
     expect(await context.adapter.turns.claim(context.id(), lane.claimRequest())).toBeNull();
     await lane.settle((await lane.run('done')).hold);
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-04 lets turns of different sessions run side by side', async () => {
+  it('TRN-04 lets turns of different sessions run concurrently', async () => {
     const other = await TestLane.open(context);
     await lane.run('here');
 
     expect((await other.run('there')).turn.status).toBe('running');
   });
 
-  it('BOT-30 stores the result of a step once, and gives it to the next attempt', async () => {
+  it('BOT-30 stores the result of a step once, and passes it to the next attempt', async () => {
     const { hold } = await lane.run('first');
     const charge = lane.step('charge', { id: 1 });
     const again = { ...lane.step('charge', 'second call'), key: 1 };
@@ -62,7 +62,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     expect(steps).toEqual(expect.arrayContaining([charge, again, elsewhere]));
   });
 
-  it('FIX-01 FIX-02 tells steps apart by every part of their key', async () => {
+  it('FIX-01 FIX-02 distinguishes steps by every part of their key', async () => {
     const { hold } = await lane.run('first');
     const charge = lane.step('charge', 'numbered');
     const parent = stepId(charge);
@@ -83,7 +83,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     expect(stored).toEqual(expect.arrayContaining(steps));
   });
 
-  it('FIX-08 stores what a step rests on in the same commit, once', async () => {
+  it('FIX-08 stores the decision behind a step in the same commit, once', async () => {
     const { hold } = await lane.run('first');
     const { turns } = lane.adapter;
     const decision: StoredStep = { ...lane.step('decision', ['refund']), kind: 'route', intent: '' };
@@ -101,7 +101,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     expect(await turns.steps(next.turnId)).toHaveLength(2);
   });
 
-  it('BOT-30 keeps the steps of a turn to itself', async () => {
+  it('BOT-30 keeps the steps of turns separate', async () => {
     const first = await lane.run('first');
     await lane.adapter.turns.saveStep(first.hold, lane.step('charge', 1));
     await lane.settle(first.hold);
@@ -109,7 +109,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     expect((await lane.run('second')).steps).toEqual([]);
   });
 
-  it('BOT-40 gives the window that the orchestrator asked for, with a leading system message', async () => {
+  it('BOT-40 returns the requested window, with a leading system message', async () => {
     const texts = ['be kind', 'one', 'two', 'three'];
     await context.adapter.conversations.append(
       lane.sessionId,
@@ -129,7 +129,7 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     expect(await history({ other: 10 })).toEqual([]);
   });
 
-  it('BOT-20 gives the latest checkpoint of the orchestrator, not that of another one', async () => {
+  it('BOT-20 returns the latest checkpoint of the orchestrator, not of another one', async () => {
     const { checkpoints } = context.adapter;
     await checkpoints.append(lane.checkpoint(0), 'all');
     await checkpoints.append(lane.checkpoint(1), 'all');

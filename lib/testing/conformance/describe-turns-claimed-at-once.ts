@@ -2,13 +2,16 @@ import { SessionStateError } from '../../ledger/session.errors.js';
 import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn, type ClaimRequest } from '../../ledger/turn.store.js';
 import { LaneDrainingError } from '../../ledger/turn.errors.js';
 import { WHEN_BUSY } from '../../ledger/turn.js';
-import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane, WAYS_BACK } from './test-lane.js';
+import { DESK, LONG_MS, NOTES, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
 /**
- * TurnLedger.accept with a claim: on an idle lane it is accept and claim in one commit, anywhere else it is accept. A store
- * that leaves the claim aside passes as well, by a claim right after.
+ * Tests of TurnLedger.accept with a claim. On an idle lane it accepts and claims in one commit, otherwise it only
+ * accepts. A store may ignore the claim: then the tests claim separately.
  */
+/** A lease that does not lapse between an accept and the next call, even on a busy machine. */
+const LEASE_MS = 500;
+
 export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -34,7 +37,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     expect(await lane.get(turn.id)).toEqual(claimed.turn);
   });
 
-  it('TRN-03 accept claims behind turns that are over, with all that a claim brings', async () => {
+  it('TRN-03 accept claims behind settled turns, with all data of a claim', async () => {
     const first = await lane.run('first');
     await lane.settle(first.hold, lane.settlement(first.turn, 0));
     await context.adapter.state.reset({ sessionId: lane.sessionId, namespaces: ['other'], epoch: 'epoch' });
@@ -51,7 +54,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     expect(claimed.epochs).toEqual({ other: 'epoch' });
   });
 
-  it('TRN-03 what accept claimed is held: nobody else gets it, it settles, and hands over', async () => {
+  it('TRN-03 a turn that accept claimed is held, settles, and hands over to the next', async () => {
     const { claimed } = await taken('first');
     await lane.queue('second');
 
@@ -59,13 +62,13 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     expect(await lane.adapter.turns.lane(lane.sessionId)).toMatchObject({ queued: 1, head: { status: 'running' } });
     expect(await lane.adapter.turns.renew(claimed.hold, LONG_MS)).toEqual({});
     const settled = await lane.settle(claimed.hold, lane.settlement(claimed.turn, 0), lane.claimRequest());
-    expect(settled).toMatchObject({ turn: { status: 'awaiting-input', turnIndex: 0 }, ring: false });
+    expect(settled).toMatchObject({ turn: { status: 'awaiting-input', turnIndex: 0 }, notify: false });
     expect(settled.next?.turn.request.input.text).toBe('second');
   });
 
-  it('TRN-08 what accept claimed is given to another worker when its lease has lapsed', async () => {
-    const { claimed } = await taken('first', {}, { leaseMs: SHORT_MS });
-    await lane.elapse(SHORT_MS);
+  it('TRN-08 another worker claims a turn that accept claimed once its lease has lapsed', async () => {
+    const { claimed } = await taken('first', {}, { leaseMs: LEASE_MS });
+    await lane.elapse(LEASE_MS);
 
     const later = await lane.take();
     expect(later.turn).toMatchObject({ id: claimed.hold.turnId, lost: 1 });
@@ -73,7 +76,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     await expect(lane.settle(claimed.hold)).rejects.toMatchObject({ code: 'TURN_FENCED' });
   });
 
-  it('TRN-03 what accept claimed is offered once its lease has lapsed, not before', async () => {
+  it('TRN-03 the lane of a turn that accept claimed is offered once its lease has lapsed, not before', async () => {
     const { moveClock } = context;
     if (!moveClock) return;
     await taken('first');
@@ -100,16 +103,16 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     });
 
     it('TRN-02 accept claims nothing', async () => {
-      const { claimed, ring } = await acceptWithClaim('new');
+      const { claimed, notify } = await acceptWithClaim('new');
 
       expect(claimed).toBeUndefined();
-      expect(ring).toBe(false);
+      expect(notify).toBe(false);
       expect((await lane.statuses()).at(-1)).toBe('new: queued');
     });
   });
 
   it.each(['interrupt', 'rollback', 'replace'] as const)(
-    'TRN-06 accept claims nothing while the turn runs that is asked to stop, %s',
+    'TRN-06 accept claims nothing while the turn that it asks to stop still runs, %s',
     async (whenBusy) => {
       await lane.run('holder');
 
@@ -118,15 +121,18 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     },
   );
 
-  it.each(['latest', 'replace'] as const)('TRN-06 accept claims where it superseded all, %s', async (whenBusy) => {
-    await lane.queue('first');
-    await lane.queue('second');
+  it.each(['latest', 'replace'] as const)(
+    'TRN-06 accept claims if it superseded all turns of the lane, %s',
+    async (whenBusy) => {
+      await lane.queue('first');
+      await lane.queue('second');
 
-    await taken('new', { whenBusy });
-    expect(await lane.statuses()).toEqual(['first: superseded', 'second: superseded', 'new: running']);
-  });
+      await taken('new', { whenBusy });
+      expect(await lane.statuses()).toEqual(['first: superseded', 'second: superseded', 'new: running']);
+    },
+  );
 
-  it('TRN-06 accept claims where it ended the turn that waited, and is told what that one was', async () => {
+  it('TRN-06 accept claims if it ended the waiting turn, and returns that turn', async () => {
     const { hold } = await lane.run('holder');
     await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
 
@@ -135,14 +141,14 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['holder: cancelled', 'new: running']);
   });
 
-  it('TRN-06 accept claims nothing where it ended the turn that waited and others are queued', async () => {
+  it('TRN-06 accept claims nothing if it ended the waiting turn and others are queued', async () => {
     const { hold } = await lane.run('holder');
     await lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null) });
     await lane.queue('second');
 
-    const { claimed, ring } = await acceptWithClaim('new', { whenBusy: 'interrupt' });
+    const { claimed, notify } = await acceptWithClaim('new', { whenBusy: 'interrupt' });
     expect(claimed).toBeUndefined();
-    expect(ring).toBe(true);
+    expect(notify).toBe(true);
     expect(await lane.drain()).toEqual(['second', 'new']);
   });
 
@@ -151,7 +157,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
 
     expect((await acceptWithClaim('first')).claimed).toBeUndefined();
     expect(await lane.claim()).toBeNull();
-    expect(await lane.control('open')).toEqual({ ring: true });
+    expect(await lane.control('open')).toEqual({ notify: true });
     expect(await lane.drain()).toEqual(['first']);
   });
 
@@ -167,7 +173,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     expect(await lane.drain()).toEqual(['first']);
   });
 
-  it('TRN-11 what is refused is not claimed', async () => {
+  it('TRN-11 a rejected turn is not claimed', async () => {
     await lane.control('draining');
     await expect(acceptWithClaim('first')).rejects.toBeInstanceOf(LaneDrainingError);
     await lane.control('open');
@@ -178,14 +184,14 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
   });
 
-  it('SES-15 accept claims a turn of a session that a foreign store keeps', async () => {
+  it('SES-15 accept claims a turn of a session in a foreign store', async () => {
     const sessionId = context.id();
     const { claimed } = await taken('hello', { sessionId, foreignSession: true });
 
     expect(claimed).toMatchObject({ hold: { sessionId }, session: null, turn: { status: 'running' } });
   });
 
-  it('TRN-03 accept claims with a higher fence on a lane that was deleted and made again', async () => {
+  it('TRN-03 accept claims with a higher fence on a lane that was deleted and created again', async () => {
     const { claimed: old } = await taken('first');
     await context.sessions.delete(lane.sessionId);
     await lane.elapse(5);
@@ -196,26 +202,26 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     await expect(lane.settle(old.hold)).rejects.toMatchObject({ code: 'TURN_FENCED' });
   });
 
-  it('TRN-03 sent again when its claim has lapsed, was given back or settled, accept claims nothing', async () => {
+  it('TRN-03 accept claims nothing when sent again after its claim has lapsed, was released or settled', async () => {
     const { turns } = context.adapter;
-    const request = withClaim('first', {}, { leaseMs: SHORT_MS });
+    const request = withClaim('first', {}, { leaseMs: LEASE_MS });
     const { hold } = (await takenFor(request)).claimed;
-    await lane.elapse(SHORT_MS);
+    await lane.elapse(LEASE_MS);
     expect((await turns.accept(request)).claimed).toBeUndefined();
     expect(await lane.get(request.id)).toMatchObject({ lost: 0 });
 
     await turns.release(hold, 0);
     const again = await turns.accept(request);
-    expect(again).toMatchObject({ duplicate: true, ring: true, turn: { status: 'queued' } });
+    expect(again).toMatchObject({ duplicate: true, notify: true, turn: { status: 'queued' } });
     expect(again).not.toHaveProperty('claimed');
 
     await lane.settle((await lane.take()).hold);
     const settled = await turns.accept(request);
-    expect(settled).toMatchObject({ duplicate: true, ring: false, turn: { status: 'awaiting-input' } });
+    expect(settled).toMatchObject({ duplicate: true, notify: false, turn: { status: 'awaiting-input' } });
     expect(settled).not.toHaveProperty('claimed');
   });
 
-  it.each(['is queued', 'runs'])('TRN-05 accept claims nothing for whoever repeats a turn that %s', async (state) => {
+  it.each(['is queued', 'runs'])('TRN-05 accept claims nothing for a repeated turn that %s', async (state) => {
     const idempotency = { key: 'key', hash: 'hash', ttlMs: LONG_MS };
     const { turn } = await lane.accept('first', { idempotency });
     if (state === 'runs') await lane.take();
@@ -224,12 +230,12 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     for (const repeat of [{ id: turn.id }, { idempotency }]) {
       const { claimed, ...rest } = await acceptWithClaim('first', repeat);
       expect(claimed).toBeUndefined();
-      expect(rest).toMatchObject({ duplicate: true, ring: state === 'is queued', turn: { id: turn.id } });
+      expect(rest).toMatchObject({ duplicate: true, notify: state === 'is queued', turn: { id: turn.id } });
     }
     expect(await lane.snapshot()).toEqual(before);
   });
 
-  it('TRN-03 of turns that are accepted with a claim at once, the first one is claimed, by one', async () => {
+  it('TRN-03 exactly one worker claims the first of several turns that are accepted concurrently', async () => {
     const { clients } = context;
     const requests = Array.from({ length: 20 }, (_, n) => withClaim(`turn ${n}`));
     const accepted = await Promise.all(requests.map((request, n) => clients[n % clients.length].turns.accept(request)));
@@ -237,15 +243,15 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     const claimed = accepted.flatMap((each) => each.claimed ?? []);
     expect(claimed.map(({ turn }) => turn.position)).toEqual(claimed.length > 0 ? [1] : []);
     const [first] = accepted.filter(({ turn }) => turn.position === 1);
-    expect(first.claimed === undefined).toBe(first.ring);
-    expect(accepted.filter(({ ring }) => ring).length).toBe(1 - claimed.length);
+    expect(first.claimed === undefined).toBe(first.notify);
+    expect(accepted.filter(({ notify }) => notify).length).toBe(1 - claimed.length);
     if (context.claimsOnAccept) expect(claimed).toHaveLength(1);
     for (const { hold } of claimed) await lane.settle(hold);
     expect(await lane.drain()).toHaveLength(20 - claimed.length);
     expect((await lane.list()).map(({ position }) => position)).toEqual(requests.map((_, n) => n + 1));
   });
 
-  it('TRN-03 of two who accept the same turn with a claim at once, one at most claims it', async () => {
+  it('TRN-03 at most one of two concurrent accepts of the same turn claims it', async () => {
     const { clients } = context;
     for (let round = 0; round < 10; round += 1) {
       lane = await TestLane.open(context);
@@ -274,7 +280,7 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     return lane.adapter.turns.accept(withClaim(text, changes));
   }
 
-  /** Accepts a turn that must be claimable at once, and looks whether the claim that was left aside gives the same. */
+  /** Accepts a turn that must be claimable immediately, and checks that a separate claim returns the same. */
   function taken(
     text: string,
     changes?: Partial<AcceptTurn>,
@@ -289,8 +295,8 @@ export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
     const { turns } = context.adapter;
     const accepted = await turns.accept(request);
     if (context.claimsOnAccept) expect(accepted.claimed).toBeDefined();
-    expect(accepted).toMatchObject({ duplicate: false, ring: !accepted.claimed });
-    // The same claim sent twice: what it gives is what accept must have given.
+    expect(accepted).toMatchObject({ duplicate: false, notify: !accepted.claimed });
+    // A repeated claim returns what accept must have returned.
     const claimed = await turns.claim(request.sessionId, request.claim);
     if (!claimed) throw new Error('The turn could not be claimed.');
     if (accepted.claimed) expect(accepted.claimed).toEqual(claimed);

@@ -20,7 +20,7 @@ const PLAN: StateName = { namespace: 'conformance', scope: '', key: 'plan' };
 const CART: StateName = { ...PLAN, key: 'cart' };
 const WANTED: Pick<ClaimRequest, 'documents'> = { documents: { [DESK]: [PLAN, CART] } };
 
-/** ORC-30: a claim brings documents of the session, and a settle appends to them in its commit. */
+/** Tests that a claim returns documents of the session, and a settle appends to them in its commit (ORC-30). */
 export function describeTurnsDocuments(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -32,7 +32,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
   const read = (name: StateName) => context.adapter.state.get(at(name));
   const change = (name: StateName, append: StateAppend) => ({ name, append });
 
-  it('ORC-30 a claim brings the documents that its orchestrator asks for, in the order asked', async () => {
+  it('ORC-30 a claim returns the documents that its orchestrator requests, in that order', async () => {
     const { state } = context.adapter;
     const made = await state.set(at(PLAN), 'plan', { ttlMs: HOUR });
     await state.append(at(PLAN), appendOf(context, ['step'], { ttlMs: HOUR }));
@@ -48,7 +48,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     });
   });
 
-  it('ORC-30 a claim brings none to an orchestrator that asks for none', async () => {
+  it('ORC-30 a claim returns no documents for an orchestrator that requests none', async () => {
     await context.adapter.state.set(at(PLAN), 'plan');
     const taken = async (request: Pick<ClaimRequest, 'documents'>) => {
       const { hold, documents } = await lane.take(request);
@@ -63,7 +63,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(await taken(WANTED)).toEqual([written('plan'), null]);
   });
 
-  it('ORC-30 a claim brings no document that expired, and none of another session', async () => {
+  it('ORC-30 a claim returns no expired document, and none of another session', async () => {
     const { state } = context.adapter;
     const other = await TestLane.open(context);
     await state.set({ ...CART, sessionId: other.sessionId }, 'of another');
@@ -73,7 +73,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect((await lane.run('hello', WANTED)).documents).toEqual([null, null]);
   });
 
-  it('ORC-30 a claim that is sent twice brings them twice, and accesses nothing', async () => {
+  it('ORC-30 a claim that is sent twice returns them twice, and does not access them', async () => {
     const before = await context.adapter.state.set(at(PLAN), 'plan', { ttlMs: HOUR });
     await context.elapse(TICK);
     await lane.queue('hello');
@@ -85,7 +85,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
   });
 
   it.each(['namespace', 'scope', 'key'] as const)(
-    'ORC-30 tells documents apart by every character of the %s',
+    'ORC-30 distinguishes documents by every character of the %s',
     async (part) => {
       const names = HOSTILE_NAMES.map((name): StateName => ({ ...PLAN, [part]: name }));
       const { hold } = await lane.run('first');
@@ -98,9 +98,9 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     },
   );
 
-  it('ORC-30 tells orchestrators apart, and gives none to one whose name every object has', async () => {
+  it('ORC-30 distinguishes orchestrators, and returns nothing for the name of an inherited property', async () => {
     for (const name of HOSTILE_NAMES) await context.adapter.state.set(at({ ...PLAN, key: name }), name);
-    // As computed keys: __proto__ is a property like any other then.
+    // A computed key makes __proto__ an ordinary property.
     const documents = Object.fromEntries(HOSTILE_NAMES.map((name) => [name, [{ ...PLAN, key: name }]]));
     for (const name of HOSTILE_NAMES) {
       await lane.queue(name, { orchestrator: name });
@@ -116,7 +116,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     }
   });
 
-  it('ORC-30 a settle appends in its commit, and brings the next turn what it appended', async () => {
+  it('ORC-30 a settle appends in its commit, and returns the new documents for the next turn', async () => {
     const { state } = context.adapter;
     await state.set(at(PLAN), [1]);
     const begun = await state.append(at(PLAN), appendOf(context, [2]));
@@ -153,7 +153,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
   });
 
   it.each(['awaiting-input', 'completed', 'failed', 'cancelled'] as const)(
-    'ORC-30 a turn that is %s appends what it settles with',
+    'ORC-30 a turn that is %s appends the changes of its settlement',
     async (status) => {
       const { hold } = await lane.run('hello');
       await lane.settle(hold, { status, stateChanges: [change(PLAN, appendOf(context, [1], { initial: [] }))] });
@@ -161,7 +161,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     },
   );
 
-  it('ORC-30 a settle may only access a document', async () => {
+  it('ORC-30 a settle may access a document without appending', async () => {
     const before = await context.adapter.state.set(at(PLAN), 'plan');
     await context.elapse(TICK);
     const { hold } = await lane.run('hello');
@@ -169,7 +169,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(await read(PLAN)).toEqual({ ...before, accessedAt: turn.settledAt });
   });
 
-  it('ORC-30 an append that has no effect changes nothing of the settle', async () => {
+  it('ORC-30 an append without effect does not change the settle', async () => {
     const { state } = context.adapter;
     const known = appendOf(context, ['known'], { initial: [] });
     const plan = await state.append(at(PLAN), known);
@@ -194,7 +194,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(await lane.messages()).toHaveLength(2);
   });
 
-  it('ORC-30 a settle that is sent twice appends once, also when others folded it away since', async () => {
+  it('ORC-30 a settle that is sent twice appends once, even after another client folded the batch', async () => {
     const { state } = context.adapter;
     await state.set(at(PLAN), []);
     const { hold } = await lane.run('first');
@@ -208,11 +208,11 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
 
     expect(await read(PLAN)).toEqual(folded);
     expect(listOf(folded)).toEqual([1, 2]);
-    // The claim is told what is there now.
+    // The claim returns the current documents.
     expect(again.next?.documents).toEqual([folded, null]);
   });
 
-  it('ORC-30 neither a fenced settle nor a checkpoint conflict appends', async () => {
+  it('ORC-30 a fenced settle and a checkpoint conflict append nothing', async () => {
     const { state } = context.adapter;
     const before = await state.set(at(PLAN), []);
     await context.elapse(TICK);
@@ -229,7 +229,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect([listOf(await read(PLAN)), listOf(await read(CART))]).toEqual([[1], [1]]);
   });
 
-  it('ORC-30 a turn of a session that expired appends, one of a session that was erased does not', async () => {
+  it('ORC-30 a turn of an expired session appends, a turn of an erased session does not', async () => {
     const stateChanges = [change(PLAN, appendOf(context, [1], { initial: [] }))];
     const expired = await lane.run('first');
     await context.sessions.expire(lane.sessionId);
@@ -243,7 +243,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     expect(await read(PLAN)).toBeNull();
   });
 
-  it('ORC-30 makes one document with others who append to it meanwhile, and loses nothing of them', async () => {
+  it('ORC-30 creates one document together with concurrent appends, and loses none of them', async () => {
     for (let round = 0; round < 10; round += 1) {
       lane = await TestLane.open(context);
       const { hold } = await lane.run('hello');
@@ -260,7 +260,7 @@ export function describeTurnsDocuments(context: ConformanceContext): void {
     }
   });
 
-  it('ORC-30 turns that run one after the other append in their order, whoever runs them', async () => {
+  it('ORC-30 consecutive turns append in their order, whichever worker runs them', async () => {
     const count = 20;
     for (let n = 0; n < count; n += 1) await lane.queue(`turn ${n}`);
     for (let n = 0; n < count; n += 1) {

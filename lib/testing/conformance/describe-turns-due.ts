@@ -1,13 +1,13 @@
 import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** How long these tests wait for a lane to be offered: longer than the store puts one off the first few times. */
+/** How long these tests wait for an offer: longer than the store's first few postponements. */
 const PATIENCE_MS = 10_000;
 const LOOK_EVERY_MS = 50;
-/** A look that takes longer says that the machine stood still. */
+/** A query that takes longer means that the machine was stalled. */
 const LATE_MS = 5 * LOOK_EVERY_MS;
 
-/** TurnLedger.due: the lanes that somebody must look at, because a ring may have been lost. */
+/** Tests of TurnLedger.due: the lanes that need a worker although their notification may have been lost. */
 export function describeTurnsDue(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -15,7 +15,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-01 offers a lane less and less often while nobody claims', async () => {
+  it('TRN-01 offers a lane less and less often while no worker claims', async () => {
     await lane.queue('first');
     await lane.adapter.turns.release((await lane.take()).hold, 0);
     expect(await isDue()).toBe(true);
@@ -23,13 +23,13 @@ export function describeTurnsDue(context: ConformanceContext): void {
     const second = await timeUntilDue();
     expect(second.most).toBeGreaterThan(first.least);
 
-    // A claim begins anew, whatever becomes of its worker.
+    // A claim resets the postponement, even if its worker is lost.
     await lane.lapse();
     expect(await isDue()).toBe(true);
     expect((await timeUntilDue()).least).toBeLessThan(second.most);
   });
 
-  it('TRN-15 offers a lane whose worker is lost as soon as the lease has lapsed', async () => {
+  it('TRN-15 offers the lane of a lost worker as soon as the lease has lapsed', async () => {
     await lane.queue('first');
     const { hold } = await lane.take({ leaseMs: LONG_MS });
     expect(await isDue()).toBe(false);
@@ -64,7 +64,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     expect(await whichAreDue(lane, patient)).toEqual([lane.sessionId]);
   });
 
-  it('TRN-14 offers a released lane after the delay that the worker asked for', async () => {
+  it('TRN-14 offers a released lane after the requested delay', async () => {
     await lane.queue('first');
     await lane.adapter.turns.release((await lane.take()).hold, LONG_MS);
     expect(await isDue()).toBe(false);
@@ -76,7 +76,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     expect(await isDue()).toBe(true);
   });
 
-  it('TRN-01 offers a lane whose ring was lost, and none without work', async () => {
+  it('TRN-01 offers a lane after a lost notification, and no lane without work', async () => {
     await lane.run('first').then(({ hold }) => lane.settle(hold));
     const cancelled = await TestLane.open(context);
     await cancelled.adapter.turns.cancel((await cancelled.queue('first')).id, 'cancel');
@@ -99,7 +99,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     for (const { sessionId } of [lane, cancelled, expired, deleted]) expect(offered.has(sessionId)).toBe(false);
   });
 
-  it('TRN-01 offers as many lanes as asked for, and the others the next time', async () => {
+  it('TRN-01 offers as many lanes as requested, and the others the next time', async () => {
     const lanes = await Promise.all(Array.from({ length: 3 }, () => TestLane.open(context)));
     for (const each of lanes) {
       await each.queue('first');
@@ -116,7 +116,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     expect(new Set(offered).size).toBe(offered.length);
   });
 
-  it('FIX-16 offers lanes that were put off, those that wait longest first', async () => {
+  it('FIX-16 offers postponed lanes, the longest waiting first', async () => {
     const lanes: TestLane[] = [];
     for (let n = 0; n < 3; n += 1) {
       const next = await TestLane.open(context);
@@ -126,7 +126,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
       await within(PATIENCE_MS, async () => (await whichAreDue(next)).length === 1);
       lanes.unshift(next);
     }
-    // The lane that waits longest is put off for longest.
+    // The lane that waits longest has the longest postponement.
     const [, , longest] = lanes;
     await within(PATIENCE_MS, async () => (await whichAreDue(longest)).length === 1);
     const running = await TestLane.open(context);
@@ -135,7 +135,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     expect(await offeredFirst(...lanes, running)).toEqual(lanes.reverse().map(({ sessionId }) => sessionId));
   });
 
-  it('FIX-16 offers a lane that was given back at once before lanes that wait', async () => {
+  it('FIX-16 offers a lane that was released without a delay before postponed lanes', async () => {
     const waiting = await TestLane.open(context);
     await waiting.queue('first');
     await within(PATIENCE_MS, async () => (await whichAreDue(waiting)).length === 1);
@@ -147,7 +147,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
     return context.adapter.turns.due(limit);
   }
 
-  /** @returns the ids of the sessions that the first look of a process offers, in order */
+  /** @returns the ids of the sessions that the first query of a process returns, in order */
   async function offeredFirst(...lanes: TestLane[]): Promise<string[]> {
     const offered = await context.adapter.turns.due(10_000, true);
     return offered.filter((id) => lanes.some(({ sessionId }) => sessionId === id));
@@ -182,7 +182,7 @@ export function describeTurnsDue(context: ConformanceContext): void {
   }
 }
 
-/** The milliseconds that had to pass: no more is known where the machine stood still meanwhile. */
+/** The passed time in milliseconds, as a range: a stalled machine makes the exact time unknown. */
 interface Passed {
   readonly least: number;
   readonly most: number;

@@ -3,7 +3,7 @@ import { TurnFencedError, TurnNotFoundError } from '../../ledger/turn.errors.js'
 import { DESK, LONG_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** What becomes of turns whose session expires, is deleted or is erased. */
+/** Tests of turns whose session expires, is deleted or is erased. */
 export function describeTurnsEndOfSession(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -36,7 +36,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     await expect(lane.adapter.turns.signal(turn.id, 'approval', true)).rejects.toMatchObject({ code: 'TURN_SETTLED' });
   });
 
-  it('TRN-01 a running turn of a session that expired may settle, and does not bring the session back', async () => {
+  it('TRN-01 a running turn of an expired session may settle, but does not revive the session', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     const { session } = await context.sessions.expire(lane.sessionId);
@@ -46,13 +46,13 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await lane.adapter.turns.renew(hold, LONG_MS)).toEqual({});
     const settled = await lane.settle(hold, lane.settlement(turn, 0), lane.claimRequest());
 
-    expect(settled).toMatchObject({ turn: { status: 'awaiting-input', turnIndex: 0 }, next: null, ring: false });
+    expect(settled).toMatchObject({ turn: { status: 'awaiting-input', turnIndex: 0 }, next: null, notify: false });
     expect(await lane.messages()).toHaveLength(2);
     expect(await context.sessions.fetchById(lane.sessionId)).toEqual(session);
   });
 
   it.each(['retry', 'release', 'wait'] as const)(
-    'TRN-01 a running turn of a session that expired ends at its %s',
+    'TRN-01 a running turn of an expired session ends at its %s',
     async (method) => {
       const { turns } = lane.adapter;
       const { hold, turn } = await lane.run('first');
@@ -68,7 +68,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     },
   );
 
-  it('TRN-01 a running turn of a session that expired is not run again when its worker is lost', async () => {
+  it('TRN-01 a running turn of an expired session is not run again when its worker is lost', async () => {
     await lane.queue('first');
     await lane.lapse();
     await context.sessions.expire(lane.sessionId);
@@ -78,7 +78,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await lane.messages()).toEqual([]);
   });
 
-  it('TRN-01 a session that expires twice changes once', async () => {
+  it('TRN-01 a second expire changes nothing', async () => {
     await lane.queue('first');
     await context.sessions.expire(lane.sessionId);
     const before = await lane.snapshot();
@@ -88,7 +88,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await lane.snapshot()).toEqual(before);
   });
 
-  it('TRN-01 a session that expires again cancels the turn that was put back since', async () => {
+  it('TRN-01 a second expire cancels a turn that was queued again since the first', async () => {
     const { hold, turn } = await lane.run('first');
     const { session } = await context.sessions.expire(lane.sessionId);
     await lane.adapter.turns.retry(hold, { error: { name: 'Error', message: 'no', code: 'NO' }, delayMs: 0 });
@@ -102,7 +102,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-01 nothing of a session is left when it is deleted', async () => {
+  it('TRN-01 a delete leaves no turns of the session', async () => {
     await lane.settle(...(await answered('first')));
     const { hold, turn } = await lane.run('second');
     await lane.adapter.turns.saveStep(hold, lane.step('charge', 1));
@@ -119,7 +119,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     await expect(lane.accept('third')).rejects.toBeInstanceOf(SessionNotFoundError);
   });
 
-  it('TRN-01 a session that is made again under the same id begins anew', async () => {
+  it('TRN-01 a session that is created again under the same id starts with an empty lane', async () => {
     const id = context.id();
     const idempotency = { key: 'key', hash: 'hash', ttlMs: LONG_MS };
     await lane.queue('first', { id, idempotency });
@@ -131,13 +131,13 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
 
     const again = await lane.accept('first', { id, idempotency: { ...idempotency, hash: 'another' } });
 
-    expect(again).toMatchObject({ duplicate: false, ring: true, turn: { position: 1, status: 'queued' } });
+    expect(again).toMatchObject({ duplicate: false, notify: true, turn: { position: 1, status: 'queued' } });
     const claimed = await lane.take();
     expect(claimed.steps).toEqual([]);
     expect(await lane.adapter.turns.signal(id, 'approval', false)).toMatchObject({ accepted: true });
   });
 
-  it('TRN-01 leaves the turns of other sessions alone', async () => {
+  it('TRN-01 does not affect the turns of other sessions', async () => {
     const other = await TestLane.open(context);
     await other.queue('other');
     await lane.queue('first');
@@ -146,7 +146,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await other.drain()).toEqual(['other']);
   });
 
-  it('TRN-01 nothing of a session is left when it is erased, and nothing is accepted for it again', async () => {
+  it('TRN-01 an erase leaves no turns of the session, and no turn is accepted for it again', async () => {
     await lane.settle(...(await answered('first')));
     const { hold, turn } = await lane.run('second');
 
@@ -161,7 +161,7 @@ export function describeTurnsEndOfSession(context: ConformanceContext): void {
     expect(await lane.messages()).toEqual([]);
   });
 
-  it('TRN-01 deleting or erasing what is not there is without effect', async () => {
+  it('TRN-01 a delete or erase of a missing session has no effect', async () => {
     await expect(context.sessions.delete(context.id())).resolves.toBe(false);
     await expect(context.sessions.erase(context.id())).resolves.toBe(false);
   });

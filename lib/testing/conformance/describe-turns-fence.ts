@@ -3,7 +3,7 @@ import { type TurnHold } from '../../ledger/turn.store.js';
 import { DESK, LONG_MS, NOTES, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TRN-03: one running turn a session, by lease and fence; a worker that lost its turn changes nothing. */
+/** Tests that lease and fence allow one running turn per session, and stop workers that lost their turn (TRN-03). */
 export function describeTurnsFence(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -11,7 +11,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-03 refuses a second running turn of a session', async () => {
+  it('TRN-03 rejects a second running turn of a session', async () => {
     await lane.run('first');
     await lane.queue('second');
 
@@ -19,7 +19,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['first: running', 'second: queued']);
   });
 
-  it('TRN-03 gives one of many workers that claim at once the turn', async () => {
+  it('TRN-03 grants the turn to one of many workers that claim concurrently', async () => {
     await lane.queue('first');
     await lane.queue('second');
 
@@ -29,7 +29,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['first: running', 'second: queued']);
   });
 
-  it('TRN-03 gives a lapsed turn to one of many workers that claim at once', async () => {
+  it('TRN-03 grants a lapsed turn to one of many workers that claim concurrently', async () => {
     await lane.queue('first');
     const { hold } = await lane.lapse();
 
@@ -40,7 +40,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(fences[0]).toBeGreaterThan(hold.fence);
   });
 
-  it('TRN-03 gives every claim a fence above the one before', async () => {
+  it('TRN-03 gives every claim a higher fence than the one before', async () => {
     const fences: number[] = [];
     const note = ({ hold }: { hold: TurnHold }): TurnHold => {
       fences.push(hold.fence);
@@ -51,8 +51,8 @@ export function describeTurnsFence(context: ConformanceContext): void {
     await lane.adapter.turns.release(note(await lane.take()), 0);
     await lane.adapter.turns.retry(note(await lane.take()), { error: { name: 'Error', message: 'no' }, delayMs: 0 });
     note(await lane.lapse());
-    const parked = note(await lane.take());
-    await lane.adapter.turns.wait(parked, { signal: 'go', step: lane.step('go', null), timeoutMs: 0 });
+    const suspended = note(await lane.take());
+    await lane.adapter.turns.wait(suspended, { signal: 'go', step: lane.step('go', null), timeoutMs: 0 });
     const { next } = await lane.settle(note(await lane.take()), {}, lane.claimRequest());
     if (next) note(next);
 
@@ -72,7 +72,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-03 keeps others out until the lease lapses', async () => {
+  it('TRN-03 grants other workers no claim until the lease lapses', async () => {
     await lane.queue('first');
     const { hold } = await lane.take({ leaseMs: LONG_MS });
     expect(await lane.claim()).toBeNull();
@@ -84,7 +84,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(later.fence).toBeGreaterThan(hold.fence);
   });
 
-  it('TRN-03 keeps others out for longer when the lease is renewed', async () => {
+  it('TRN-03 grants other workers no claim while the lease is renewed', async () => {
     await lane.queue('first');
     const { hold } = await lane.take({ leaseMs: SHORT_MS });
     expect(await lane.adapter.turns.renew(hold, LONG_MS)).toEqual({});
@@ -93,7 +93,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-03 lets a late worker go on when nobody took its turn', async () => {
+  it('TRN-03 lets a late worker continue if no other worker has claimed its turn', async () => {
     await lane.queue('first');
     const { hold } = await lane.lapse();
 
@@ -128,7 +128,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     },
   );
 
-  it('TRN-03 lets the new worker go on after an older one was fenced', async () => {
+  it('TRN-03 lets the new worker continue after an older one was fenced', async () => {
     await lane.queue('first');
     const zombie = (await lane.lapse()).hold;
     const { hold, turn } = await lane.take();
@@ -140,7 +140,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await context.adapter.turns.claim(lane.sessionId, lane.claimRequest())).toBeNull();
   });
 
-  it('TRN-03 keeps the steps of an older worker out of the turn', async () => {
+  it('TRN-03 stores no steps of an older worker', async () => {
     await lane.queue('first');
     const zombie = (await lane.lapse()).hold;
     const { hold } = await lane.take();
@@ -149,7 +149,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await lane.adapter.turns.saveStep(hold, lane.step('charge', 'new'))).toEqual(lane.step('charge', 'new'));
   });
 
-  it('TRN-03 refuses an older worker on a lane that was deleted and made again', async () => {
+  it('TRN-03 rejects an older worker on a lane that was deleted and created again', async () => {
     const id = context.id();
     await lane.queue('first', { id });
     const { hold: old } = await lane.take();
@@ -165,7 +165,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
     expect(await lane.snapshot()).toEqual(before);
   });
 
-  /** The hold of the worker that ran the head of the lane and has lost it. */
+  /** Returns the hold of a worker that ran the head of the lane and lost it. */
   async function lostHold(fate: string): Promise<TurnHold> {
     const { turns } = context.adapter;
     if (fate.startsWith('taken over')) {
@@ -185,7 +185,7 @@ export function describeTurnsFence(context: ConformanceContext): void {
   }
 }
 
-/** Everything that a worker writes for a turn. */
+/** All writes of a worker for a turn. */
 const writes = {
   renew: (lane: TestLane, hold: TurnHold) => lane.adapter.turns.renew(hold, LONG_MS),
   settle: async (lane: TestLane, hold: TurnHold) =>

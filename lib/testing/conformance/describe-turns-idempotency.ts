@@ -3,7 +3,7 @@ import { type AcceptTurn } from '../../ledger/turn.store.js';
 import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TRN-05: one turn for one idempotency key of a session. */
+/** Tests that an idempotency key of a session stands for one turn (TRN-05). */
 export function describeTurnsIdempotency(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -11,7 +11,7 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-05 gives the same turn for the same key and body, whatever became of it', async () => {
+  it('TRN-05 returns the same turn for the same key and body, whatever its status', async () => {
     const { id } = await lane.queue('pay', keyed());
 
     expect(await lane.accept('pay', keyed())).toMatchObject({ turn: { id, status: 'queued' }, duplicate: true });
@@ -21,17 +21,17 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
     expect(await lane.accept('pay', keyed())).toEqual({
       turn: expect.objectContaining({ id, status: 'awaiting-input', reply: { text: 'paid' } }) as unknown,
       duplicate: true,
-      ring: false,
+      notify: false,
     });
     expect(await lane.list()).toHaveLength(1);
   });
 
-  it('TRN-05 shows the key on its turn', async () => {
+  it('TRN-05 returns the key with its turn', async () => {
     expect(await lane.queue('pay', keyed())).toMatchObject({ idempotencyKey: 'key' });
     expect(await lane.queue('chat')).not.toHaveProperty('idempotencyKey');
   });
 
-  it('TRN-05 refuses the same key with another body, and stores nothing', async () => {
+  it('TRN-05 rejects the same key with another body, and stores nothing', async () => {
     const { id } = await lane.queue('pay 10', keyed({ hash: 'ten' }));
 
     const refused = lane.accept('pay 20', keyed({ hash: 'twenty' }));
@@ -41,7 +41,7 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['pay 10: queued']);
   });
 
-  it('TRN-05 gives many calls at once one turn', async () => {
+  it('TRN-05 returns one turn to many concurrent calls', async () => {
     const accepted = await Promise.all(Array.from({ length: 10 }, () => lane.accept('pay', keyed())));
 
     expect(new Set(accepted.map(({ turn }) => turn.id)).size).toBe(1);
@@ -49,7 +49,7 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
     expect(await lane.list()).toHaveLength(1);
   });
 
-  it('TRN-05 knows a key in its own session only', async () => {
+  it('TRN-05 scopes a key to its session', async () => {
     const other = await TestLane.open(context);
     const here = await lane.queue('pay', keyed());
     const there = await other.accept('pay', keyed({ hash: 'another' }));
@@ -58,7 +58,7 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
     expect(there.turn.id).not.toBe(here.id);
   });
 
-  it('TRN-05 looks at the key before policy and limits', async () => {
+  it('TRN-05 checks the key before policy and limits', async () => {
     await lane.run('holder');
     const { id } = await lane.queue('pay', keyed());
 
@@ -70,7 +70,7 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
     expect((await lane.list())[0]).not.toHaveProperty('cancelMode');
   });
 
-  it('TRN-05 looks at the key before the state of the session', async () => {
+  it('TRN-05 checks the key before the state of the session', async () => {
     const { id } = await lane.queue('pay', keyed());
     await context.sessions.expire(lane.sessionId);
 
@@ -89,7 +89,7 @@ export function describeTurnsIdempotency(context: ConformanceContext): void {
 
     expect(second).toMatchObject({ duplicate: false, turn: { position: 2, status: 'queued' } });
     expect(await lane.get(first.id)).toMatchObject({ status: 'awaiting-input' });
-    // From now on the key is the second turn's.
+    // The key now belongs to the second turn.
     const again = await lane.accept('pay', keyed({ hash: 'another' }));
     expect(again).toMatchObject({ duplicate: true, turn: { id: second.turn.id } });
   });

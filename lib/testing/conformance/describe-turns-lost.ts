@@ -4,7 +4,7 @@ import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 
 const ERROR = { name: 'TypeError', message: 'no answer', code: 'E_MODEL' };
 
-/** Attempts whose leases end: how they are counted, and which claims get their turns (FIX-06). */
+/** Tests of attempts whose leases lapse: how they are counted, and which claims receive their turns (FIX-06). */
 export function describeTurnsLost(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -12,7 +12,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  /** Claims, and lets the lease end, so often. */
+  /** Claims the turn and lets its lease lapse, the given number of times. */
   async function lose(times: number): Promise<void> {
     for (let lost = 0; lost < times; lost += 1) {
       await lane.take({ leaseMs: SHORT_MS, suspects: true });
@@ -20,14 +20,14 @@ export function describeTurnsLost(context: ConformanceContext): void {
     }
   }
 
-  /** @returns what the claim gives, and what it found besides */
+  /** @returns the result of the claim, and the losses that it found */
   async function noticing(changes: Partial<ClaimRequest>) {
     const notices: ClaimNotice[] = [];
     const claimed = await lane.claim({ ...changes, onNotice: (notice) => void notices.push(notice) });
     return { claimed, notices };
   }
 
-  it('FIX-06 TRN-08 counts a lost attempt apart from failures, and runs the turn again at once', async () => {
+  it('FIX-06 TRN-08 counts a lost attempt separately from failures, and runs the turn again immediately', async () => {
     await lane.queue('first');
     const { turn } = await lane.lapse();
 
@@ -37,7 +37,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(await lane.get(turn.id)).toEqual(again.turn);
   });
 
-  it('FIX-06 names the lost attempt and its holder to the claim that finds it', async () => {
+  it('FIX-06 reports the lost attempt and its holder to the claim that finds it', async () => {
     await lane.queue('first');
     await lane.take({ leaseMs: SHORT_MS, holder: 'worker-1/7' });
     await lane.elapse(SHORT_MS);
@@ -47,7 +47,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(notices).toEqual([{ type: 'lost', turn: claimed?.turn, holder: 'worker-1/7' }]);
   });
 
-  it('FIX-06 notices nothing besides an ordinary turn', async () => {
+  it('FIX-06 reports no loss for an ordinary turn', async () => {
     await lane.queue('first');
 
     expect(await noticing({ suspects: true })).toMatchObject({ claimed: { turn: { lost: 0 } }, notices: [] });
@@ -69,7 +69,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect((await lane.adapter.turns.lane(lane.sessionId)).head).toMatchObject({ id, status: 'queued', lost: 2 });
   });
 
-  it('FIX-06 doubles the pause with each further loss, up to the longest one', async () => {
+  it('FIX-06 doubles the pause with each further loss, up to the maximum', async () => {
     const { id } = await lane.queue('first');
     await lose(3);
     const pauseMs = 8 * LONG_MS;
@@ -83,7 +83,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(pausedMs).toBeLessThan(2 * pauseMs);
   });
 
-  it('FIX-06 gives a turn that was lost twice only to a claim that takes suspects', async () => {
+  it('FIX-06 grants a turn that was lost twice only to a claim that accepts suspects', async () => {
     const { id } = await lane.queue('first');
     await lane.queue('second');
     await lose(2);
@@ -98,7 +98,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(turn).toMatchObject({ id, status: 'running', lost: 2 });
   });
 
-  it('FIX-06 a suspect stays one when it was released or its handler failed', async () => {
+  it('FIX-06 keeps a turn suspect after a release or a failure of its handler', async () => {
     const { id } = await lane.queue('first');
     await lose(2);
     const { turns } = lane.adapter;
@@ -111,7 +111,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect((await lane.take({ suspects: true })).turn).toMatchObject({ id, lost: 2, failures: 1 });
   });
 
-  it('FIX-06 offers the lane of a suspect again when a claim did not take it', async () => {
+  it('FIX-06 offers the lane of a suspect again after a claim that accepts no suspects', async () => {
     await lane.queue('first');
     await lose(2);
     await lane.claim();
@@ -120,7 +120,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(await lane.adapter.turns.due(100_000)).toContain(lane.sessionId);
   });
 
-  it('FIX-06 a settle does not hand over a suspect when it is sent again', async () => {
+  it('FIX-06 hands over no suspect when a settle is sent again', async () => {
     const first = await lane.run('first');
     await lane.queue('second');
     await lane.settle(first.hold);
@@ -129,10 +129,10 @@ export function describeTurnsLost(context: ConformanceContext): void {
 
     const again = await lane.settle(first.hold, {}, lane.claimRequest());
 
-    expect(again).toMatchObject({ next: null, ring: true });
+    expect(again).toMatchObject({ next: null, notify: true });
   });
 
-  it('FIX-06 BOT-34 fails a turn whose attempts were lost as often as they may be', async () => {
+  it('FIX-06 BOT-34 fails a turn at the maximum number of lost attempts', async () => {
     const { id } = await lane.queue('poison');
     await lose(3);
 
@@ -151,7 +151,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(await lane.messages()).toEqual([]);
   });
 
-  it('FIX-06 BOT-34 gives the turn behind a poison turn in the same claim', async () => {
+  it('FIX-06 BOT-34 grants the turn behind a poison turn in the same claim', async () => {
     await lane.queue('poison');
     await lane.queue('second');
     await lane.lapse();
@@ -163,7 +163,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['poison: failed', 'second: running']);
   });
 
-  it('FIX-06 counts failures and losses to limits of their own', async () => {
+  it('FIX-06 applies separate limits to failures and losses', async () => {
     const { id } = await lane.queue('first');
     await lane.adapter.turns.retry((await lane.take({ maxLost: 2 })).hold, { error: ERROR, delayMs: 0 });
     await lane.lapse();

@@ -1,16 +1,16 @@
 import { DESK, LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** More than the tests before this one settled. */
+/** More turns than earlier tests settle. */
 const PLENTY = 1_000_000;
 
-/** NST-06: settled turns go after a while, and what they wrote stays. */
+/** Tests that settled turns are purged after a retention time, and the data that they wrote remains (NST-06). */
 export function describeTurnsPurge(context: ConformanceContext): void {
   let lane: TestLane;
 
   beforeEach(async () => {
     lane = await TestLane.open(context);
-    // What other tests have settled.
+    // Removes the turns that other tests have settled.
     await context.elapse(SHORT_MS);
     await purge(0);
   });
@@ -18,7 +18,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
   const purge = (olderThanMs: number, limit = PLENTY): Promise<number> =>
     context.adapter.turns.purgeSettled(olderThanMs, limit);
 
-  it('NST-06 deletes turns that are over for long enough, however they ended, and no open ones', async () => {
+  it('NST-06 deletes turns that settled long enough ago, whatever their status, and no open ones', async () => {
     const completed = await lane.run('completed');
     await lane.settle(completed.hold, { status: 'completed' });
     const failed = await lane.run('failed');
@@ -38,7 +38,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     for (const { id } of [completed.turn, failed.turn, cancelled, superseded]) expect(await lane.get(id)).toBeNull();
   });
 
-  it('NST-06 keeps a turn that waits for a signal, however long', async () => {
+  it('NST-06 keeps a turn that waits for a signal, however long it waits', async () => {
     const { hold } = await lane.run('waiting');
     await context.adapter.turns.wait(hold, { signal: 'go', step: { ...lane.step('wait', 0) } });
     await context.elapse(SHORT_MS);
@@ -47,7 +47,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['waiting: waiting']);
   });
 
-  it('NST-06 leaves what the turns wrote, and their lane goes on where it was', async () => {
+  it('NST-06 keeps the data that the turns wrote, and their lane continues', async () => {
     const { hold, turn } = await lane.run('hello');
     await lane.settle(hold, lane.settlement(turn, 0));
     const messages = await lane.messages();
@@ -73,7 +73,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     await context.elapse(SHORT_MS);
     await purge(0);
 
-    // The same id and key, as nobody would: nothing of the old turn is left to be found.
+    // Reuses the id and key, to see that nothing of the old turn remains.
     expect(await lane.accept('new', { ...keyed, id })).toMatchObject({ duplicate: false, turn: { id, position: 2 } });
     const again = await lane.take();
     expect(again.steps).toEqual([]);
@@ -81,7 +81,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     expect(await context.adapter.turns.signal(id, 'go', 'new')).toMatchObject({ accepted: true });
   });
 
-  it('NST-06 leaves an idempotency key to the younger turn that has it now', async () => {
+  it('NST-06 keeps an idempotency key that a newer turn uses', async () => {
     const keyed = (ttlMs: number) => ({ idempotency: { key: 'key', hash: 'hash', ttlMs } });
     await lane.queue('old', keyed(LONG_MS));
     await lane.settle((await lane.take()).hold);
@@ -92,7 +92,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     expect(await lane.accept('again', keyed(LONG_MS))).toMatchObject({ duplicate: true, turn: { id } });
   });
 
-  it('NST-06 deletes the oldest first, at most as many as asked for', async () => {
+  it('NST-06 deletes the oldest first, at most as many as requested', async () => {
     for (let n = 1; n <= 5; n += 1) {
       await lane.settle((await lane.run(`turn ${n}`)).hold);
       await context.elapse(2);
@@ -109,7 +109,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     expect(await lane.list()).toEqual([]);
   });
 
-  it('NST-06 counts every turn once when several purge at the same time', async () => {
+  it('NST-06 counts every turn once when several purges run concurrently', async () => {
     for (let n = 0; n < 12; n += 1) await lane.settle((await lane.run(`turn ${n}`)).hold);
     await context.elapse(SHORT_MS);
 
@@ -120,7 +120,7 @@ export function describeTurnsPurge(context: ConformanceContext): void {
     expect(await purge(0)).toBe(left);
   });
 
-  it('NST-06 a settle that is sent again after its turn went is fenced, and writes nothing', async () => {
+  it('NST-06 fences a settle that is sent again after its turn was purged, and writes nothing', async () => {
     const { hold, turn } = await lane.run('hello');
     await lane.settle(hold, lane.settlement(turn, 0));
     await context.elapse(SHORT_MS);

@@ -3,7 +3,7 @@ import { type ConformanceContext } from './target.js';
 
 const ERROR = { name: 'TypeError', message: 'no answer', code: 'E_MODEL' };
 
-/** TurnLedger.retry and release: the ways back into the lane (TRN-02, TRN-08). Lost attempts have tests of their own. */
+/** Tests of TurnLedger.retry and release (TRN-02, TRN-08). Lost attempts have separate tests. */
 export function describeTurnsRetry(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -11,7 +11,7 @@ export function describeTurnsRetry(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-08 puts a failed attempt back with its error, due after the delay', async () => {
+  it('TRN-08 queues a failed attempt again with its error, due after the delay', async () => {
     const { hold, turn } = await lane.run('hello');
 
     const retried = await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: LONG_MS });
@@ -28,7 +28,7 @@ export function describeTurnsRetry(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-08 the next attempt begins when it is due', async () => {
+  it('TRN-08 starts the next attempt when it is due', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: SHORT_MS });
@@ -40,7 +40,7 @@ export function describeTurnsRetry(context: ConformanceContext): void {
     expect(again.turn).not.toHaveProperty('dueAt');
   });
 
-  it('TRN-02 the lane waits for the retry', async () => {
+  it('TRN-02 keeps the lane waiting for the retry', async () => {
     const { hold } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: LONG_MS });
@@ -49,17 +49,17 @@ export function describeTurnsRetry(context: ConformanceContext): void {
     expect(await lane.statuses()).toEqual(['first: queued', 'second: queued']);
   });
 
-  it('TRN-02 a retried turn is not overtaken by turns that are accepted meanwhile', async () => {
+  it('TRN-02 runs a retried turn before turns that are accepted later', async () => {
     const { hold } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.retry(hold, { error: ERROR, delayMs: SHORT_MS });
-    expect((await lane.accept('third')).ring).toBe(false);
+    expect((await lane.accept('third')).notify).toBe(false);
 
     await lane.elapse(SHORT_MS);
     expect(await lane.drain()).toEqual(['first', 'second', 'third']);
   });
 
-  it('TRN-02 the order holds under releases, lapses and retries, one after the other', async () => {
+  it('TRN-02 keeps the order through releases, lapses and retries in sequence', async () => {
     for (const text of ['first', 'second', 'third']) await lane.queue(text);
     const order: string[] = [];
     for (let turns = 0; turns < 3; turns += 1) {
@@ -74,7 +74,7 @@ export function describeTurnsRetry(context: ConformanceContext): void {
     expect(order).toEqual(['first', 'second', 'third'].map((text) => `${text} after 1 failure, 1 loss`));
   });
 
-  it('TRN-08 a release costs nothing and may be claimed by anybody at once', async () => {
+  it('TRN-08 counts no attempt for a release, and lets any worker claim the turn immediately', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
 
@@ -85,7 +85,7 @@ export function describeTurnsRetry(context: ConformanceContext): void {
     expect((await lane.take()).turn).toMatchObject({ id: turn.id, failures: 0, startedAt: turn.startedAt });
   });
 
-  it('TRN-08 no number of releases fails a turn', async () => {
+  it('TRN-08 never fails a turn because of releases', async () => {
     await lane.queue('first');
     for (let releases = 0; releases < 5; releases += 1) {
       await lane.adapter.turns.release((await lane.take()).hold, 0);

@@ -4,7 +4,7 @@ import { type ConformanceContext } from './target.js';
 
 const LANES = 10;
 
-/** What a revoke does to the turns of its session (NST-18): as an expiry, and what runs is asked to stop. */
+/** Tests that a revoke handles turns like an expiry, and also asks the running turn to stop (NST-18). */
 export function describeTurnsRevoke(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -38,7 +38,7 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
     expect(await lane.claim()).toBeNull();
   });
 
-  it('NST-18 leaves the mark that a running turn has', async () => {
+  it('NST-18 keeps the mark that a running turn already has', async () => {
     const { turn } = await lane.run('first');
     await lane.adapter.turns.cancel(turn.id, 'interrupt');
 
@@ -46,7 +46,7 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
     expect(await lane.get(turn.id)).toMatchObject({ status: 'running', cancelMode: 'interrupt' });
   });
 
-  it('NST-18 asks the turn to stop that runs on in a session that has expired', async () => {
+  it('NST-18 asks a turn that still runs in an expired session to stop', async () => {
     const { turn } = await lane.run('first');
     const { session } = await context.sessions.expire(lane.sessionId);
 
@@ -55,7 +55,7 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
   });
 
   it.each(['cancelled', 'awaiting-input'] as const)(
-    'NST-18 a settle as %s that comes later does not bring the session back',
+    'NST-18 a later settle as %s does not revive the session',
     async (status) => {
       const { hold, turn } = await lane.run('first');
       await lane.queue('second');
@@ -64,7 +64,7 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
 
       const settled = await lane.settle(hold, { status }, lane.claimRequest());
 
-      expect(settled).toMatchObject({ turn: { id: turn.id, status }, next: null, ring: false });
+      expect(settled).toMatchObject({ turn: { id: turn.id, status }, next: null, notify: false });
       expect(settled.turn).not.toHaveProperty('cancelMode');
       expect(settled).not.toHaveProperty('sessionChange');
       expect(await context.sessions.fetchById(lane.sessionId)).toEqual(session);
@@ -96,7 +96,7 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
     expect(await lane.messages()).toEqual([]);
   });
 
-  it('NST-18 leaves the turns of other sessions alone', async () => {
+  it('NST-18 does not affect the turns of other sessions', async () => {
     const other = await TestLane.open(context);
     const { turn } = await other.run('other');
     await context.sessions.revoke(lane.sessionId);
@@ -104,21 +104,21 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
     expect(await other.get(turn.id)).not.toHaveProperty('cancelMode');
   });
 
-  it('NST-18 leaves nothing that runs on when revoke and claim race', async () => {
+  it('NST-18 leaves no turn running unmarked when revoke and claim race', async () => {
     await race(async (raced) => {
       await raced.queue('first');
       return () => raced.claim();
     });
   });
 
-  it('NST-18 leaves nothing that runs on when revoke and accept race', async () => {
+  it('NST-18 leaves no turn running unmarked when revoke and accept race', async () => {
     await race(async (raced) => {
       await raced.run('first');
       return () => raced.accept('second').catch(refusal);
     });
   });
 
-  it('NST-18 leaves nothing that runs on when revoke and a settle that hands over race', async () => {
+  it('NST-18 leaves no turn running unmarked when revoke and a settle that hands over race', async () => {
     await race(async (raced) => {
       const { hold } = await raced.run('first');
       await raced.queue('second');
@@ -126,7 +126,7 @@ export function describeTurnsRevoke(context: ConformanceContext): void {
     });
   });
 
-  /** Races a revoke with an operation, in several sessions at once. */
+  /** Races a revoke with an operation, in several sessions concurrently. */
   async function race(prepare: (raced: TestLane) => Promise<() => Promise<unknown>>): Promise<void> {
     const raced = await Promise.all(Array.from({ length: LANES }, () => TestLane.open(context)));
     const operations = await Promise.all(raced.map(prepare));

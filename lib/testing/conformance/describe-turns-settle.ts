@@ -7,7 +7,7 @@ import { type ConformanceContext } from './target.js';
 
 const SETTLED: readonly SettledTurnStatus[] = ['awaiting-input', 'completed', 'failed', 'cancelled'];
 
-/** TurnLedger.settle: everything that a turn changes, in one commit. */
+/** Tests of TurnLedger.settle, which stores all changes of a turn in one commit. */
 export function describeTurnsSettle(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -31,7 +31,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(previous).toEqual(['created', 'active', 'suspended']);
   });
 
-  it('TRN-01 settles a turn with its answer, and stores all that it changed', async () => {
+  it('TRN-01 settles a turn with its reply, and stores all its changes', async () => {
     const { hold, turn, session } = await lane.run('hello');
     await lane.elapse(5);
 
@@ -51,7 +51,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
         settledAt: expect.any(String) as string,
       },
       next: null,
-      ring: false,
+      notify: false,
       sessionChange: {
         session: {
           ...session,
@@ -91,7 +91,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
   });
 
   it.each(['awaiting-input', 'completed'] as const)(
-    'SES-05 a turn that is %s is activity of its session',
+    'SES-05 a turn that settles as %s counts as activity of its session',
     async (status) => {
       const { hold } = await lane.run('hello');
       await lane.elapse(5);
@@ -105,7 +105,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     },
   );
 
-  it.each(['failed', 'cancelled'] as const)('BOT-08 a %s turn leaves its session as it was', async (status) => {
+  it.each(['failed', 'cancelled'] as const)('BOT-08 a %s turn does not change its session', async (status) => {
     const { hold, session } = await lane.run('hello');
     await lane.elapse(5);
     await lane.settle(hold, { status });
@@ -116,9 +116,9 @@ export function describeTurnsSettle(context: ConformanceContext): void {
   });
 
   it.each([
-    ['taken already', 0],
-    ['not the next one', 2],
-  ])('BOT-20 changes nothing at all when the checkpoint is %s', async (_, turnIndex) => {
+    ['a duplicate', 0],
+    ['out of order', 2],
+  ])('BOT-20 changes nothing when the checkpoint is %s', async (_, turnIndex) => {
     await settleOne('first', 0);
     const { hold, turn } = await lane.run('second');
     await lane.queue('third');
@@ -135,7 +135,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect((await lane.settle(hold, lane.settlement(turn, 1))).turn).toMatchObject({ turnIndex: 1 });
   });
 
-  it('BOT-20 writes checkpoint indices from 0 without gaps, and failed turns take none', async () => {
+  it('BOT-20 numbers checkpoints from 0 without gaps, and none for failed turns', async () => {
     await settleOne('first', 0);
     await lane.settle((await lane.run('failing')).hold, { status: 'failed' });
     await settleOne('second', 1);
@@ -144,7 +144,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(history.map(({ turnIndex }) => turnIndex)).toEqual([1, 0]);
   });
 
-  it('BOT-21 keeps as many checkpoints as it is told', async () => {
+  it('BOT-21 keeps the requested number of checkpoints', async () => {
     for (let index = 0; index < 5; index += 1) {
       const { hold, turn } = await lane.run(`turn ${index}`);
       await lane.settle(hold, { ...lane.settlement(turn, index), keepCheckpoints: 3 });
@@ -154,7 +154,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(history.map(({ turnIndex }) => turnIndex)).toEqual([4, 3, 2]);
   });
 
-  it('BOT-25 keeps who spoke, where a message says it', async () => {
+  it('BOT-25 stores the speaker of a message if it names one', async () => {
     const { hold, turn } = await lane.run('hello');
     const message = (index: number) => ({ id: `${turn.id}.${index}`, role: 'assistant' as const, content: null });
     const messages = [{ ...message(0), orchestrator: 'another' }, { ...message(1), orchestrator: null }, message(2)];
@@ -167,7 +167,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(await lane.adapter.conversations.window(lane.sessionId, 3)).toEqual(stored);
   });
 
-  it('BOT-25 hands over a checkpoint with what was taken back, and what the documents were', async () => {
+  it('BOT-25 hands over a checkpoint with its undone turns and documents', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     const documents = [{ name: NOTES, value: { note: 'lone \ud83d surrogate' } }];
@@ -179,17 +179,17 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(next?.checkpoint).toEqual(await context.adapter.checkpoints.load(DESK, lane.sessionId));
   });
 
-  it('TRN-01 hands over the next turn with what this one has just stored', async () => {
+  it('TRN-01 hands over the next turn with the data that this one has just stored', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
 
-    const { next, ring } = await lane.settle(
+    const { next, notify } = await lane.settle(
       hold,
       lane.settlement(turn, 0),
       lane.claimRequest({ windows: { [DESK]: 10 } }),
     );
 
-    expect(ring).toBe(false);
+    expect(notify).toBe(false);
     expect(next).toMatchObject({
       hold: { sessionId: lane.sessionId },
       turn: { status: 'running', request: { input: { text: 'second' } } },
@@ -200,14 +200,14 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(next?.hold.fence).toBeGreaterThan(hold.fence);
     expect(await lane.claim()).toBeNull();
     const last = await lane.settle((next as ClaimedTurn).hold, {}, lane.claimRequest());
-    expect(last).toMatchObject({ next: null, ring: false });
+    expect(last).toMatchObject({ next: null, notify: false });
   });
 
   it.each<[string, Partial<AcceptTurn>, Partial<TurnSettlement>, number | undefined]>([
     ['of another orchestrator', { orchestrator: 'another' }, {}, undefined],
-    ['behind one that failed', {}, { status: 'failed', checkpoint: undefined }, 0],
-    ['behind another one', {}, {}, 1],
-  ])('TRN-01 hands over a turn %s with what is stored for it', async (_, accepted, settlement, turnIndex) => {
+    ['behind a failed turn', {}, { status: 'failed', checkpoint: undefined }, 0],
+    ['behind another turn', {}, {}, 1],
+  ])('TRN-01 hands over a turn %s with its stored data', async (_, accepted, settlement, turnIndex) => {
     const before = await lane.run('before');
     await lane.settle(before.hold, lane.settlement(before.turn, 0));
     const { hold, turn } = await lane.run('first');
@@ -227,15 +227,15 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(history).toEqual(await adapter.conversations.window(lane.sessionId, 10));
   });
 
-  it('TRN-01 asks to ring when the next turn is due and was not asked for', async () => {
+  it('TRN-01 asks to notify when the next turn is due and was not requested', async () => {
     const { hold } = await lane.run('first');
     await lane.queue('second');
 
-    expect(await lane.settle(hold)).toMatchObject({ next: null, ring: true });
+    expect(await lane.settle(hold)).toMatchObject({ next: null, notify: true });
     expect(await lane.drain()).toEqual(['second']);
   });
 
-  it('TRN-01 answers a settle that is sent twice with the same turn and the same next claim', async () => {
+  it('TRN-01 returns the same turn and the same next claim when a settle is sent twice', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     const settlement = lane.settlement(turn, 0);
@@ -246,12 +246,12 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     const second = await lane.settle(hold, settlement, request);
 
     expect(sessionChange).toMatchObject({ previousState: 'created', changed: true });
-    // The second one changed no session.
+    // The second call changed no session.
     expect(second).toEqual(first);
     expect(await lane.snapshot()).toEqual(before);
   });
 
-  it('TRN-01 answers a settle that is sent twice on a lane without further turns', async () => {
+  it('TRN-01 returns the same turn when a settle is sent twice on a lane without further turns', async () => {
     const { hold, turn } = await lane.run('first');
     const settlement = lane.settlement(turn, 0);
 
@@ -262,7 +262,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(await lane.messages()).toHaveLength(2);
   });
 
-  it('TRN-01 gives a settle that is sent again late the next turn only when it is free', async () => {
+  it('TRN-01 grants the next turn to a late repeated settle only if it is free', async () => {
     const { hold } = await lane.run('first');
     await lane.queue('second');
     await lane.settle(hold);
@@ -270,7 +270,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
 
     const again = await lane.settle(hold, {}, lane.claimRequest());
 
-    expect(again).toMatchObject({ turn: { status: 'awaiting-input' }, next: null, ring: false });
+    expect(again).toMatchObject({ turn: { status: 'awaiting-input' }, next: null, notify: false });
     expect(await lane.adapter.turns.renew(successor.hold, LONG_MS)).toEqual({});
   });
 
@@ -279,7 +279,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     const { turns } = context.adapter;
     const before = await lane.snapshot();
 
-    expect(await turns.cancel(turn.id, 'rollback')).toMatchObject({ turn: { status }, ring: false });
+    expect(await turns.cancel(turn.id, 'rollback')).toMatchObject({ turn: { status }, notify: false });
     await expect(turns.signal(turn.id, 'late', true)).rejects.toMatchObject({
       code: 'TURN_SETTLED',
       sessionId: lane.sessionId,
@@ -306,7 +306,7 @@ export function describeTurnsSettle(context: ConformanceContext): void {
     expect(await lane.get(turn.id)).toEqual(turn);
   });
 
-  /** A turn that has ended, and the hold that its last worker had or could have had. */
+  /** Returns a settled turn, and the hold that its last worker had or could have had. */
   async function ended(status: SettledTurnStatus | 'superseded') {
     if (status !== 'superseded') {
       const { hold, turn } = await lane.run('hello');

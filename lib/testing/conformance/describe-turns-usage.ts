@@ -8,7 +8,7 @@ import { type ConformanceContext } from './target.js';
 
 const ERROR = { name: 'Error', message: 'no' };
 
-/** The ways in which an attempt ends without a settlement. */
+/** The calls that end an attempt without a settlement. */
 const WAYS_BACK: readonly {
   readonly how: string;
   readonly end: (lane: TestLane, claimed: ClaimedTurn, spending: TurnSpending) => Promise<Turn>;
@@ -19,7 +19,7 @@ const WAYS_BACK: readonly {
   },
   { how: 'a release', end: ({ adapter }, { hold }, spending) => adapter.turns.release(hold, 0, spending) },
   {
-    how: 'a wait that parks',
+    how: 'a wait for a signal',
     end: async (lane, { hold }, spending) => {
       const wait = { signal: 'go', step: lane.step('go', null), timeoutMs: 0, spending };
       return (await lane.adapter.turns.wait(hold, wait)).turn;
@@ -27,7 +27,7 @@ const WAYS_BACK: readonly {
   },
 ];
 
-/** FIX-15: tokens are recorded with whatever an attempt writes, in its commit. */
+/** Tests that every write of an attempt records tokens in its commit (FIX-15). */
 export function describeTurnsUsage(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -45,7 +45,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
   });
   const counted = async () => entriesOf(await context.adapter.state.get({ ...NOTES, sessionId: lane.sessionId }));
 
-  it('FIX-15 a turn has no usage until some is recorded', async () => {
+  it('FIX-15 returns no usage until some is recorded', async () => {
     const { hold, turn } = await lane.run('hello');
     await lane.adapter.turns.saveStep(hold, lane.step('ask', 1));
     expect(turn).not.toHaveProperty('usage');
@@ -74,7 +74,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
     expect(await counted()).toEqual([]);
   });
 
-  it('FIX-15 gives the usage of a lost attempt to the next one', async () => {
+  it('FIX-15 passes the usage of a lost attempt to the next one', async () => {
     await lane.accept('hello');
     const { hold } = await lane.lapse();
     await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), undefined, spending(7));
@@ -112,7 +112,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
     });
   });
 
-  it('FIX-15 a wait whose signal came early records nothing', async () => {
+  it('FIX-15 records nothing for a wait whose signal came early', async () => {
     const { hold, turn } = await lane.run('hello');
     await lane.adapter.turns.signal(turn.id, 'go', true);
     const wait = { signal: 'go', step: lane.step('go', null), spending: spending(7) };
@@ -134,7 +134,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
     },
   );
 
-  it('FIX-15 a settlement replaces the usage, or keeps it', async () => {
+  it('FIX-15 replaces the usage with that of a settlement, or keeps it', async () => {
     const record = async (tokens: number) => {
       const claimed = await lane.run('hello');
       await lane.adapter.turns.saveStep(claimed.hold, lane.step('ask', 1), undefined, spending(tokens));
@@ -149,7 +149,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
     expect((await lane.get(turn.id))?.usage).toEqual(spent(9));
   });
 
-  it('FIX-15 a worker whose lease went to another one records nothing', async () => {
+  it('FIX-15 records nothing for a worker that lost its lease', async () => {
     await lane.accept('hello');
     const { hold, turn } = await lane.lapse();
     await lane.take();
@@ -159,7 +159,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
     expect(await counted()).toEqual([]);
   });
 
-  it('FIX-15 records usage, and leaves out a document whose namespace was reset since', async () => {
+  it('FIX-15 records usage, and skips a document whose namespace was reset since', async () => {
     const { hold, turn } = await lane.run('hello');
     const { sessionId } = lane;
     await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), undefined, spending(7));

@@ -1,9 +1,10 @@
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { type TurnHold, type TurnWait } from '../../ledger/turn.store.js';
+import { HOSTILE_NAMES } from './session-fixtures.js';
 import { SHORT_MS, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TurnLedger.wait and signal: a turn that is parked until somebody answers (TRN-13). */
+/** Tests of TurnLedger.wait and signal: a turn that awaits a signal (TRN-13). */
 export function describeTurnsWait(context: ConformanceContext): void {
   let lane: TestLane;
 
@@ -11,28 +12,42 @@ export function describeTurnsWait(context: ConformanceContext): void {
     lane = await TestLane.open(context);
   });
 
-  it('TRN-13 parks the turn, and the lane stays its own', async () => {
+  it('TRN-13 suspends the turn until the signal, and the turn keeps its lane', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
 
-    const parked = await wait(hold);
+    const suspended = await wait(hold);
 
-    expect(parked).toEqual({ turn: { ...turn, status: 'waiting', waitingFor: { signal: 'approval' } } });
-    expect(await lane.get(turn.id)).toEqual(parked.turn);
+    expect(suspended).toEqual({ turn: { ...turn, status: 'waiting', waitingFor: { signal: 'approval' } } });
+    expect(await lane.get(turn.id)).toEqual(suspended.turn);
     expect(await lane.claim()).toBeNull();
     expect(await lane.statuses()).toEqual(['first: waiting', 'second: queued']);
   });
 
-  it('TRN-13 says when the wait lapses', async () => {
+  it('AIS-07 returns the signals that the attempt also waits for, until the turn resumes', async () => {
     const { hold, turn } = await lane.run('first');
-    const parked = await wait(hold, { timeoutMs: 10_000 });
+    const others = [...HOSTILE_NAMES];
+    const suspended = await wait(hold, { others });
+    expect(suspended.turn.waitingFor).toEqual({ signal: 'approval', others });
+    expect((await lane.get(turn.id))?.waitingFor).toEqual({ signal: 'approval', others });
+    await lane.adapter.turns.signal(turn.id, others[1], 'early');
+    expect(await lane.get(turn.id)).toMatchObject({ status: 'waiting' });
+    const { turn: resumed } = await lane.adapter.turns.signal(turn.id, 'approval', 'yes');
+    expect(resumed).not.toHaveProperty('waitingFor');
+    await wait((await lane.take()).hold, { signal: 'another' });
+    expect((await lane.get(turn.id))?.waitingFor).toEqual({ signal: 'another' });
+  });
 
-    const { until = '' } = parked.turn.waitingFor ?? {};
+  it('TRN-13 returns when the wait lapses', async () => {
+    const { hold, turn } = await lane.run('first');
+    const suspended = await wait(hold, { timeoutMs: 10_000 });
+
+    const { until = '' } = suspended.turn.waitingFor ?? {};
     expect(Date.parse(until) - Date.parse(turn.startedAt ?? '')).toBeGreaterThanOrEqual(10_000);
     expect(await lane.claim()).toBeNull();
   });
 
-  it('TRN-13 a signal resumes the turn with its payload as a stored step, and costs no attempt', async () => {
+  it('TRN-13 resumes the turn on a signal with its payload as a stored step, and counts no attempt', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second');
     await lane.adapter.turns.saveStep(hold, lane.step('before', 1));
@@ -40,7 +55,7 @@ export function describeTurnsWait(context: ConformanceContext): void {
 
     const signalled = await lane.adapter.turns.signal(turn.id, 'approval', { by: 'Ann' });
 
-    expect(signalled).toEqual({ turn: { ...turn, status: 'queued' }, accepted: true, ring: true });
+    expect(signalled).toEqual({ turn: { ...turn, status: 'queued' }, accepted: true, notify: true });
     const resumed = await lane.take();
     expect(resumed.turn).toEqual(turn);
     expect(resumed.steps).toHaveLength(2);
@@ -57,9 +72,9 @@ export function describeTurnsWait(context: ConformanceContext): void {
   it.each(['queued', 'running'])('TRN-13 keeps a signal that comes while the turn is still %s', async (status) => {
     const { id } = await lane.queue('first');
     const early = () => lane.adapter.turns.signal(id, 'approval', 'yes');
-    if (status === 'queued') expect(await early()).toMatchObject({ accepted: true, ring: false, turn: { status } });
+    if (status === 'queued') expect(await early()).toMatchObject({ accepted: true, notify: false, turn: { status } });
     const { hold, turn } = await lane.take();
-    if (status === 'running') expect(await early()).toMatchObject({ accepted: true, ring: false, turn: { status } });
+    if (status === 'running') expect(await early()).toMatchObject({ accepted: true, notify: false, turn: { status } });
 
     expect(await wait(hold)).toEqual({ turn, received: { payload: 'yes' } });
 
@@ -68,7 +83,7 @@ export function describeTurnsWait(context: ConformanceContext): void {
     expect((await lane.take()).steps).toEqual([lane.step('approval', { received: true, payload: 'yes' })]);
   });
 
-  it('TRN-13 the first payload of a signal wins', async () => {
+  it('TRN-13 keeps the first payload of a signal', async () => {
     const { hold, turn } = await lane.run('first');
     await wait(hold);
 
@@ -81,18 +96,18 @@ export function describeTurnsWait(context: ConformanceContext): void {
     expect((await lane.take()).steps).toEqual([lane.step('approval', { received: true, payload: winner })]);
     expect(await lane.adapter.turns.signal(turn.id, 'approval', 'again')).toMatchObject({
       accepted: false,
-      ring: false,
+      notify: false,
       turn: { status: 'running' },
     });
   });
 
-  it('TRN-13 a signal of another name does not resume the turn, and is kept for a later wait', async () => {
+  it('TRN-13 does not resume the turn on a signal of another name, and keeps it for a later wait', async () => {
     const { hold, turn } = await lane.run('first');
     await wait(hold);
 
     expect(await lane.adapter.turns.signal(turn.id, 'payment', null)).toMatchObject({
       accepted: true,
-      ring: false,
+      notify: false,
       turn: { status: 'waiting' },
     });
     expect(await lane.claim()).toBeNull();
@@ -103,7 +118,7 @@ export function describeTurnsWait(context: ConformanceContext): void {
     expect(payment.received).toEqual({ payload: null });
   });
 
-  it('TRN-13 a wait that lapses goes on with the time-out as its step, and costs no attempt', async () => {
+  it('TRN-13 resumes a lapsed wait with the time-out as its step, and counts no attempt', async () => {
     const { hold } = await lane.run('first');
     await wait(hold, { timeoutMs: SHORT_MS });
 
@@ -115,18 +130,18 @@ export function describeTurnsWait(context: ConformanceContext): void {
     expect(resumed.steps).toEqual([lane.step('approval', { received: false })]);
   });
 
-  it('TRN-13 a signal that comes after the time-out does not change what the wait gave', async () => {
+  it('TRN-13 ignores a signal after the time-out has resumed the turn', async () => {
     const { hold, turn } = await lane.run('first');
     await wait(hold, { timeoutMs: 0 });
     const resumed = await lane.take();
 
-    expect(await lane.adapter.turns.signal(turn.id, 'approval', 'late')).toMatchObject({ ring: false });
+    expect(await lane.adapter.turns.signal(turn.id, 'approval', 'late')).toMatchObject({ notify: false });
     await lane.adapter.turns.release(resumed.hold, 0);
 
     expect((await lane.take()).steps).toEqual([lane.step('approval', { received: false })]);
   });
 
-  it('TRN-13 a signal that comes at the time-out, before anybody claims, counts', async () => {
+  it('TRN-13 accepts a signal at the time-out if no worker has claimed the turn yet', async () => {
     const { hold, turn } = await lane.run('first');
     await wait(hold, { timeoutMs: 0 });
 
@@ -142,14 +157,14 @@ export function describeTurnsWait(context: ConformanceContext): void {
     await wait((await lane.take()).hold, { signal: 'payment', step: lane.step('payment', null) });
 
     expect(await lane.get(turn.id)).toMatchObject({ status: 'waiting', waitingFor: { signal: 'payment' } });
-    expect(await lane.adapter.turns.signal(turn.id, 'payment', 2)).toMatchObject({ accepted: true, ring: true });
+    expect(await lane.adapter.turns.signal(turn.id, 'payment', 2)).toMatchObject({ accepted: true, notify: true });
   });
 
-  it('TRN-13 refuses a signal to a turn that is not there', async () => {
+  it('TRN-13 rejects a signal to a missing turn', async () => {
     await expect(lane.adapter.turns.signal(context.id(), 'approval', true)).rejects.toBeInstanceOf(TurnNotFoundError);
   });
 
-  it('TRN-06 a turn that was asked to stop does not wait: it ends', async () => {
+  it('TRN-06 ends a turn that was asked to stop instead of suspending it', async () => {
     const { hold, turn } = await lane.run('first');
     await lane.queue('second', { whenBusy: 'interrupt' });
 

@@ -5,6 +5,7 @@ import { describeTurnsAwaited } from './describe-turns-awaited.js';
 import { describeTurnsBegun } from './describe-turns-begun.js';
 import { describeTurnsBusy } from './describe-turns-busy.js';
 import { describeTurnsCancel } from './describe-turns-cancel.js';
+import { describeTurnsCancelRaces } from './describe-turns-cancel-races.js';
 import { describeTurnsClaim } from './describe-turns-claim.js';
 import { describeTurnsClaimedAtOnce } from './describe-turns-claimed-at-once.js';
 import { describeTurnsDocuments } from './describe-turns-documents.js';
@@ -21,7 +22,7 @@ import { describeTurnsUsage } from './describe-turns-usage.js';
 import { describeTurnsWait } from './describe-turns-wait.js';
 import { type ConformanceContext } from './target.js';
 
-/** The turn ledger's transition table and what it promises (TRN-01 to TRN-13), on the port directly. */
+/** Tests of the turn ledger's transition table and guarantees (TRN-01 to TRN-13), directly on the port. */
 export function describeTurns(context: ConformanceContext): void {
   describe('turns', () => {
     describe('accept', () => describeTurnsAccept(context));
@@ -39,6 +40,7 @@ export function describeTurns(context: ConformanceContext): void {
     describe('wait and signal', () => describeTurnsWait(context));
     describe('awaited turns', () => describeTurnsAwaited(context));
     describe('cancel', () => describeTurnsCancel(context));
+    describe('concurrent cancel', () => describeTurnsCancelRaces(context));
     describe('end of the session', () => describeTurnsEndOfSession(context));
     describe('revoke', () => describeTurnsRevoke(context));
     describe('due', () => describeTurnsDue(context));

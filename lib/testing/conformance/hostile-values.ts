@@ -1,8 +1,8 @@
 import { type JsonObject, type JsonValue } from '../../common/json.js';
 
 /**
- * Texts that a store could change on the way: NUL, halves of surrogate pairs, characters that belong together or only
- * look alike, marks that turn the direction, what escapes, quotes and templates are made of.
+ * Strings that a store could alter: NUL, halves of surrogate pairs, combining and look-alike characters, direction
+ * marks, and characters of escapes, quotes and templates.
  */
 export const HOSTILE_TEXTS: readonly string[] = [
   '',
@@ -27,7 +27,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
   '0123',
 ];
 
-/** Numbers whose every digit counts. */
+/** Numbers that must keep every digit. */
 const EXACT_NUMBERS: readonly number[] = [
   0,
   -1.5,
@@ -42,7 +42,7 @@ const EXACT_NUMBERS: readonly number[] = [
   Number.EPSILON,
 ];
 
-/** JSON that a store must give back just as it was; new every time. */
+/** Returns a new JSON value that a store must return unchanged. */
 export function hostileJson(): JsonObject {
   return {
     ...prototypeKeys(),
@@ -54,7 +54,7 @@ export function hostileJson(): JsonObject {
   };
 }
 
-/** Own properties under the names of inherited ones, as JSON.parse makes them. */
+/** Own properties with the names of inherited ones, as JSON.parse creates them. */
 export function prototypeKeys(): JsonObject {
   return JSON.parse(
     `{ "__proto__": { "polluted": true }, "constructor": { "prototype": { "polluted": true } },
@@ -62,7 +62,7 @@ export function prototypeKeys(): JsonObject {
   ) as JsonObject;
 }
 
-/** As deep as the services let a value be. */
+/** Returns a value of the given depth. */
 export function deepestJson(levels: number): JsonValue {
   let value: JsonValue = 'bottom';
   for (let level = 0; level < levels; level += 1) value = level % 2 === 0 ? [value] : { deeper: value };

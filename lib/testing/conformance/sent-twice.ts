@@ -4,24 +4,24 @@ import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { TICK } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
-/** A call that is ready to be sent, once or again because its answer was lost. */
+/** A prepared call that can be sent once, or again after a lost response. */
 export interface Call<Answer> {
   readonly send: (adapter: SessionsAdapter) => Promise<Answer>;
-  /** What it answers when it was sent before, by what it answered then; {@link Refused} when it throws. */
+  /** Returns the expected repeated answer for the first answer; {@link Refused} when the repeat throws. */
   readonly again: (first: Answer) => unknown;
-  /** Everything that it may change. */
+  /** Reads all data that the call may change. */
   readonly look: () => Promise<unknown>;
 }
 
-/** An answer that was an error. */
+/** An error as the answer of a call. */
 export class Refused {
   constructor(readonly code: string) {}
 }
 
 /**
- * Registers two tests: that a call which is sent again, and one that is sent twice at once by two clients, do nothing
- * twice, and that the second answer is right.
- * @param prepare makes everything anew that the call needs, always in the same way
+ * Registers two tests of a repeated call: sent again, and sent by two clients concurrently. It must have its effect
+ * once, and the second answer must be correct.
+ * @param prepare creates new data for the call, always in the same way
  */
 export function itMayBeSentTwice<Answer>(
   title: string,
@@ -32,7 +32,7 @@ export function itMayBeSentTwice<Answer>(
     const { send, again, look } = await prepare();
     const first = await send(context.adapter);
     const before = await look();
-    // What depends on time would show.
+    // Let time pass, so that a second effect on times would be visible.
     await context.elapse(TICK);
 
     expect(await answerOf(send(context.adapter))).toEqual(again(first));
@@ -41,7 +41,7 @@ export function itMayBeSentTwice<Answer>(
 
   it(`${title}, sent twice at once`, async () => {
     const [once, twice] = [await prepare(), await prepare()];
-    // Activity in the same millisecond as the one before changes nothing.
+    // Activity in the same millisecond as the previous one changes nothing.
     await context.elapse(TICK);
     await once.send(context.adapter);
     const [one, other] = await Promise.all(
@@ -68,12 +68,12 @@ async function answerOf(call: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** A store's driver may make its arrays in another realm. */
+/** Copies values, because a store's driver may create its arrays in another realm. */
 function plain(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-/** Without ids, times and versions by the clock, which differ between two that were made in the same way. */
+/** Removes ids, times and versions by the clock, which differ between two equal data sets. */
 function anonymous(value: unknown): unknown {
   const text = JSON.stringify(value)
     .replace(/[0-9a-f]{32}/g, 'id')

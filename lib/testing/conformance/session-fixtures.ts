@@ -4,24 +4,24 @@ import { type ConformanceContext } from './target.js';
 
 export const HOUR = 3_600_000;
 
-/** Milliseconds after which two times of any store's clock differ, timers that fire early included. */
+/** Milliseconds after which two times of any store's clock differ, even if timers fire early. */
 export const TICK = 5;
 
-/** A time to live that a test waits for. */
+/** A time to live in milliseconds, short enough for tests to wait for. */
 export const SHORT = 30;
 
-/** The rules of surfaces that a store has by default. */
+/** The default surface rules of a store. */
 export const RULES: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 
-/** Larger than any limit that a test of something else should meet. */
+/** A limit that tests of other behaviour never reach. */
 export const PLENTY = 65_536;
 
-/** The most that a name may have, in UTF-16 code units, see `isName`. */
+/** The maximum length of a name in UTF-16 code units, see `isName`. */
 const LONGEST_NAME = 256;
 
 /**
- * Names that a store could mistake for something else: quotes, patterns, keys of a prototype, text that a collation
- * folds together, text outside the Basic Multilingual Plane, and names of the greatest length.
+ * Names that a store could misinterpret: quotes, patterns, prototype keys, strings that a collation
+ * treats as equal, characters outside the Basic Multilingual Plane, and names of the maximum length.
  */
 export const HOSTILE_NAMES: readonly string[] = [
   `o'brien "the" \`quote\``,
@@ -65,12 +65,12 @@ export const HOSTILE_NAMES: readonly string[] = [
   '\u{10FFFF}'.repeat(LONGEST_NAME / 2),
 ];
 
-/** The most that an id may have, see `assertId`. */
+/** The maximum length of an id, see `assertId`. */
 const LONGEST_ID = 200;
 
 /**
- * Ids that begin with `prefix`, of sessions, turns and messages, that a store could take for one another; other
- * characters are refused before a store sees them.
+ * Returns ids of sessions, turns or messages that begin with `prefix` and that a store could confuse. Other
+ * characters are rejected before they reach a store.
  */
 export function lookalikeIds(prefix: string): string[] {
   const tails = ['', 'A', 'a', '0', '00', '.', '_', '-', ':', '@', '/', '//', '+', '=', '==', '~', '/..', '.a', '_a'];
@@ -79,7 +79,7 @@ export function lookalikeIds(prefix: string): string[] {
   return [...tails, ...long].map((tail) => prefix + tail);
 }
 
-/** A session that does not exist yet, of a user that no other test has. */
+/** Returns a draft of a session, by default of a user that no other test uses. */
 export function draft(context: ConformanceContext, patch: Partial<NewSession> = {}): NewSession {
   return { id: context.id(), userId: context.id(), attachedSurfaces: [], metadata: {}, ...patch };
 }
@@ -88,7 +88,7 @@ export async function create(context: ConformanceContext, patch: Partial<NewSess
   return (await createdFrom(context, draft(context, patch))).session;
 }
 
-/** As create, with all that the store says. Surfaces are shared, so that sessions of one user leave each other alone. */
+/** Creates a session and returns the complete change. Surfaces are shared, so sessions do not affect each other. */
 export function createdFrom(context: ConformanceContext, given: NewSession): Promise<CreatedSession> {
   return context.sessions.create(given, { ...RULES, policy: 'share' });
 }
@@ -98,12 +98,12 @@ export async function createActive(context: ConformanceContext, patch: Partial<N
   return (await context.sessions.touch(id)).session;
 }
 
-/** Milliseconds since 1970 by the store's clock. */
+/** Returns the time of the store's clock in milliseconds since 1970. */
 export async function storeTime(context: ConformanceContext): Promise<number> {
   return Date.parse((await create(context)).createdAt);
 }
 
-/** Inserts a session as it is, by default active now by the store's clock. */
+/** Inserts a session unchanged, by default active now by the store's clock. */
 export async function insert(context: ConformanceContext, patch: Partial<Session> = {}): Promise<Session> {
   const now = new Date(await storeTime(context)).toISOString();
   const session: Session = {
@@ -118,7 +118,7 @@ export async function insert(context: ConformanceContext, patch: Partial<Session
   return session;
 }
 
-/** Inserts an active session that was last touched `idleMs` before now, so that no test has to wait as long. */
+/** Inserts an active session that was last touched `idleMs` ago, so that tests need not wait. */
 export async function insertIdle(
   context: ConformanceContext,
   idleMs: number,
@@ -128,7 +128,7 @@ export async function insertIdle(
   return insert(context, { createdAt: then, lastActivityAt: then, stateChangedAt: then, version: 2, ...patch });
 }
 
-/** One active session for each of some idle times. */
+/** Inserts one active session for each idle time. */
 export async function insertAllIdle(context: ConformanceContext, idleMs: readonly number[]): Promise<Session[]> {
   const sessions: Session[] = [];
   for (const ms of idleMs) sessions.push(await insertIdle(context, ms));

@@ -4,33 +4,33 @@ import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
 
 /** A store under test. */
 export interface ConformanceTarget {
-  /** Initialised by the suite (`init`), closed by the suite (`close`). */
+  /** The store. The suite calls its `init` and `close`. */
   readonly adapter: SessionsAdapter;
-  /** Lets time pass on the store's clock, when tests can move it. Default: waits as long. */
+  /** Moves the store's clock by `ms` milliseconds. Default: waits in real time. */
   readonly elapse?: (ms: number) => Promise<void>;
-  /** Opens the same store once more, as another process would. Left out: all clients of a test share `adapter`. */
+  /** Opens another client of the same store, like another process. Default: all clients share `adapter`. */
   readonly connect?: () => SessionsAdapter | Promise<SessionsAdapter>;
-  /** The store claims in `accept` what it may claim there (AcceptTurn.claim), and must. Default: it may leave that aside. */
+  /** Requires that `accept` claims whenever it may (AcceptTurn.claim). Default: `accept` may ignore the claim. */
   readonly claimsOnAccept?: boolean;
 }
 
-/** What the parts of the suite are given. All tests share one store, so each makes its own ids. */
+/** The context that the parts of the suite share. All tests use one store, so each creates its own ids. */
 export interface ConformanceContext {
   readonly adapter: SessionsAdapter;
   readonly sessions: AtomicSessionStoreAdapter;
-  /** `adapter`, and the same store as other processes have it. */
+  /** `adapter`, and another client of the same store. */
   readonly clients: readonly SessionsAdapter[];
-  /** An id that no other test uses. */
+  /** Returns an id that no other test uses. */
   readonly id: () => string;
-  /** Lets time pass by the store's clock. */
+  /** Lets time pass on the store's clock, at least `ms` milliseconds. */
   readonly elapse: (ms: number) => Promise<void>;
-  /** As elapse, but to the millisecond and at once; absent when the clock runs by itself. */
+  /** Moves the store's clock immediately by exactly `ms` milliseconds; absent when the clock runs in real time. */
   readonly moveClock: ((ms: number) => Promise<void>) | undefined;
-  /** Whether accept must claim where it can. */
+  /** True if accept must claim whenever it may. */
   readonly claimsOnAccept: boolean;
 }
 
-/** A context over a target that is opened before the tests run. */
+/** Returns a context of a target that is opened before the tests run. */
 export function contextOf(target: () => ConformanceTarget & { clients: SessionsAdapter[] }): ConformanceContext {
   return {
     get adapter() {
@@ -51,9 +51,9 @@ export function contextOf(target: () => ConformanceTarget & { clients: SessionsA
     id: mintId,
     elapse: async (ms) => {
       const { elapse } = target();
-      // One more: a store's clock may have whole milliseconds.
+      // Add one, because a store's clock may count whole milliseconds.
       if (elapse) return elapse(ms + 1);
-      // A timer may be over early, where this process was busy when it was set.
+      // A timer may fire early if this process was busy when it was set.
       const over = performance.now() + ms + 1;
       while (performance.now() < over) await new Promise((resolve) => setTimeout(resolve, over - performance.now()));
     },

@@ -1,5 +1,5 @@
 import { type NewCheckpoint } from '../../ledger/checkpoint.js';
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { type StateName } from '../../ledger/state.store.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type LaneMode } from '../../ledger/lane.js';
@@ -18,18 +18,18 @@ import { create } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 export const DESK = 'desk';
-/** A document of the session: what settlements append to. */
+/** The document of the session that settlements append to. */
 export const NOTES: StateName = { namespace: 'conformance', scope: 'desk', key: 'notes' };
-/** Longer than any test runs. */
+/** Milliseconds longer than any test runs. */
 export const LONG_MS = 60_000;
-/** Short enough to wait for on a store with a real clock. */
+/** Milliseconds short enough to wait for on a store with a real clock. */
 export const SHORT_MS = 30;
 
-/** How a turn that has begun comes to be queued again. */
-export const WAYS_BACK = ['waits for its retry', 'was released', 'goes on after a signal'] as const;
+/** How a turn that has begun is queued again. */
+export const WAYS_BACK = ['waits for its retry', 'was released', 'resumes after a signal'] as const;
 export type WayBack = (typeof WAYS_BACK)[number];
 
-/** A session of its own with a lane, and short words for what tests do with it. */
+/** A new session with its lane, and helpers for tests. */
 export class TestLane {
   private constructor(
     private readonly context: ConformanceContext,
@@ -47,7 +47,7 @@ export class TestLane {
   }
 
   async createSession(): Promise<void> {
-    // With something in every field that answers of the ledger give back.
+    // Fills every field that the ledger returns.
     const rest = { workspaceId: 'space', attachedSurfaces: ['web'], metadata: { plan: { name: 'pro' } } };
     await create(this.context, { id: this.sessionId, ...rest });
   }
@@ -71,7 +71,7 @@ export class TestLane {
     };
   }
 
-  /** As accept. @returns the turn */
+  /** Accepts a turn. @returns the turn */
   async queue(text: string, changes: Partial<AcceptTurn> = {}): Promise<Turn> {
     return (await this.accept(text, changes)).turn;
   }
@@ -84,7 +84,7 @@ export class TestLane {
     return { holder: this.context.id(), leaseMs: LONG_MS, maxLost: 100, windows: {}, ...changes };
   }
 
-  /** As claim. @throws when there is nothing to claim */
+  /** Claims the head of the lane. @throws when nothing can be claimed */
   async take(changes: Partial<ClaimRequest> = {}): Promise<ClaimedTurn> {
     const claimed = await this.claim(changes);
     if (!claimed) throw new Error('The head of the lane could not be claimed.');
@@ -97,7 +97,7 @@ export class TestLane {
     return this.take(changes);
   }
 
-  /** A worker that claims the head of the lane and is never heard of again: its lease has lapsed. */
+  /** Claims the head of the lane and lets the lease lapse, as when a worker is lost. */
   async lapse(): Promise<ClaimedTurn> {
     const claimed = await this.take({ leaseMs: SHORT_MS });
     await this.context.elapse(SHORT_MS);
@@ -112,7 +112,7 @@ export class TestLane {
     );
   }
 
-  /** Queues a running turn again. @param retryMs until it is due, when it waits for its retry */
+  /** Queues a running turn again. @param retryMs milliseconds until its retry is due */
   async putBack(way: WayBack, hold: TurnHold, retryMs = LONG_MS): Promise<void> {
     const { turns } = this.adapter;
     switch (way) {
@@ -122,13 +122,13 @@ export class TestLane {
       case 'was released':
         await turns.release(hold, 0);
         return;
-      case 'goes on after a signal':
+      case 'resumes after a signal':
         await turns.wait(hold, { signal: 'go', step: this.step('go', null) });
         await turns.signal(hold.turnId, 'go', true);
     }
   }
 
-  /** Claims and settles until nothing more can be claimed. @returns the texts of the turns in the order they ran */
+  /** Claims and settles until nothing can be claimed. @returns the input texts of the turns in the order they ran */
   async drain(): Promise<string[]> {
     const texts: string[] = [];
     for (let claimed = await this.claim(); claimed; claimed = await this.claim()) {
@@ -138,7 +138,7 @@ export class TestLane {
     return texts;
   }
 
-  /** What a worker would write for a turn that answers. */
+  /** Returns the settlement of a successful turn. */
   settlement(turn: Turn, turnIndex: number): Partial<TurnSettlement> {
     return {
       reply: { text: `answer ${turnIndex}` },
@@ -170,7 +170,7 @@ export class TestLane {
     return { kind: 'step', iteration: 0, intent: 'answer', parent: '', name, key: 0, value };
   }
 
-  control(mode: LaneMode): Promise<{ readonly ring: boolean }> {
+  control(mode: LaneMode): Promise<{ readonly notify: boolean }> {
     return this.adapter.turns.control({ sessionId: this.sessionId, mode });
   }
 
@@ -182,16 +182,16 @@ export class TestLane {
     return this.adapter.turns.list({ sessionId: this.sessionId, limit: 1000 });
   }
 
-  /** Every turn of the lane in order, as `text: status`. */
+  /** Returns every turn of the lane in order, as `text: status`. */
   async statuses(): Promise<string[]> {
     return (await this.list()).map(({ request, status }) => `${request.input.text}: ${status}`);
   }
 
-  messages(): Promise<Message[]> {
+  messages(): Promise<ConversationMessage[]> {
     return this.adapter.conversations.page(this.sessionId);
   }
 
-  /** Everything that the store shows of the session, to see that nothing of it changed. */
+  /** Reads all data of the session, to check that nothing changed. */
   async snapshot(): Promise<object> {
     const { sessions, checkpoints, state } = this.adapter;
     return {
@@ -203,12 +203,12 @@ export class TestLane {
     };
   }
 
-  /** Lets time pass by the store's clock. */
+  /** Lets time pass on the store's clock, at least `ms` milliseconds. */
   elapse(ms: number): Promise<void> {
     return this.context.elapse(ms);
   }
 
-  /** The session's last activity, or when it was created: a time by the store's clock. */
+  /** Returns the time of the session's last activity, or of its creation, by the store's clock. */
   async sessionTime(): Promise<string> {
     return (await this.context.sessions.fetchById(this.sessionId))?.lastActivityAt ?? '';
   }

@@ -22,7 +22,7 @@ type CheckpointCall =
   | { readonly type: 'deleteSession' | 'eraseSession' };
 
 type CheckpointAction =
-  /** `off`: by how much the index is wrong. */
+  /** `off` is the error of the index. */
   ({ readonly type: 'append'; readonly off: number; readonly keep: KeepCheckpoints } & Of) | CheckpointCall;
 
 type CheckpointOperation = Appending | CheckpointCall;
@@ -41,7 +41,7 @@ interface Shown {
   readonly savedAt: number;
 }
 
-/** The checkpoints of a session: CheckpointStore. */
+/** The checkpoints of a session (CheckpointStore). */
 export const CHECKPOINTS: Specimen<CheckpointAction, CheckpointOperation> = {
   actions(fc) {
     const orchestrator = fc.constantFrom(...ORCHESTRATORS);
@@ -74,7 +74,7 @@ export const CHECKPOINTS: Specimen<CheckpointAction, CheckpointOperation> = {
 };
 
 class CheckpointModel extends TimedModel<CheckpointOperation> {
-  /** Those that are kept, in order. */
+  /** The stored checkpoints in order. */
   kept: Record<Orchestrator, Shown[]> = { desk: [], sales: [] };
   erased = false;
 
@@ -126,7 +126,7 @@ class CheckpointModel extends TimedModel<CheckpointOperation> {
 }
 
 class CheckpointDriver extends ClientDriver<CheckpointAction, CheckpointOperation> {
-  /** The latest indices that were seen. */
+  /** The latest indices that the clients have read. */
   private readonly latest: Record<Orchestrator, number> = { desk: -1, sales: -1 };
 
   plan(action: CheckpointAction): CheckpointOperation {

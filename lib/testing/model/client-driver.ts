@@ -4,7 +4,7 @@ import { type ConformanceContext } from '../conformance/target.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type Driver } from './specimen.js';
 
-/** What drivers have in common. */
+/** The base class of drivers. */
 export abstract class ClientDriver<Action, Operation> implements Driver<Action, Operation> {
   private minted = 0;
 
@@ -38,14 +38,14 @@ export abstract class ClientDriver<Action, Operation> implements Driver<Action, 
     return Date.parse(time) - this.openedAt;
   }
 
-  /** A name that was not there before. */
+  /** Returns a new name. */
   protected mint(what: string): string {
     this.minted += 1;
     return `${what}-${this.minted}`;
   }
 }
 
-/** The latest but `which`; the first when there are not so many. */
+/** Returns the element `which` positions before the last; the first if there are fewer. */
 export function latest<T>(all: readonly T[], which: number): T | undefined {
   return all[Math.max(0, all.length - 1 - which)];
 }

@@ -11,14 +11,14 @@ import { runSequentially } from './run-sequentially.js';
 import { type FastCheck, type RunBudget, type SequentialModel, type Specimen } from './specimen.js';
 
 /**
- * As many runs as fit, so that a store across a network has fewer. For a longer search say how many to fast-check itself, as
- * in `fc.configureGlobal({ numRuns: 10_000 })`, with `seed` for the same ones again.
+ * The maximum number of runs within BUDGET_MS. For a longer search set the number in fast-check itself, as
+ * in `fc.configureGlobal({ numRuns: 10_000 })`, and `seed` to repeat the same runs.
  */
 const RUNS = 100;
 const BUDGET_MS = 2000;
 const TEST_TIME_LIMIT_MS = 900_000;
 
-/** Random operations against plain models: one after the other, and of several clients at once. */
+/** Compares random operations with plain models: in sequence, and of several concurrent clients. */
 export function describeModels(context: ConformanceContext): void {
   describe('against a model', () => {
     describeModel('SES-01 SES-05 SES-07 SES-09 SES-12 SES-16 the sessions of a user', SESSIONS, context);
@@ -36,7 +36,7 @@ function describeModel<Action, Operation, Model extends SequentialModel<Operatio
   context: ConformanceContext,
 ): void {
   it(
-    `${title} go as in the model, whatever comes after what`,
+    `${title} match the model for random sequences of calls`,
     async () => {
       const fc = await fastCheck();
       await runSequentially(fc, specimen, context, budgetOf(fc));
@@ -45,7 +45,7 @@ function describeModel<Action, Operation, Model extends SequentialModel<Operatio
   );
 
   it(
-    `${title} look to clients that work at once as if they had come one after the other`,
+    `${title} are linearizable for random concurrent calls`,
     async () => {
       const fc = await fastCheck();
       await runConcurrently(fc, specimen, context, budgetOf(fc));
@@ -54,10 +54,10 @@ function describeModel<Action, Operation, Model extends SequentialModel<Operatio
   );
 }
 
-/** Loaded only here: who imports the testing module alone need not have it. */
+/** Loads fast-check only here, so that it is not required to import the testing module. */
 const fastCheck = (): Promise<FastCheck> => loadPeer('fast-check', async () => (await import('fast-check')).default);
 
-/** Not fast-check's own time limit, which leaves a run behind that goes on beside the next test. */
+/** Limits the search. Fast-check's own time limit would leave a run active during the next test. */
 function budgetOf(fc: FastCheck): RunBudget {
   const { numRuns } = fc.readConfigureGlobal();
   const end = numRuns === undefined ? Date.now() + BUDGET_MS : Infinity;

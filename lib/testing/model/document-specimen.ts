@@ -6,16 +6,16 @@ import { ClientDriver, latest } from './client-driver.js';
 import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';
 
-/** More than any store has here. */
+/** More rows than any store has here. */
 const ALL = 100_000;
 
 const KEYS = ['cart', 'plan'] as const;
 type Key = (typeof KEYS)[number];
 
-/** What is drawn of a write. */
+/** The random part of a write. */
 interface Aim {
   readonly key: Key;
-  /** By how much the expected version is wrong; `null`: none is expected. */
+  /** The error of the expected version; `null` for a write without one. */
   readonly off: number | null;
   readonly ttlMs: number | null;
 }
@@ -23,9 +23,9 @@ interface Aim {
 interface Appending extends Aim {
   readonly type: 'append';
   readonly entries: number;
-  /** Makes a document when there is none. */
+  /** Creates a missing document. */
   readonly makes: boolean;
-  /** Folds all batches that were seen last, but so many; `null`: folds none. */
+  /** The number of recently read batches that the fold leaves; `null` for no fold. */
   readonly unfolded: number | null;
 }
 
@@ -52,7 +52,7 @@ interface Setting {
 
 type DocumentOperation = Setting | { readonly type: 'append'; readonly key: Key; readonly append: StateAppend } | Plain;
 
-/** As clients see it, times in milliseconds; `null`: for ever. */
+/** A document as clients see it, with times in milliseconds; `null` means no expiry. */
 interface Shown {
   readonly value: JsonValue;
   readonly batches: readonly ShownBatch[];
@@ -68,7 +68,7 @@ interface ShownBatch {
   readonly entries: readonly JsonValue[];
 }
 
-/** The documents of a session: StateStore. */
+/** The documents of a session (StateStore). */
 export const DOCUMENTS: Specimen<DocumentAction, DocumentOperation> = {
   actions(fc, { given, exact }) {
     const key = fc.constantFrom(...KEYS);
@@ -84,7 +84,7 @@ export const DOCUMENTS: Specimen<DocumentAction, DocumentOperation> = {
       { weight: 5, arbitrary: action(fc, 'get', { key }) },
       { weight: 4, arbitrary: action(fc, 'access', { key, ttlMs }) },
       { weight: 2, arbitrary: action(fc, 'delete', { key }) },
-      // Not beside other calls: it may pass over what somebody is just writing.
+      // Not in concurrent runs: it may skip a document that another call is writing.
       ...(exact ? [evictIdle] : []),
       { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('deleteExpired', 'deleteSession', 'eraseSession') }) },
     );
@@ -97,7 +97,7 @@ export const DOCUMENTS: Specimen<DocumentAction, DocumentOperation> = {
 class DocumentModel extends TimedModel<DocumentOperation> {
   documents: Partial<Record<Key, Shown>> = {};
   erased = false;
-  /** The highest version of each key so far: one that is created goes beyond it, whatever became of the one before. */
+  /** The highest version of each key so far. A document that is created again must exceed it. */
   highest: Partial<Record<Key, number>> = {};
 
   apply(operation: DocumentOperation, seen: unknown): unknown {
@@ -157,7 +157,7 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     return this.put(key, { value: fold && folded > 0 ? fold.value : value, ...changed }, ttlMs ?? null, seen);
   }
 
-  /** Adopts which of those that were accessed at the same time have gone. */
+  /** Accepts the store's choice among documents with equal access times. */
   private evictIdle(keep: number, limit: number, left: readonly Key[]): unknown {
     const live = KEYS.filter((key) => this.at(key));
     const gone = live.filter((key) => !left.includes(key));
@@ -168,7 +168,7 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     return { went: gone.length, left };
   }
 
-  /** Writes a document, which is an access. */
+  /** Writes a document, which counts as an access. */
   private put(
     key: Key,
     document: Omit<Shown, 'accessedAt' | 'expiresAt'>,
@@ -183,23 +183,23 @@ class DocumentModel extends TimedModel<DocumentOperation> {
     return this.show(written, seen);
   }
 
-  /** The next version. The store chooses the first one of a document, above all that its key has had. */
+  /** Returns the next version. The store chooses the first version of a document, above all earlier ones of its key. */
   private versionAfter(key: Key, version: number, seen: unknown): number {
     if (version > 0) return version + 1;
     return Math.max((this.highest[key] ?? 0) + 1, (seen as Partial<Shown> | null)?.version ?? 0);
   }
 
-  /** What a document begins from. */
+  /** Returns the initial fields of a new document. */
   private nothing(seen: unknown): Pick<Shown, 'batches' | 'version' | 'createdAt'> {
     return { batches: [], version: 0, createdAt: this.timeOf(seen) };
   }
 
-  /** The time of the operation. */
+  /** Returns the time of the operation. */
   private timeOf(seen: unknown): number {
     return this.stamp(this.now, (seen as Partial<Shown> | null)?.accessedAt);
   }
 
-  /** The document of a key; an expired one is not there. */
+  /** Returns the document of a key unless it has expired. */
   private at(key: Key): Shown | undefined {
     const document = this.documents[key];
     return document && (document.expiresAt ?? Infinity) > this.now ? document : undefined;
@@ -216,7 +216,7 @@ class DocumentModel extends TimedModel<DocumentOperation> {
 }
 
 class DocumentDriver extends ClientDriver<DocumentAction, DocumentOperation> {
-  /** What was seen last. */
+  /** The documents that the clients have read last. */
   private readonly seen: Partial<Record<Key, StateDocument>> = {};
   private readonly appended: (DocumentOperation & { readonly type: 'append' })[] = [];
 

@@ -1,4 +1,4 @@
-/** What one client sent and saw. Call and answer are moments of one counter: which calls overlapped follows from them. */
+/** A call of one client and its outcome. `calledAt` and `answeredAt` are values of one counter. */
 export interface RecordedCall<Operation> {
   readonly client: number;
   readonly operation: Operation;
@@ -7,7 +7,7 @@ export interface RecordedCall<Operation> {
   readonly answeredAt: number;
 }
 
-/** Writes down what the clients of one subject do and see. */
+/** Records the calls and outcomes of the clients of one subject. */
 export class History<Operation> {
   readonly calls: RecordedCall<Operation>[] = [];
   private moment = 0;
@@ -18,7 +18,7 @@ export class History<Operation> {
     this.calls.push({ client, operation, outcome, calledAt, answeredAt: this.moment++ });
   }
 
-  /** For people, in the order of the calls. */
+  /** Formats the calls for an error message, in the order of the calls. */
   toString(): string {
     return [...this.calls]
       .sort((a, b) => a.calledAt - b.calledAt)

@@ -9,10 +9,10 @@ import { MAX_LOST, MAX_QUEUED, WINDOW } from './lane-model.js';
 import { type LaneAction, type LaneClaim, type LaneOperation } from './lane-operation.js';
 
 const DESK = 'desk';
-/** More than any test makes. */
+/** More rows than any test creates. */
 const ALL = 1000;
 
-/** The lane of a session of a store: remembers what was accepted and claimed, the newest last. */
+/** Drives the lane of a session in a store. Records accepted turns and claims, the newest last. */
 export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
   private readonly turnIds: string[] = [];
   private readonly claims: { readonly hold: TurnHold; readonly nextIndex: number }[] = [];
@@ -34,7 +34,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       }
       case 'delete':
       case 'erase':
-        // The same id twice is one turn only while the first one is there.
+        // A repeated id refers to the same turn only while the first one exists.
         this.again = { turnId: null, holder: null };
         return action;
       default:
@@ -169,7 +169,7 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       },
       next ? claimRequest(next) : undefined,
     );
-    return { status: settled.turn.status, next: this.given(settled.next), ring: settled.ring };
+    return { status: settled.turn.status, next: this.given(settled.next), notify: settled.notify };
   }
 
   private given(claimed: ClaimedTurn | null): unknown {

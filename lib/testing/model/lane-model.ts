@@ -5,17 +5,17 @@ import { type LaneClaim, type LaneOperation } from './lane-operation.js';
 import { type SequentialModel } from './specimen.js';
 
 export const MAX_QUEUED = 3;
-/** Claims ask for no pause after a loss, so a turn is due as soon as it was lost. */
+/** Claims request no pause after a loss, so a lost turn is due immediately. */
 export const MAX_LOST = 4;
 const SUSPECT_FROM_LOST = 2;
-/** How many messages of history a claim asks for. */
+/** The number of messages that a claim requests. */
 export const WINDOW = 3;
 
 interface ModelTurn {
   readonly id: string;
   readonly position: number;
   status: TurnStatus;
-  /** From the first claim on it holds its lane. */
+  /** True from the first claim on: the turn holds its lane. */
   begun: boolean;
   failures: number;
   lost: number;
@@ -24,33 +24,33 @@ interface ModelTurn {
   dueAt: number | null;
   waitsFor: { readonly signal: string; readonly until: number | null } | null;
   readonly signals: Record<string, string>;
-  /** Results by name; the first one of a name stays. */
+  /** Results by name; the first result of a name remains. */
   readonly steps: Record<string, unknown>;
-  /** The fence with which its worker settled it. */
+  /** The fence of the worker that settled the turn. */
   settledWith: number | null;
 }
 
 type Operation<Type extends LaneOperation['type']> = Extract<LaneOperation, { readonly type: Type }>;
 
-/** The lane of a session as the transition table has it (see TurnLedger), in the plainest words. */
+/** A plain model of the lane of a session, after the transition table of TurnLedger. */
 export class LaneModel implements SequentialModel<LaneOperation> {
   now = 0;
   session: 'created' | 'active' | 'expired' | null = 'created';
   erased = false;
   mode: LaneMode = 'open';
   turns: ModelTurn[] = [];
-  /** Who runs the head. */
+  /** The worker that runs the head. */
   runner: { readonly holder: string; readonly fence: number; leaseUntil: number } | null = null;
   lastFence = 0;
   checkpoints = 0;
-  /** Ids of the turns whose messages were kept. */
+  /** Ids of the turns whose messages were stored. */
   messages: string[] = [];
 
   elapse(ms: number): void {
     this.now += ms;
   }
 
-  /** Whether a claim would find something to do. */
+  /** Returns whether a claim would find a turn. */
   get isClaimable(): boolean {
     const { head } = this;
     if (head?.status === 'running') return this.hasLapsed;
@@ -95,7 +95,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
 
   private accept({ turnId, whenBusy, claim }: Operation<'accept'>, seen: unknown): unknown {
     const known = this.turns.find(({ id }) => id === turnId);
-    // A store may leave the claim aside.
+    // A store may ignore the claim.
     const claimSeen = (seen as { readonly claimed?: unknown }).claimed ?? null;
     if (known) {
       const isHeld = known === this.head && this.runner?.holder === claim?.holder && !this.hasLapsed;
@@ -124,7 +124,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
 
   private claim(claim: LaneClaim, seen: unknown): unknown {
     const { head } = this;
-    // The same claim sent twice gets the same answer.
+    // A repeated claim gets the same answer.
     if (head && this.runner?.holder === claim.holder && !this.hasLapsed) return this.given(head);
     while (this.head && this.isClaimable) {
       if (this.mode === 'paused') return null;
@@ -136,7 +136,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     return null;
   }
 
-  /** Handles a head whose worker was lost. @returns whether it ended or is queued, instead of running again at once */
+  /** Handles a head whose worker was lost. @returns false if it runs again immediately */
   private leavesAfterLoss(turn: ModelTurn): boolean {
     if (turn.status !== 'running') return false;
     if (this.mustEnd(turn)) {
@@ -152,7 +152,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private run(turn: ModelTurn, { holder, leaseMs }: LaneClaim, fence: number): unknown {
     if (turn.waitsFor) turn.steps[turn.waitsFor.signal] ??= { received: false };
     Object.assign(turn, { status: 'running', begun: true, waitsFor: null, dueAt: null });
-    // Fences must grow; any other number will not be found in what was seen.
+    // Fences must increase; any other number will not match the store's answer.
     this.lastFence = fence > this.lastFence ? fence : Infinity;
     this.runner = { holder, fence: this.lastFence, leaseUntil: this.now + leaseMs };
     return this.given(turn);
@@ -170,7 +170,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     };
   }
 
-  /** What only the holder of the running turn may do. */
+  /** Applies an operation that only the holder of the running turn may send. */
   private write(operation: Operation<HoldersWrite>, seen: unknown): unknown {
     const { hold } = operation;
     if (operation.type === 'settle') {
@@ -218,7 +218,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private handOver(turn: ModelTurn, next: LaneClaim | null, seen: unknown): unknown {
     const { status } = turn;
     const claimed = next && this.claim(next, (seen as { readonly next?: unknown }).next);
-    return { status, next: claimed, ring: !claimed && this.runner === null && this.isClaimable };
+    return { status, next: claimed, notify: !claimed && this.runner === null && this.isClaimable };
   }
 
   private wait(turn: ModelTurn, { signal, timeoutMs }: Operation<'wait'>): unknown {
@@ -254,7 +254,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private cancel({ turnId, mode }: Operation<'cancel'>): unknown {
     const turn = this.turns.find(({ id }) => id === turnId);
     if (!turn) return 'TURN_NOT_FOUND';
-    if (turn.status === 'queued') this.stop(turn, 'cancel');
+    if (turn.status === 'queued' && !turn.begun) this.stop(turn, 'cancel');
     else if (!isTerminal(turn.status)) this.ask(turn, mode);
     return { status: turn.status, mark: turn.mark };
   }
@@ -262,14 +262,14 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private control({ mode }: Operation<'control'>): unknown {
     if (this.session === null) return 'SESSION_NOT_FOUND';
     this.mode = mode;
-    return { ring: mode !== 'paused' && this.isClaimable };
+    return { notify: mode !== 'paused' && this.isClaimable };
   }
 
-  /** @returns how many turns nobody ran */
+  /** Cancels the queued and waiting turns. @returns how many */
   private cancelParked(): number {
-    const parked = this.open.filter(({ status }) => status !== 'running');
-    for (const turn of parked) this.stop(turn, 'cancel');
-    return parked.length;
+    const suspended = this.open.filter(({ status }) => status !== 'running');
+    for (const turn of suspended) this.stop(turn, 'cancel');
+    return suspended.length;
   }
 
   private shown(): unknown {
@@ -323,12 +323,12 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     return head?.id === turnId && this.runner?.fence === fence ? head : undefined;
   }
 
-  /** Whether the attempt that runs is the last one. */
+  /** Returns whether the running attempt is the last one. */
   private mustEnd(turn: ModelTurn): boolean {
     return turn.mark !== null || this.session === 'expired';
   }
 
-  /** Asks a turn that has begun to stop; the first mark stays. One that does not run has nobody to ask, and ends. */
+  /** Marks a running turn to stop; the first mark remains. A turn that has begun but does not run ends immediately. */
   private ask(turn: ModelTurn, mode: CancelMode): void {
     if (turn.status === 'running') turn.mark ??= mode;
     else this.stop(turn, mode);

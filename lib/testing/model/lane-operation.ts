@@ -6,7 +6,7 @@ import type fc from 'fast-check';
 
 export type ModelledSettle = 'awaiting-input' | 'failed' | 'cancelled';
 
-/** What is sent to the lane of one session. */
+/** An operation on the lane of one session. */
 export type LaneOperation =
   | {
       readonly type: 'accept';
@@ -20,7 +20,7 @@ export type LaneOperation =
       readonly type: 'settle';
       readonly hold: TurnHold;
       readonly status: ModelledSettle;
-      /** Index of the checkpoint, which only turns that succeed write. */
+      /** The index of the checkpoint, which only successful turns write. */
       readonly turnIndex: number;
       readonly next: LaneClaim | null;
     }
@@ -39,12 +39,12 @@ export type LaneRead = 'session' | 'lane' | 'turns' | 'messages' | 'checkpoints'
 export interface LaneClaim {
   readonly holder: string;
   readonly leaseMs: number;
-  /** Whether it takes a turn that was lost twice or more. */
+  /** True if the claim accepts a turn that was lost twice or more. */
   readonly suspects?: boolean;
 }
 
 /**
- * As drawn: `which` counts turns and holds from the latest on, so that most actions are about the lane as it is and some
+ * A random action. `which` counts turns and holds from the latest on, so most actions use the current state and some
  * come from a client that lost its turn long ago.
  */
 export type LaneAction =
@@ -52,7 +52,7 @@ export type LaneAction =
       readonly type: 'accept';
       readonly whenBusy: WhenBusy;
       readonly again: boolean;
-      /** Of the claim that it brings. */
+      /** The lease of the claim in the accept; `null` for an accept without a claim. */
       readonly leaseMs: number | null;
     }
   | { readonly type: 'claim'; readonly leaseMs: number; readonly again: boolean; readonly suspects: boolean }
@@ -61,7 +61,7 @@ export type LaneAction =
       readonly type: 'settle';
       readonly which: number;
       readonly status: ModelledSettle;
-      /** By how much the index of the checkpoint is wrong. */
+      /** The error of the checkpoint index. */
       readonly off: number;
       readonly handOver: number | null;
     }
@@ -88,7 +88,7 @@ export function laneActions(fc: FastCheck, { given }: Durations): fc.Arbitrary<L
   const seldom = fc.nat(9).map((n) => n === 0);
   const signal = fc.constantFrom(...SIGNALS);
   const type = <const Type extends string>(type: Type): { type: fc.Arbitrary<Type> } => ({ type: fc.constant(type) });
-  // Held for a while only, so that most of what is drawn meets a lane that goes on.
+  // Opens the lane more often, so that most actions find a lane that is not held.
   const mode = fc.oneof({ weight: 2, arbitrary: fc.constant<LaneMode>('open') }, fc.constantFrom(...LANE_MODES));
   const whenBusy = fc.oneof(fc.constant<WhenBusy>('enqueue'), fc.constantFrom(...WHEN_BUSY));
   const settle = {

@@ -3,7 +3,7 @@ import { LaneModel } from './lane-model.js';
 import { type LaneAction, laneActions, type LaneOperation } from './lane-operation.js';
 import { NEVER_MS, type Specimen } from './specimen.js';
 
-/** The turns of a session: TurnLedger, with the checkpoints and messages that it settles. */
+/** The turns of a session (TurnLedger), with the checkpoints and messages that it settles. */
 export const LANE: Specimen<LaneAction, LaneOperation, LaneModel> = {
   actions: laneActions,
 
@@ -17,7 +17,7 @@ export const LANE: Specimen<LaneAction, LaneOperation, LaneModel> = {
     return driver;
   },
 
-  /** Whatever rings were lost: somebody is told of every lane that has something to do, and of no other. */
+  /** Checks that `due` returns exactly the lanes with due work, even after lost notifications. */
   async afterwards(context, subjects) {
     for (const [sessionId, { mode }] of subjects) {
       if (mode === 'paused') await context.adapter.turns.control({ sessionId, mode: 'open' });

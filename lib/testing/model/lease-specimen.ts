@@ -12,7 +12,7 @@ interface Acquiring {
   readonly ttlMs: number;
 }
 
-/** `which` counts the leases that were given, the latest first: most calls come from the holder, some from an older one. */
+/** `which` counts granted leases, the latest first: most calls come from the holder, some from an older one. */
 type LeaseAction =
   | Acquiring
   | { readonly type: 'renew'; readonly which: number; readonly ttlMs: number }
@@ -25,7 +25,7 @@ type LeaseOperation =
 
 type Held = Omit<Lease, 'name'>;
 
-/** The holders of a lease: LeaseStore. */
+/** The holders of a lease (LeaseStore). */
 export const LEASE: Specimen<LeaseAction, LeaseOperation> = {
   actions(fc, { given }) {
     const holder = fc.constantFrom(...HOLDERS);
@@ -44,7 +44,7 @@ export const LEASE: Specimen<LeaseAction, LeaseOperation> = {
 };
 
 class LeaseModel extends TimedModel<LeaseOperation> {
-  /** The last one that was given. */
+  /** The lease that was granted last. */
   last: (Held & { readonly until: number }) | null = null;
 
   apply(operation: LeaseOperation, seen: unknown): unknown {
@@ -68,7 +68,7 @@ class LeaseModel extends TimedModel<LeaseOperation> {
     return { holder, fence };
   }
 
-  /** A new holder's must grow, and one that is held stays. Any other number will not be found in what was seen. */
+  /** Returns the expected fence. It must increase for a new holder, and stay for a held lease. Others do not match. */
   private fenceOf(holder: string, isHeld: boolean, seen = -Infinity): number {
     const { last } = this;
     if (last === null) return seen;

@@ -3,8 +3,8 @@ import { type RecordedCall } from './history.js';
 import { type SequentialModel } from './specimen.js';
 
 /**
- * Whether there is an order of the calls, true to who was answered before whom called, in which the model gives every
- * client what it saw (Herlihy and Wing, 1990). Searches depth first, and visits no pair of calls done and state twice.
+ * Returns whether the model explains all outcomes in some order of the calls. A call that was answered before another
+ * was sent must come first (Herlihy and Wing, 1990). Searches depth first, and visits no pair of state and calls twice.
  */
 export function isLinearizable<Operation>(
   history: readonly RecordedCall<Operation>[],
@@ -33,7 +33,7 @@ export function isLinearizable<Operation>(
   return search(history, model);
 }
 
-/** The calls that no other call of the rest was answered before. */
+/** Returns the calls that started before any other remaining call was answered. */
 function firstOnes<Operation>(rest: readonly RecordedCall<Operation>[]): RecordedCall<Operation>[] {
   const firstAnswer = Math.min(...rest.map(({ answeredAt }) => answeredAt));
   return rest.filter(({ calledAt }) => calledAt < firstAnswer);
@@ -43,12 +43,12 @@ function copyOf<Model extends object>(model: Model): Model {
   return Object.assign(Object.create(Object.getPrototypeOf(model) as object) as Model, asJson(model));
 }
 
-/** Whether two values are the same JSON. */
+/** Returns whether two values are the same JSON. */
 export function isSame(a: unknown, b: unknown): boolean {
   return isDeepStrictEqual(asJson(a), asJson(b));
 }
 
-/** Test runners and native modules have arrays of their own realms, which deep equality would tell apart. */
+/** Normalizes arrays of other realms (test runners, native modules), which deep equality would distinguish. */
 function asJson<T>(value: T): T {
   return JSON.parse(JSON.stringify(value ?? null)) as T;
 }

@@ -1,4 +1,4 @@
-import { type Message } from '../../ledger/message.js';
+import { type ConversationMessage } from '../../ledger/message.js';
 import { type NewMessage } from '../../ledger/conversation.store.js';
 import { type AtomicSessionStoreAdapter } from '../../ledger/session.store.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
@@ -7,7 +7,7 @@ import { action, type Specimen } from './specimen.js';
 import { TimedModel } from './timed-model.js';
 
 const ROLES = ['system', 'user', 'assistant'] as const;
-/** More than any test makes. */
+/** More rows than any test creates. */
 const ALL = 1000;
 
 type LogRead =
@@ -24,9 +24,9 @@ type LogOperation =
   | { readonly type: 'deleteSession' | 'eraseSession' }
   | LogRead;
 
-type Shown = Omit<Message, 'createdAt'> & { readonly createdAt: number };
+type Shown = Omit<ConversationMessage, 'createdAt'> & { readonly createdAt: number };
 
-/** The messages of a session: ConversationLog. */
+/** The messages of a session (ConversationLog). */
 export const LOG: Specimen<LogAction, LogOperation> = {
   actions(fc) {
     const roles = fc.array(fc.constantFrom(...ROLES), { minLength: 1, maxLength: 3 });
@@ -109,7 +109,7 @@ class LogDriver extends ClientDriver<LogAction, LogOperation> {
     }
   }
 
-  private shown(messages: readonly Message[]): Shown[] {
+  private shown(messages: readonly ConversationMessage[]): Shown[] {
     return messages.map((message) => ({ ...message, createdAt: this.since(message.createdAt) }));
   }
 }

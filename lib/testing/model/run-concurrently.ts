@@ -3,15 +3,15 @@ import { History } from './history.js';
 import { isLinearizable } from './linearizability.js';
 import { type Driver, type FastCheck, REAL_TIME, type RunBudget, type Specimen } from './specimen.js';
 
-/** Many that do little meet more often than few that do much. */
+/** Many clients with few calls overlap more often than few clients with many calls. */
 const CLIENTS = 8;
-/** How much each client does, and how much is done before them. */
+/** The number of calls per client, and the number of calls before them. */
 const MIN_ACTIONS = 3;
 const MAX_ACTIONS = 6;
 
 /**
- * Random operations of several clients at once on one subject: there must be an order of them that explains what every
- * client saw. On a failure the error tells the whole history.
+ * Runs random operations of several concurrent clients on one subject. Some order of the operations must explain all
+ * outcomes. A failure prints the complete history.
  */
 export async function runConcurrently<Action, Operation>(
   fc: FastCheck,
@@ -27,19 +27,19 @@ export async function runConcurrently<Action, Operation>(
     if (isSpent()) return;
     const driver = await specimen.open(context);
     const history = new History<Operation>();
-    await play(before, 0, driver, history, context);
-    await Promise.all(scripts.map((script, client) => play(script, client, driver, history, context)));
+    await runScript(before, 0, driver, history, context);
+    await Promise.all(scripts.map((script, client) => runScript(script, client, driver, history, context)));
     for (const operation of specimen.reads) {
       await history.record(0, operation, () => driver.send(context.adapter, operation));
     }
     if (isLinearizable(history.calls, specimen.model(REAL_TIME))) return;
     const told = history.toString().replaceAll(driver.id, 'ID');
-    throw new Error(`No order of these calls explains what their clients saw.\n${told}`);
+    throw new Error(`No order of these calls explains their outcomes.\n${told}`);
   });
   await fc.assert(explained, { numRuns });
 }
 
-async function play<Action, Operation>(
+async function runScript<Action, Operation>(
   script: readonly Action[],
   client: number,
   driver: Driver<Action, Operation>,
@@ -48,7 +48,7 @@ async function play<Action, Operation>(
 ): Promise<void> {
   const adapter = clients[client % clients.length];
   for (const action of script) {
-    // Nobody foretells times here: every clock runs.
+    // Times cannot be predicted here, because every clock runs.
     await moveClock?.(1);
     const operation = driver.plan(action);
     if (operation) await history.record(client, operation, () => driver.send(adapter, operation));

@@ -12,13 +12,13 @@ import {
 } from './specimen.js';
 import type fc from 'fast-check';
 
-/** What is done to one subject must not show in the other. */
+/** Two subjects, because operations on one must not affect the other. */
 const SUBJECTS = 2;
 const MAX_COMMANDS = 60;
 
 /**
- * Random operations one after the other: what each gives, and all that the store shows after it, must be as the model
- * has it. On a failure fast-check tells the seed and the shortest commands that show it.
+ * Runs random operations in sequence. After each one its outcome and all reads of the store must match the
+ * model. On a failure fast-check prints the seed and the shortest failing commands.
  */
 export async function runSequentially<Action, Operation>(
   fc: FastCheck,
@@ -70,7 +70,7 @@ function commandsOf<Action, Operation>(
   return [act, act, act, act, elapse];
 }
 
-/** Somebody does something to one of the subjects; then all of both is looked at. */
+/** Runs one operation on one subject, then compares all reads of both. */
 class Act<Action, Operation> implements Command<Action, Operation> {
   constructor(
     private readonly subject: number,
@@ -85,7 +85,7 @@ class Act<Action, Operation> implements Command<Action, Operation> {
     const compare = async (subject: number, operation: Operation): Promise<void> => {
       const seen = await drivers[subject].send(context.adapter, operation);
       const expected = models[subject].apply(operation, seen);
-      // The test runner's own comparison is slow, but tells well.
+      // The test runner's comparison is slow, but prints a readable difference.
       if (!isSame(seen, expected)) expect(seen).toEqual(expected);
     };
     const operation = drivers[this.subject].plan(this.action);

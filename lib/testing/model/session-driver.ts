@@ -21,14 +21,14 @@ import {
   WORKSPACES,
 } from './session-operation.js';
 
-/** More than any store has here. */
+/** More rows than any store has here. */
 const ALL = 100_000;
 
 /** The sessions of one user. */
 export class SessionDriver extends ClientDriver<SessionOperation, SessionOperation> {
   private readonly begun = new Set<Name>();
 
-  /** Whoever was never there is created first. */
+  /** Plans a create instead if the session has never existed. */
   plan(action: SessionOperation): SessionOperation {
     if (!('name' in action)) return action;
     const { name } = action;
@@ -139,7 +139,7 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
       .sort(byName);
   }
 
-  /** With the name for the ids. */
+  /** Replaces ids by names. */
   private shown({ id, userId, workspaceId, stateChangedAt, version = 0, ...rest }: Session): ShownSession {
     return {
       ...rest,
@@ -153,7 +153,7 @@ export class SessionDriver extends ClientDriver<SessionOperation, SessionOperati
   }
 }
 
-/** The limits that are set. */
+/** Returns the limits that are set. */
 function limits(given: { readonly [limit in keyof SessionLifetime]?: number | null }): SessionLifetime {
   const { ttlMs = null, idleMs = null, maxMs = null } = given;
   return {

@@ -23,12 +23,12 @@ export interface ShownSession {
   version: number;
 }
 
-/** What a client saw of an operation; it can be anything else as well. */
+/** The outcome of an operation that a client saw. A faulty store may return any other value. */
 type Seen<T> = T | string | null;
 type ShownChange = Omit<SessionChange, 'session'> & { readonly session: ShownSession };
 type Operation<Type extends SessionOperation['type']> = Extract<SessionOperation, { readonly type: Type }>;
 
-/** The sessions of a user (spec/1-sessions), in the plainest words. */
+/** A plain model of the sessions of a user (spec/1-sessions). */
 export class SessionModel extends TimedModel<SessionOperation> {
   sessions: ShownSession[] = [];
   erased: Name[] = [];
@@ -91,12 +91,12 @@ export class SessionModel extends TimedModel<SessionOperation> {
     const recent = this.neighbours(name)
       .filter(({ attachedSurfaces }) => (surface ? attachedSurfaces.includes(surface) : attachedSurfaces.length === 0))
       .filter((session) => !this.isLonger(recentMs, session.createdAt, session.name !== adopted));
-    // Which one of several is the store's choice.
+    // The store may choose any of several candidates.
     const session = recent.find((each) => each.name === adopted) ?? recent[0];
     return recent.length > 0 ? { session, created: false, movedFrom: [] } : this.create(operation, seen);
   }
 
-  /** What becomes of one session. Its version counts whatever changed. */
+  /** Applies a change to one session. Its version counts every change. */
   private change(operation: OneSessionsChange, seen: Seen<ShownChange>): unknown {
     const session = this.get(operation.name);
     if (!session) return 'SESSION_NOT_FOUND';
@@ -125,7 +125,7 @@ export class SessionModel extends TimedModel<SessionOperation> {
     return state === 'active' && ttlMs !== null && this.isLonger(ttlMs, lastActivityAt, wasSeen);
   }
 
-  /** @returns the code of the error with which it is refused */
+  /** @returns the error code of a rejected change */
   private changed(
     session: ShownSession,
     operation: OneSessionsChange,
@@ -226,12 +226,12 @@ export class SessionModel extends TimedModel<SessionOperation> {
     return this.sessions.find((session) => session.name === name);
   }
 
-  /** Live sessions of the same workspace. */
+  /** Returns live sessions of the same workspace. */
   private neighbours(name: Name): ShownSession[] {
     return this.sorted((each) => each.state !== 'expired' && each.workspaceId === WORKSPACES[name]);
   }
 
-  /** Who else holds a surface. */
+  /** Returns the other holders of a surface. */
   private rivals(name: Name, surface: string | null): ShownSession[] {
     return this.neighbours(name).filter(
       (each) => each.name !== name && surface !== null && each.attachedSurfaces.includes(surface),
@@ -266,7 +266,7 @@ function takeFrom(holders: readonly ShownSession[], surface: string | null): rea
   return holders;
 }
 
-/** The code of a reason that holds: the one that was seen, when several do. */
+/** Returns the code of a reason that applies; if several apply, the one that the store returned. */
 function oneOf(seen: unknown, reasons: Readonly<Record<string, boolean>>): string | null {
   const codes = Object.keys(reasons).filter((code) => reasons[code]);
   return codes.find((code) => code === seen) ?? codes.at(0) ?? null;

@@ -12,17 +12,17 @@ import type fc from 'fast-check';
 export const NAMES = ['first', 'second', 'third'] as const;
 export type Name = (typeof NAMES)[number];
 
-/** Two compete for the surfaces of one workspace; the third is in another one. */
+/** Two sessions compete for the surfaces of one workspace; the third is in another workspace. */
 export const WORKSPACES: Readonly<Record<Name, string | null>> = { first: null, second: null, third: 'elsewhere' };
 
 const SURFACES = ['web', 'phone', 'voice'] as const;
 export const MAX_SURFACES = 2;
 
 const LONG = 'long'.repeat(10);
-/** Holds one long value beside a short one. */
+/** A limit that allows one long value and a short one. */
 export const MAX_METADATA_BYTES = 70;
 
-/** What is sent to the sessions of one user, and drawn as it is sent. */
+/** An operation on the sessions of one user. Actions are equal to operations here. */
 export type SessionOperation =
   | ({ readonly type: 'create' } & Creation)
   | ({ readonly type: 'createOrAdopt'; readonly recentMs: number } & Creation)
@@ -38,7 +38,7 @@ export interface Creation {
   readonly policy: SurfacePolicy;
 }
 
-/** What needs a session, and tells what became of it. */
+/** An operation that needs a session and returns its change. */
 export type OneSessionsChange =
   | { readonly type: 'touch'; readonly name: Name; readonly ttlMs: number | null; readonly maxMs: number | null }
   | {

@@ -3,7 +3,7 @@ import { SessionModel } from './session-model.js';
 import { sessionActions, type SessionOperation } from './session-operation.js';
 import { type Specimen } from './specimen.js';
 
-/** The sessions of a user: AtomicSessionStoreAdapter, but for `insert` and `update`, which write what they are given. */
+/** The sessions of a user (AtomicSessionStoreAdapter), except `insert` and `update`, which write any data. */
 export const SESSIONS: Specimen<SessionOperation, SessionOperation> = {
   actions: sessionActions,
 

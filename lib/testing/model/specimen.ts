@@ -4,70 +4,70 @@ import type fc from 'fast-check';
 
 export type FastCheck = typeof fc;
 
-/** How long to search. */
+/** The limit of a search. */
 export interface RunBudget {
   readonly numRuns: number;
-  /** What is drawn from now on is not run. */
+  /** Returns true when further runs must be skipped. */
   readonly isSpent: () => boolean;
 }
 
-/** Nothing of this length passes while a test runs. */
+/** Milliseconds longer than any test runs. */
 export const NEVER_MS = 600_000;
 
-/** How time goes, and which lengths of it make sense in actions, in milliseconds. */
+/** The behaviour of the clock, and useful durations for actions in milliseconds. */
 export interface Durations {
-  /** Whether the clock stands still until it is moved, so that every time can be foretold. */
+  /** True if the clock only moves when the test moves it, so that every time is predictable. */
   readonly exact: boolean;
-  /** Of leases, delays and time-outs. */
+  /** Durations of leases, delays and time-outs. */
   readonly given: readonly number[];
-  /** Between two actions; empty when the store's clock cannot be moved. */
+  /** Durations between two actions; empty if the test cannot move the store's clock. */
   readonly passing: readonly number[];
 }
 
-/** On a clock that runs by itself something is due at once or never. */
+/** On a running clock, work is due immediately or never. */
 export const REAL_TIME: Durations = { exact: false, given: [0, NEVER_MS], passing: [] };
 export const MOVED_TIME: Durations = { exact: true, given: [0, 10, 1000, NEVER_MS], passing: [1, 10, 1000] };
 
 /**
- * One part of a store, told twice: what it does with one subject (a session, a user, the name of a lease), and what a
- * plain model says that it must do.
+ * One part of a store with its driver and model. The driver sends operations to one subject (a session, a user, the
+ * name of a lease), and a plain model predicts their outcomes.
  *
- * An action is what fast-check draws: "settle as whoever claimed last". An operation is what is sent: plain data that
- * names its turn and its hold, and means the same to the store and to the model.
+ * Fast-check generates actions, such as "settle as the last claimer". The driver turns an action into an operation:
+ * plain data with a concrete turn and hold, which the store and the model interpret in the same way.
  */
 export interface Specimen<Action, Operation, Model extends SequentialModel<Operation> = SequentialModel<Operation>> {
   actions(fc: FastCheck, durations: Durations): fc.Arbitrary<Action>;
   open(context: ConformanceContext): Promise<Driver<Action, Operation>>;
   model(durations: Durations): Model;
-  /** Operations that change nothing and together show all of the subject. */
+  /** Operations without effect that together read the complete subject. */
   readonly reads: readonly Operation[];
-  /** Its operations reach the whole store: a second subject beside this one would not be left alone. */
+  /** True if operations affect the whole store, so that a second subject is not possible. */
   readonly alone?: boolean;
-  /** What must hold of all subjects once everything was done; the clock can be moved then. */
+  /** Checks all subjects after all operations. It may move the clock. */
   afterwards?(context: ConformanceContext, subjects: readonly (readonly [string, Model])[]): Promise<void>;
 }
 
-/** A subject in a store, and what its clients know of it. */
+/** A subject in a store, and the state that its clients know. */
 export interface Driver<Action, Operation> {
-  /** The subject's; no other test has it. */
+  /** The id of the subject, which no other test uses. */
   readonly id: string;
-  /** The operation that the action stands for now; `null` when there is none. */
+  /** Returns the operation for an action in the current state; `null` if none applies. */
   plan(action: Action): Operation | null;
-  /** What the client sees, as JSON, the codes of typed errors included. */
+  /** Sends an operation and returns the outcome as JSON, including the codes of typed errors. */
   send(adapter: SessionsAdapter, operation: Operation): Promise<unknown>;
 }
 
-/** What must happen when one operation follows the other. All of its state is JSON in public fields. */
+/** Predicts the outcomes of consecutive operations. Its whole state is JSON in public fields. */
 export interface SequentialModel<Operation> {
   /**
-   * What the client must see. Where a store chooses (a fence), the model checks what was `seen` and goes on with that.
+   * Returns the expected outcome. Where the store may choose (a fence), the model checks `seen` and adopts its value.
    */
   apply(operation: Operation, seen: unknown): unknown;
   /** Lets time pass. */
   elapse(ms: number): void;
 }
 
-/** Actions of one type, with what else is drawn for them. */
+/** Returns an arbitrary of actions of one type with the given fields. */
 export function action<const Type extends string, Fields extends Record<string, fc.Arbitrary<unknown>>>(
   fc: FastCheck,
   type: Type,

@@ -1,6 +1,6 @@
 import { type Durations, type SequentialModel } from './specimen.js';
 
-/** A model of a store that stamps times: milliseconds since its subject was opened. */
+/** The base class of models with times, in milliseconds since the subject was opened. */
 export abstract class TimedModel<Operation> implements SequentialModel<Operation> {
   now = 0;
   readonly exact: boolean;
@@ -15,12 +15,12 @@ export abstract class TimedModel<Operation> implements SequentialModel<Operation
     this.now += ms;
   }
 
-  /** What time a store must have written: the one foretold; on a clock that runs by itself, what was seen or later. */
+  /** Returns the expected time: the predicted one, or on a running clock the seen time unless it is earlier. */
   protected stamp(foretold: number, seen: number | null | undefined): number {
     return this.exact ? foretold : Math.max(foretold, seen ?? foretold);
   }
 
-  /** Whether more than `ms` passed since then. Of no time at all, a clock that runs by itself can say either. */
+  /** Returns whether more than `ms` have passed since `time`. On a running clock, both answers are valid for 0 ms. */
   protected isLonger(ms: number, since: number, seen: boolean): boolean {
     return this.exact ? this.now - since > ms : ms === 0 && seen;
   }

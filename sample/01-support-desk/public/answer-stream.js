@@ -1,6 +1,6 @@
 /**
- * The answer of one turn as it comes. When the connection breaks, the EventSource connects again by itself and goes on after
- * the last event that it had.
+ * Streams the answer of one turn. When the connection breaks, the EventSource reconnects automatically and resumes after the last event
+ * that it received.
  */
 export class AnswerStream {
   constructor(turnId, { onText, onEnd }) {
@@ -8,7 +8,7 @@ export class AnswerStream {
     this.source = new EventSource(`turns/${turnId}/events`);
     let text = '';
     this.on('delta', (delta) => onText((text += delta.text)));
-    // The handler begins again, and says again what it said.
+    // A new attempt emits the answer from the start.
     this.on('attempt', () => (text = ''));
     this.on('settled', (end) => {
       this.close();
@@ -16,7 +16,7 @@ export class AnswerStream {
     });
   }
 
-  /** Also when the EventSource has given up. */
+  /** Works also after the EventSource has given up. */
   get isClosed() {
     return this.source.readyState === EventSource.CLOSED;
   }

@@ -1,7 +1,7 @@
-/** The server is away, or cannot answer now: the same again later may do. */
+/** The server cannot be reached or cannot answer now. The same request may succeed later. */
 export class Unreachable extends Error {}
 
-/** The server has answered, and does not want this. */
+/** The server rejected the request. */
 export class Refused extends Error {
   constructor({ code, message }) {
     super(message);
@@ -10,11 +10,11 @@ export class Refused extends Error {
 }
 
 const LONGEST_MS = 10_000;
-/** Took too long, or asked too often. */
+/** Statuses for a timeout and for too many requests. */
 const LATER = [408, 429];
 
 /**
- * Asks the server. Who asks, and in which conversation, is in cookies that no script can read.
+ * Sends a request. Cookies that scripts cannot read identify the user and the conversation.
  * @throws Unreachable, Refused
  */
 export async function ask(path, { method = 'GET', body, headers = {} } = {}) {

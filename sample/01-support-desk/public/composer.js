@@ -3,7 +3,7 @@ const message = document.getElementById('message');
 const stop = document.getElementById('stop');
 const suggestions = document.getElementById('suggestions');
 
-/** @param onSend is given a text, onStop is called to end the running answer */
+/** @param onSend receives the message; onStop ends the running answer */
 export function listen({ onSend, onStop }) {
   const send = (text) => {
     if (text.trim() !== '') onSend(text);
@@ -17,7 +17,7 @@ export function listen({ onSend, onStop }) {
   });
 
   message.addEventListener('keydown', (event) => {
-    // Enter also ends the writing of Chinese or Japanese words.
+    // Enter also confirms a word in Chinese or Japanese input.
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
     form.requestSubmit();
@@ -29,12 +29,12 @@ export function listen({ onSend, onStop }) {
 
   stop.addEventListener('click', onStop);
   document.addEventListener('keydown', ({ key, isComposing }) => {
-    // Escape also drops such a word.
+    // Escape also discards that word.
     if (key === 'Escape' && !isComposing && !stop.hidden) onStop();
   });
 }
 
-/** The button that stops an answer is there while there is one. A focus that it had goes where the next message is written. */
+/** Shows the stop button while an answer runs. When it disappears with the focus, the focus moves to the input. */
 export function offerStop(isOffered) {
   if (stop.hidden === !isOffered) return;
   if (document.activeElement === stop) message.focus();

@@ -5,21 +5,20 @@ const open = document.getElementById('open');
 const welcome = document.getElementById('welcome');
 
 /**
- * The rows of the conversation, by the key that their message was sent under: what is typed, accepted, answered is one row.
- * A row stands in #open while it goes on, and moves into #log when it is over: there a screen reader reads it aloud, once
- * and whole.
+ * The rows of the conversation, by the idempotency key of their message: one row from typing to the answer. A row is in #open until its
+ * turn is over; then it moves to #log, where a screen reader announces it once, complete.
  */
 export class Conversation {
   rows = new Map();
-  /** Up to here every turn is over: the server needs not tell of them again. */
+  /** All turns up to this position are over, so the server need not send them again. */
   seen = 0;
 
-  /** A message that the server does not have yet. */
+  /** Adds a message that the server does not have yet. */
   add({ key, text }, note) {
     this.row(key, text).change({ note });
   }
 
-  /** Turns as the server knows them, in their order. */
+  /** Shows turns from the server, in their order. */
   show(turns) {
     for (const { id, idempotencyKey, position, input, status, reply } of turns) {
       this.row(idempotencyKey ?? id, input).change({ id, position, status, reply });
@@ -31,7 +30,7 @@ export class Conversation {
     }
   }
 
-  /** A turn whose end is known before the server is asked for it. */
+  /** Shows the end of a turn before the server is polled. */
   end(row, end) {
     row.change(end);
     this.arrange();
@@ -42,7 +41,7 @@ export class Conversation {
     this.arrange();
   }
 
-  /** The first turn that goes on at the server. */
+  /** The first turn that still runs on the server. */
   get current() {
     const open = [...this.rows.values()].filter(({ isOpen, id }) => isOpen && id);
     return open.sort(byPosition)[0];
@@ -56,7 +55,7 @@ export class Conversation {
     welcome.hidden = false;
   }
 
-  /** In the order of the lane. */
+  /** The rows in the order of the lane. */
   arrange() {
     const rows = [...this.rows.values()].filter(({ element }) => element.parentElement === open);
     rows.sort(byPosition);

@@ -22,8 +22,8 @@ let isLost = false;
 let isNewWanted = false;
 
 /**
- * Asks how things stand, sends what was typed, and follows the answer that is under way. One thing after the other: a message
- * of one conversation is never on its way while the next one begins.
+ * Polls the state, sends messages, and follows the running answer. It works sequentially: no message of a conversation is being sent while
+ * the next conversation begins.
  */
 async function refresh() {
   if (isNewWanted) {
@@ -34,7 +34,7 @@ async function refresh() {
   if (now.session.createdAt !== startedAt) {
     const isFirst = startedAt === undefined;
     startedAt = now.session.createdAt;
-    // Begun here or in another tab.
+    // The turn was started here or in another tab.
     if (!isFirst) return startOver();
   }
   connected();
@@ -78,13 +78,13 @@ function connected() {
   if (!isLost) return;
   isLost = false;
   status.textContent = '';
-  // It would come back by itself, within some seconds.
+  // The EventSource would reconnect automatically, but only after some seconds.
   stream?.close();
 }
 
 function failed(error) {
   isLost = true;
-  status.textContent = error instanceof Unreachable ? 'Connection lost, trying again…' : error.message;
+  status.textContent = error instanceof Unreachable ? 'Connection lost. Reconnecting…' : error.message;
   showUnsent();
 }
 

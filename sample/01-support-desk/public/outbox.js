@@ -3,8 +3,8 @@ import { ask, Refused } from './api.js';
 const KEPT = 'outbox';
 
 /**
- * Messages that the server has not taken yet, in their order. They survive a reload. Each has an idempotency key: sent twice,
- * because the first answer was lost, it is one turn all the same.
+ * Messages that the server has not accepted yet, in their order. They survive a reload. Each has an idempotency key: a message that is sent
+ * twice, because the first response was lost, creates one turn.
  */
 export class Outbox {
   messages = JSON.parse(sessionStorage.getItem(KEPT) ?? '[]');
@@ -15,7 +15,7 @@ export class Outbox {
 
   /**
    * Sends the first message.
-   * @param onRefused is told of a message that the server does not want, and why
+   * @param onRefused receives a message that the server rejected, and the reason
    * @throws Unreachable
    */
   async sendFirst(onRefused) {
@@ -40,7 +40,7 @@ export class Outbox {
   }
 }
 
-/** `crypto.randomUUID` is for HTTPS and localhost only; the page may be opened from a phone beside. */
+/** `crypto.randomUUID` exists on HTTPS and localhost only; a phone in the same network may open the page over HTTP. */
 function newKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -9,7 +9,7 @@ const fold = () => (panel.open = wide.matches);
 wide.addEventListener('change', fold);
 fold();
 
-/** What the server says of the session, its plan and its lane. */
+/** Shows the session, its plan and its lane. */
 export function showPanel({ session, plan, step, lane, turns }) {
   set('session-state', session.state);
   set('session-activity', new Date(session.lastActivityAt).toLocaleTimeString());
@@ -49,7 +49,7 @@ function describe(running) {
   return attempt === 1 ? running.input : `${running.input} (try ${attempt})`;
 }
 
-/** The latest one first. */
+/** Shows the turns, the latest one first. */
 function showTurn({ id, input, status, startedAt, settledAt, failures, lost }) {
   if (rows.has(id)) return;
   const ms = startedAt ? Date.parse(settledAt) - Date.parse(startedAt) : 0;
@@ -63,7 +63,7 @@ function showTurn({ id, input, status, startedAt, settledAt, failures, lost }) {
   noTurns.hidden = true;
 }
 
-/** Only what has changed, so that a selection stays. */
+/** Writes changed text only, so that a selection stays. */
 function set(id, text) {
   const element = document.getElementById(id);
   if (element.textContent !== text) element.textContent = text;

@@ -1,4 +1,4 @@
-/** Does something again and again, with a pause between. @returns cuts the pause that is, or the one that would be next */
+/** Runs a function repeatedly, with a pause in between. @returns a function that ends the current or next pause early */
 export function repeat(work, pauseMs) {
   let isDue;
   let wake = () => {};

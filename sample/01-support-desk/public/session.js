@@ -2,7 +2,7 @@ import { ask, Refused } from './api.js';
 
 const NO_SESSION = ['UNAUTHENTICATED', 'SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
 
-/** What the server knows of the conversation, with the turns after a position. Begins one where there is none. */
+/** Loads the conversation, with the turns after a position. Creates a conversation if none exists. */
 export async function overview(after) {
   const path = `overview?after=${after}&limit=500`;
   try {
@@ -14,7 +14,7 @@ export async function overview(after) {
   }
 }
 
-/** A new conversation. The page's surface moves to it. */
+/** Creates a conversation and moves the page's surface to it. */
 export async function begin() {
   const start = () => ask('sessions', { method: 'POST', body: { surface: 'web' } });
   try {

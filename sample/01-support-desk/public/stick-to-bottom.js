@@ -1,6 +1,6 @@
 const NEAR_PX = 40;
 
-/** Keeps the end in sight while the reader is there, and leaves a reader who has scrolled up alone. @returns goes to the end */
+/** Keeps the end visible while the reader is there, and does not move a reader who has scrolled up. @returns a function that scrolls to the end */
 export function stickToBottom(box, content) {
   let isAtBottom = true;
   let top = 0;
@@ -9,7 +9,7 @@ export function stickToBottom(box, content) {
   };
   box.addEventListener('scroll', () => {
     const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
-    // Only readers go up. That the end is far may be news which came since this event.
+    // Only readers scroll up. The end may also be distant because content arrived after this event.
     if (isNear || box.scrollTop < top) isAtBottom = isNear;
     top = box.scrollTop;
   });

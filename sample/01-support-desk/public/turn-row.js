@@ -8,14 +8,14 @@ const NOTES = {
   failed: 'This could not be answered.',
 };
 
-/** One message and its answer. Whatever was said is set as text, never as markup. */
+/** One message and its answer. Content is never inserted as markup. */
 export class TurnRow {
   element = document.createElement('div');
   question = this.line('question', 'You');
   answer = this.line('answer', 'Support desk');
   note = this.element.appendChild(document.createElement('p'));
   status = 'unsent';
-  /** Behind everything that the server knows, until it knows this. */
+  /** The position before the server knows the message: after all others. */
   position = Infinity;
 
   constructor(text) {
@@ -31,7 +31,7 @@ export class TurnRow {
 
   /** @param change any of id, position, status, reply, note */
   change({ id = this.id, position = this.position, status = this.status, reply, note = NOTES[status] ?? '' }) {
-    // A turn that is over does not open again, whichever news comes late.
+    // Late data does not reopen a turn that is over.
     if (!this.isOpen) return;
     Object.assign(this, { id, position, status });
     if (reply) this.answer.textContent = reply;
@@ -40,7 +40,7 @@ export class TurnRow {
     this.show();
   }
 
-  /** What stands there stays until the new text goes beyond it: an attempt that begins again says the same again. */
+  /** Keeps the shown text until the new text is longer, because a new attempt repeats the start of the answer. */
   say(text) {
     if (!this.isOpen || this.answer.textContent.startsWith(text)) return;
     this.answer.textContent = text;

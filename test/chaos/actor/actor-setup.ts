@@ -3,27 +3,27 @@ import { type StoreOptions } from '../../support/connections.js';
 import { type QueuePlace } from '../../support/queues.js';
 import { type Load } from './load.js';
 
-/** How an actor is told what to do and where. */
+/** The setup of an actor. */
 export interface ActorSetup {
-  /** Of this life: `worker-2.3`. */
+  /** The name of this process: `worker-2.3`. */
   readonly process: string;
-  /** Where its history goes. */
+  /** The folder of its history. */
   readonly folder: string;
   readonly role: ProcessRole;
   readonly store: StoreOptions;
-  /** Left out: in its process. */
+  /** Default: a queue in its process. */
   readonly queue?: QueuePlace;
-  /** Of the orchestrator. */
+  /** The version of the orchestrator. */
   readonly version: string;
   readonly leaseMs: number;
-  /** After how many lost attempts a turn fails. */
+  /** Number of lost attempts after which a turn fails. */
   readonly maxLost: number;
-  /** What it submits; left out: nothing. */
+  /** The load that it submits. Default: none. */
   readonly load?: Load;
 }
 
-/** What an actor tells: that it runs, and that it submits nothing any more. */
+/** Messages of an actor: it runs, or it no longer submits. */
 export type ActorMessage = 'ready' | 'quiet';
 
-/** What it is told: to submit nothing any more. */
+/** The order to stop submitting. */
 export type ActorOrder = 'be quiet';

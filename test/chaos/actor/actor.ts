@@ -1,4 +1,4 @@
-/** A process of a run: an application with the module in it, which takes turns, runs turns, or both, until it is stopped or killed. */
+/** A process of a run: an application that accepts turns, runs turns, or both, until it is stopped or killed. */
 import 'reflect-metadata';
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -23,7 +23,7 @@ process.once('disconnect', () => process.exit(2));
       role: setup.role,
       turns: {
         leaseMs: setup.leaseMs,
-        // Many faults may end attempts of a turn that is not their cause.
+        // Many faults may end attempts of a turn without being caused by it.
         retry: { attempts: 1000, maxLost: setup.maxLost, backoff: { type: 'fixed', delayMs: 100 } },
         shutdownGraceMs: 1000,
         ...(setup.queue ? { queue: queueAt(setup.queue) } : {}),
@@ -35,7 +35,7 @@ process.once('disconnect', () => process.exit(2));
 class ActorModule {}
 
 function tell(message: ActorMessage): void {
-  // A parent that is gone needs no answer.
+  // Ignore errors: the parent may have ended.
   process.send?.(message, undefined, undefined, () => undefined);
 }
 

@@ -13,10 +13,10 @@ import { stepsOf } from './plan.js';
 import { type Script, type ToolScript } from './script.js';
 
 export const ORCHESTRATOR = 'chaos';
-/** What scripts wait for. */
+/** The signal that scripts wait for. */
 export const SIGNAL = 'go';
 
-/** An agent that does what the message tells it to, and writes down that it did. */
+/** An agent that follows the script in the message, and records its actions in the history. */
 export function chaosOrchestrator(version: string, history: HistoryFile): OrchestratorDefinition<Tally> {
   let attempts = 0;
   return defineOrchestrator<Tally>({
@@ -27,7 +27,7 @@ export function chaosOrchestrator(version: string, history: HistoryFile): Orches
     historyWindow: 4,
     steps: stepsOf(version),
     intents: {
-      play: async (turn) => {
+      run: async (turn) => {
         attempts += 1;
         const attempt = `${history.process}/${attempts}`;
         const { id: turnId, sessionId } = turn;
@@ -35,7 +35,7 @@ export function chaosOrchestrator(version: string, history: HistoryFile): Orches
         history.note({ what: 'begin', sessionId, turnId, attempt, number: turn.attempt, tokens });
         turn.signal.addEventListener('abort', () => history.note({ what: 'abort', turnId, attempt }));
         try {
-          return await play(turn, attempt, history);
+          return await runScript(turn, attempt, history);
         } finally {
           history.note({ what: 'end', turnId, attempt });
         }
@@ -44,7 +44,7 @@ export function chaosOrchestrator(version: string, history: HistoryFile): Orches
   });
 }
 
-async function play(
+async function runScript(
   turn: TurnContext<Tally>,
   attempt: string,
   history: HistoryFile,
@@ -61,19 +61,19 @@ async function play(
     for (let piece = 0; piece < script.emits; piece += 1) {
       void turn.emit({ type: 'piece', data: { attempt, index, piece } });
     }
-    // A handler that listens stops here, another one goes on as a zombie.
+    // A handler that obeys its abort stops here; others continue without their turn.
     if (script.listens && turn.signal.aborted) return undefined;
   }
   for (const [index, tool] of script.tools.entries()) await use(turn, attempt, history, index, tool);
   if (script.waitMs !== null) await turn.waitFor(SIGNAL, { timeoutMs: script.waitMs, onTimeout: () => null });
-  if (turn.attempt <= script.failures) throw new Error('This attempt was to fail.');
-  if (script.fails) throw Object.assign(new Error('This turn was to fail.'), { permanent: true });
+  if (turn.attempt <= script.failures) throw new Error('The script lets this attempt fail.');
+  if (script.fails) throw Object.assign(new Error('The script lets this turn fail.'), { permanent: true });
   return reply(`${turn.input.text} ${attempt}`, {
     state: { turns: turn.state.turns + 1, chain: link(turn.state.chain, turn.id) },
   });
 }
 
-/** @throws when the attempt is stopped before */
+/** Kills the process. @throws if the attempt is aborted first */
 async function crash(
   { id: turnId, signal }: TurnContext<Tally>,
   attempt: string,
@@ -94,7 +94,7 @@ async function use(
   { tool, tokens, fails }: ToolScript,
 ): Promise<void> {
   const callId = `${turn.id}-${index}`;
-  const failure = new Error('This tool was to fail.');
+  const failure = new Error('The script lets this tool fail.');
   try {
     await turn.tools.use(tool, callId, () => {
       history.note({ what: 'step', turnId: turn.id, attempt, step: stepOfCall(callId) });

@@ -16,12 +16,12 @@ import { ORCHESTRATOR, SIGNAL } from './chaos.orchestrator.js';
 import { type Load } from './load.js';
 import { type Script, writeCulprit, writeScript } from './script.js';
 
-/** How long a client waits for a result or for the end of a stream. */
+/** Milliseconds that a client waits for a result or for the end of a stream. */
 const PATIENCE_MS = 5000;
-/** How often it sends again what was not answered. */
+/** Number of repeats of a call without an answer. */
 const RESENDS = 4;
 
-/** Somebody who speaks in sessions, and does with turns what people do. */
+/** A client that submits messages to sessions, and reads, cancels and signals turns. */
 export class Client {
   private messages = 0;
   private readonly following = new Set<Promise<void>>();
@@ -34,14 +34,14 @@ export class Client {
     private readonly random: Random,
   ) {}
 
-  /** Submits a message that ends each process that runs it, while others speak. */
+  /** Submits a message that kills each process that runs it, during other traffic. */
   async crash(sessionId: string): Promise<void> {
     await delay(this.random.int(200, 1000));
     const turn = await this.submit(sessionId, `${this.name}-culprit`, writeCulprit(this.random));
     if (turn) await expected(this.awaitResult(turn.id));
   }
 
-  /** Until the signal is aborted, and what it then waits for is over. */
+  /** Runs until the signal is aborted and its pending calls have ended. */
   async speak(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.say();
@@ -60,7 +60,7 @@ export class Client {
     if (this.random.chance(0.15)) await Promise.all(this.following);
   }
 
-  /** Sent again while nobody knows whether it arrived, and now and then although it did. */
+  /** Submits a message. Repeats it while the outcome is unknown, and sometimes after success. */
   private async submit(sessionId: string, key: string, script: Script): Promise<{ readonly id: string } | null> {
     const whenBusy = this.random.pick(this.load.whenBusy);
     const metadata = script as unknown as JsonObject;
@@ -84,7 +84,7 @@ export class Client {
     }
   }
 
-  /** Does one or the other with a turn, beside what comes next. */
+  /** Runs random operations on a turn, concurrently with later messages. */
   private follow({ id }: { readonly id: string }): void {
     const work = [
       this.random.chance(0.5) && this.awaitResult(id),
@@ -134,7 +134,7 @@ export class Client {
   }
 }
 
-/** An end that is not an answer is told by an error. */
+/** A turn that does not succeed rejects with an error. */
 function asEnd(error: unknown): { status: Turn['status']; reply: null } {
   if (error instanceof TurnFailedError) return { status: 'failed', reply: null };
   if (error instanceof TurnCancelledError) return { status: 'cancelled', reply: null };
@@ -142,7 +142,7 @@ function asEnd(error: unknown): { status: Turn['status']; reply: null } {
   throw error;
 }
 
-/** What goes wrong on the way is told by typed errors, which the history has; anything else ends the run. */
+/** Ignores typed errors, which the history records; other errors end the run. */
 async function expected<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;

@@ -1,16 +1,16 @@
 import { type WhenBusy } from 'nestjs-agent-sessions';
 import { type ScriptChances } from './script.js';
 
-/** What the clients of an actor do. */
+/** The load of an actor's clients. */
 export interface Load extends ScriptChances {
   readonly seed: number;
-  /** Clients that speak side by side. */
+  /** Number of concurrent clients. */
   readonly clients: number;
   readonly sessions: readonly string[];
-  /** What a message does to a busy session: one of these, at random. */
+  /** The `whenBusy` policies, chosen at random. */
   readonly whenBusy: readonly WhenBusy[];
-  /** Session of one message that ends each process that runs it; left out: no such message. */
+  /** The session of one message that kills each process that runs it. Default: no such message. */
   readonly culprit?: string;
-  /** How likely a turn is cancelled a moment after it was submitted. */
+  /** The probability that a turn is cancelled shortly after its submit. */
   readonly cancel: number;
 }

@@ -1,13 +1,13 @@
 import { type OrchestrationStep } from 'nestjs-agent-sessions';
 
 export const TOOLS = ['look', 'ask', 'drop'] as const;
-/** What a session has taken before the run, one by one: so much was appended to its state that it is soon to be folded. */
+/** Tokens of a session before the run, added one by one, so that its state is folded soon. */
 export const TOKENS_BEFORE = 24;
 const EITHER = { anyOf: ['look', 'ask'] };
 
 /**
- * Steps that go on with every use of a tool and refuse none, so that a script may use any.
- * @param version is part of the plan, and decides nothing: so every version has a plan of its own, and all mean the same
+ * Steps that allow every tool, so that a script may use any.
+ * @param version makes the plans of versions differ without changing their meaning
  */
 export function stepsOf(version: string): OrchestrationStep[] {
   return [

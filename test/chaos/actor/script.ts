@@ -1,32 +1,32 @@
 import { type Random } from '../random.js';
 import { TOOLS } from './plan.js';
 
-/** What a message tells its handler to do. */
+/** The script of a handler, in its message. */
 export interface Script {
   readonly steps: number;
   readonly stepMs: number;
-  /** Events after each step. */
+  /** Number of events after each step. */
   readonly emits: number;
-  /** Used after the steps, one after the other. */
+  /** Tools to use after the steps, one after the other. */
   readonly tools: readonly ToolScript[];
-  /** Attempts that fail before one succeeds. */
+  /** Number of attempts that fail before one succeeds. */
   readonly failures: number;
-  /** No attempt succeeds. */
+  /** True if no attempt succeeds. */
   readonly fails: boolean;
-  /** Waits for a signal, this long at most; `null`: for none. */
+  /** Maximum wait for a signal in milliseconds; `null` for no wait. */
   readonly waitMs: number | null;
-  /** Stops when its signal is aborted. */
+  /** True if the handler stops when its signal is aborted. */
   readonly listens: boolean;
-  /** Kills its process this long after each beginning; `null`: never. */
+  /** Kills its process this many milliseconds after each start; `null` for never. */
   readonly crashAfterMs: number | null;
 }
 
 /** A use of a tool. */
 export interface ToolScript {
   readonly tool: string;
-  /** What it takes. */
+  /** Number of tokens that it uses. */
   readonly tokens: number;
-  /** It fails each time; the turn goes on. */
+  /** True if it fails each time; the turn continues. */
   readonly fails: boolean;
 }
 
@@ -40,7 +40,7 @@ export function writeScript(random: Random, { failure, wait }: ScriptChances): S
   const fails = troubled && random.chance(0.3);
   return {
     steps: random.int(0, 4),
-    // Some outlast the lease, so that it must be renewed.
+    // Some take longer than the lease, so that it must be renewed.
     stepMs: random.chance(0.03) ? random.int(300, 1000) : random.int(0, 15),
     emits: random.int(0, 3),
     failures: troubled ? random.int(fails ? 0 : 1, 2) : 0,
@@ -52,7 +52,7 @@ export function writeScript(random: Random, { failure, wait }: ScriptChances): S
   };
 }
 
-/** The script of a turn that ends each process that runs it, at once or after other turns have begun beside it. */
+/** The script of a turn that kills each process that runs it, immediately or after other turns have started. */
 export function writeCulprit(random: Random): Script {
   const peaceful = writeScript(random, { failure: 0, wait: 0 });
   return { ...peaceful, crashAfterMs: random.int(0, 200) };

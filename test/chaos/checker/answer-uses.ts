@@ -1,6 +1,6 @@
 import { type TurnRun, type UseNote } from './run.js';
 
-/** The uses of tools by the handler that gave the turn's answer; null when no handler of the turn did. */
+/** Returns the tool uses of the handler that returned the reply; null if no handler of the turn did. */
 export function answerUses({ stored, attempts, uses }: TurnRun): readonly UseNote[] | null {
   const text = stored?.reply?.text ?? '';
   const answering = attempts.find(({ attempt }) => text.endsWith(` ${attempt}`));

@@ -6,7 +6,7 @@ import {
   type Operations,
 } from '../history/history.js';
 
-/** A call from its invocation to its completion. It took effect at one moment between the two, if at all. */
+/** A call from its invocation to its completion. It took effect at one time in between, or never. */
 export type Call<Op extends OperationName = OperationName> = {
   [Name in Op]: {
     readonly op: Name;
@@ -14,9 +14,9 @@ export type Call<Op extends OperationName = OperationName> = {
     readonly call: number;
     readonly args: Operations[Name]['args'];
     readonly sentAt: number;
-    /** Of a call that repeats one of unknown outcome: when that one was sent, and may have been done. Else `sentAt`. */
+    /** The earliest time of the effect: `sentAt`, or that of an earlier call with unknown outcome that this one repeats. */
     readonly firstSentAt: number;
-    /** Infinity when nobody knows when, or whether, it took effect. */
+    /** The latest time of the effect; Infinity if the outcome is unknown. */
     readonly answeredAt: number;
   } & Outcome<Operations[Name]['value']>;
 }[Op];
@@ -26,7 +26,7 @@ type Outcome<Value> =
   /** `fail`: certainly without effect. */
   | { readonly outcome: 'fail' | 'unknown'; readonly error?: string };
 
-/** A call that was answered with success. */
+/** A successful call. */
 export type DoneCall<Op extends OperationName = OperationName> = {
   [Name in Op]: Extract<Call<Name>, { outcome: 'ok' }>;
 }[Op];
@@ -35,14 +35,14 @@ export function isDone<Op extends OperationName>(call: Call<Op>): call is DoneCa
   return call.outcome === 'ok';
 }
 
-/** Whether the call took effect or may have. */
+/** Returns whether the call took effect or may have. */
 export function mayBeDone(call: Call): boolean {
   return call.outcome !== 'fail';
 }
 
 /**
- * Pairs every invocation with its completion, in the order in which they were sent; one without a completion is unknown.
- * @throws Error when the history itself is broken
+ * Pairs every invocation with its completion, in the order of invocation. Calls without a completion are unknown.
+ * @throws Error if the history is invalid
  */
 export function pairCalls(entries: readonly Entry[]): Call[] {
   const completions = completionsOf(entries);
@@ -87,8 +87,8 @@ function outcomeOf(completion: Completion | undefined): Outcome<unknown> {
 }
 
 /**
- * What is equal for two calls of which the second one may be answered for what the first one did. A claim and a renewal
- * are new ones each time.
+ * Returns a key that is equal for a call and its repeat, which may get the answer of the first. Claims and renewals
+ * are never repeats.
  */
 function repeatOf({ op, process, args }: Invocation): string | null {
   switch (op) {

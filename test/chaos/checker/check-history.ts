@@ -21,46 +21,46 @@ import { longestStalls } from './stalls.js';
 import { toRun } from './to-run.js';
 
 export interface Limits {
-  /** How long a lane with work may stand still. */
+  /** Maximum time that a lane with work may make no progress. */
   readonly stallMs: number;
-  /** How long a claim or a renewal lasts. Null: not judged. */
+  /** The lease of a claim or a renewal. Null skips its rules. */
   readonly leaseMs: number | null;
-  /** How many lost attempts fail a turn. Null: not judged. */
+  /** Number of lost attempts that fail a turn. Null skips its rules. */
   readonly maxLost: number | null;
 }
 
 export interface Verdict extends Counts {
   readonly violations: readonly Violation[];
-  /** The longest time for which a lane with work stood still. */
+  /** The longest time without progress of a lane with work. */
   readonly longestStallMs: number;
 }
 
 export interface Violation {
   readonly rule: RuleName;
-  /** Names sessions, turns, fences and processes, and moments as the `at` of the history's lines. */
+  /** Names sessions, turns, fences and processes, and times as the `at` of history lines. */
   readonly message: string;
 }
 
-/** How much there was to judge. */
+/** The size of the checked run. */
 export interface Counts {
   readonly sessions: number;
-  /** In the ledger. */
+  /** Number of turns in the ledger. */
   readonly turns: number;
   readonly turnsByStatus: Readonly<Partial<Record<TurnStatus, number>>>;
   readonly claims: number;
-  /** Handlers that began. */
+  /** Number of handlers that started. */
   readonly attempts: number;
-  /** Steps that did what they do. */
+  /** Number of executed steps. */
   readonly effects: number;
-  /** Of tools, in all attempts. */
+  /** Number of tool uses in all attempts. */
   readonly uses: number;
-  /** That readers were given. */
+  /** Number of events that readers received. */
   readonly events: number;
   readonly calls: number;
-  /** Calls of which nobody knows whether they took effect. */
+  /** Number of calls with unknown outcome. */
   readonly unknownCalls: number;
   readonly faults: number;
-  /** How often a handler killed its process. */
+  /** Number of processes that a handler killed. */
   readonly crashes: number;
 }
 
@@ -69,9 +69,9 @@ export type RuleName = keyof ReturnType<typeof rulesFor>;
 const DEFAULT_LIMITS: Limits = { stallMs: 15_000, leaseMs: null, maxLost: null };
 
 /**
- * Decides whether what the processes of a run saw, and what they left in the store, can be if the package keeps what it
- * promises. Whatever may have happened otherwise (calls without an answer, processes that were killed) is no violation.
- * @throws Error when the history itself is broken
+ * Decides whether the observations of the processes and the contents of the store are consistent with the guarantees of
+ * the package. Faults (calls without an answer, killed processes) are not violations.
+ * @throws Error if the history is invalid
  */
 export function checkHistory(
   entries: readonly Entry[],

@@ -1,7 +1,7 @@
 import { type Call } from './calls.js';
 import { type Attempt, type Grant, type TurnRun } from './run.js';
 
-/** How violations name things, so that a person finds them in the history files: moments are the `at` of their lines. */
+/** Formats names in violations, so that readers find them in the history files. Times are the `at` of their lines. */
 export const show = {
   call(call: Call): string {
     const fence = 'fence' in call.args ? `, fence ${call.args.fence}` : '';

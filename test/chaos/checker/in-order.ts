@@ -1,8 +1,8 @@
 /**
- * Of things in the order in which they are said to have happened, those pairs that cannot have: the one that is said to be
- * later had certainly happened before the other one can have begun.
- * @param from when it may have happened at the earliest; null: nobody knows
- * @param by when it had happened at the latest
+ * Returns pairs of events that cannot have happened in the given order: the later one had certainly happened before
+ * the earlier one can have started.
+ * @param from the earliest time of an event; null if unknown
+ * @param by the latest time of an event
  */
 export function* contradictions<T>(
   inOrder: readonly T[],

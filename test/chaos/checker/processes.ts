@@ -6,7 +6,7 @@ type Draft = { -readonly [Key in keyof ProcessRun]: ProcessRun[Key] } & {
   stoppedAt: number | null;
 };
 
-/** What was done to each process, and when it was seen last. */
+/** Collects the faults of each process, and its last entry. */
 export function toProcesses(entries: readonly Entry[]): ReadonlyMap<string, ProcessRun> {
   const processes = new Map<string, Draft>();
   const of = (name: string): Draft => {

@@ -2,19 +2,19 @@ import { type Turn, type TurnEvent } from 'nestjs-agent-sessions';
 import { type FENCED, type Note, type SessionContents, type StoreContents } from '../history/history.js';
 import { type Call, type DoneCall } from './calls.js';
 
-/** A run as the rules look at it: what was written down and what was found in the store, by session and by turn. */
+/** A run for the rules: the history and the contents of the store, by session and by turn. */
 export interface Run {
   readonly contents: StoreContents;
   readonly calls: readonly Call[];
   readonly sessions: readonly SessionRun[];
   readonly turns: ReadonlyMap<string, TurnRun>;
-  /** Every call that sent a key, whatever became of it. */
+  /** All calls with a key, with any outcome. */
   readonly submits: ReadonlyMap<string, readonly Call<'submit'>[]>;
   readonly processes: ReadonlyMap<string, ProcessRun>;
   readonly outages: readonly Interval[];
-  /** How many, crashes included. */
+  /** Number of faults, including crashes. */
   readonly faults: number;
-  /** How often a handler killed its process. */
+  /** Number of processes that a handler killed. */
   readonly crashes: number;
   readonly endsAt: number;
 }
@@ -24,92 +24,92 @@ export interface Interval {
   readonly to: number;
 }
 
-/** One life of an actor. */
+/** One process of an actor. */
 export interface ProcessRun {
-  /** From each SIGSTOP to its SIGCONT. */
+  /** The periods from SIGSTOP to SIGCONT. */
   readonly frozen: readonly Interval[];
-  /** Its kill, or else its last sign of life. */
+  /** The time of its kill, or of its last entry. */
   readonly endsAt: number;
 }
 
 export interface SessionRun {
   readonly sessionId: string;
-  /** Null: it was not looked for in the store. */
+  /** The session in the store; null if it was not read. */
   readonly contents: SessionContents | null;
-  /** In the order of the lane; those that the ledger does not have at the end. */
+  /** The turns in the order of the lane; those that are missing in the ledger come last. */
   readonly turns: readonly TurnRun[];
   readonly submits: readonly Call<'submit'>[];
-  /** Whatever may claim the lane's next turn. */
+  /** Calls that may claim the lane's next turn. */
   readonly claims: readonly Call<'claim' | 'settle'>[];
-  /** By fence. */
+  /** Claims in the order of fences. */
   readonly grants: readonly Grant[];
   readonly fenced: readonly FencedCall[];
-  /** In the order in which they began. */
+  /** Handlers in the order of their start. */
   readonly attempts: readonly Attempt[];
 }
 
 export type FencedCall = Call<(typeof FENCED)[number]>;
 
-/** What is known of one turn. */
+/** The data of one turn. */
 export interface TurnRun {
   readonly turnId: string;
   readonly sessionId: string;
-  /** Null: the ledger does not have it. */
+  /** The turn in the ledger; null if missing. */
   readonly stored: Turn | null;
   readonly events: readonly TurnEvent[];
-  /** Those with its key. */
+  /** The submits with its key. */
   readonly submits: readonly Call<'submit'>[];
   readonly fenced: readonly FencedCall[];
-  /** What clients did with it. */
+  /** The calls of clients on it. */
   readonly clients: readonly Call<'result' | 'cancel' | 'signal'>[];
-  /** By fence. */
+  /** Claims in the order of fences. */
   readonly grants: readonly Grant[];
   readonly attempts: readonly Attempt[];
   readonly effects: readonly Effect[];
-  /** Of tools, in all of its attempts. */
+  /** Tool uses in all attempts. */
   readonly uses: readonly UseNote[];
-  /** What each reader was given. */
+  /** The events that each reader received. */
   readonly readers: ReadonlyMap<string, readonly EventNote[]>;
   /** See the function of this name. */
   readonly mayHaveEndedAt: number | null;
 }
 
-/** A turn that a claim gave, or that a settle handed over. */
+/** A turn that a claim returned, or that a settle handed over. */
 export interface Grant {
   readonly sessionId: string;
   readonly turnId: string;
   readonly position: number;
   readonly fence: number;
   readonly failures: number;
-  /** Attempts that were lost with their process before this one. */
+  /** Number of earlier lost attempts. */
   readonly lost: number;
-  /** Names of the stored steps that came with it. */
+  /** Names of the stored steps in the claim. */
   readonly steps: readonly string[];
   readonly process: string;
   readonly by: DoneCall<'claim' | 'settle'>;
-  /** It was given after this one ... */
+  /** The earliest time of the claim. */
   readonly firstSentAt: number;
-  /** ... and before this one. */
+  /** The latest time of the claim. */
   readonly answeredAt: number;
 }
 
-/** A run of a handler. */
+/** One execution of a handler. */
 export interface Attempt {
   readonly attempt: string;
   readonly sessionId: string;
   readonly turnId: string;
   readonly number: number;
-  /** What it was told that the session has taken. */
+  /** The tokens of the session that it received. */
   readonly tokens: number;
   readonly process: string;
   readonly beganAt: number;
-  /** When it was told to stop, had ended, or its worker let go of the turn; Infinity when nothing tells. */
+  /** When it was aborted, ended, or its worker released the turn; Infinity if unknown. */
   readonly endedAt: number;
-  /** Null: it began without a claim. */
+  /** The claim of the handler; null if it started without one. */
   readonly grant: Grant | null;
 }
 
-/** A step did what it does. */
+/** An executed step. */
 export interface Effect {
   readonly step: string;
   readonly attempt: Attempt | null;

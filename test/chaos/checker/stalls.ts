@@ -1,16 +1,16 @@
 import { isDone, mayBeDone } from './calls.js';
 import { type Interval, type Run, type SessionRun, type TurnRun } from './run.js';
 
-/** A stretch of time in which a lane had work, somebody could have done it, and nothing went on. */
+/** A period in which a lane had work that a worker could have done, but made no progress. */
 export interface Stall extends Interval {
   readonly sessionId: string;
-  /** A turn that was open all along. */
+  /** A turn that was open during the whole period. */
   readonly turnId: string;
-  /** Without outages, and without the time in which the lane waited for a signal. */
+  /** The duration without outages and waits for signals. */
   readonly lengthUs: number;
 }
 
-/** The longest one of each lane that ever had work. */
+/** Returns the longest stall of each lane that ever had work. */
 export function longestStalls(run: Run): Stall[] {
   return run.sessions.flatMap((session) => {
     const stalls = stallsOf(session, run);
@@ -32,7 +32,7 @@ function stallsOf(session: SessionRun, run: Run): Stall[] {
   });
 }
 
-/** When the lane went on: a turn was claimed, was settled, or was given back. */
+/** Returns the times of progress of a lane: a claim, a settle or a release. */
 function progressOf({ grants, fenced }: SessionRun): number[] {
   const moments = grants.map(({ answeredAt }) => answeredAt);
   for (const call of fenced) {
@@ -41,7 +41,7 @@ function progressOf({ grants, fenced }: SessionRun): number[] {
   return moments.sort((a, b) => a - b);
 }
 
-/** When the lane certainly had an open turn. */
+/** Returns the periods in which the lane certainly had an open turn. */
 function busyTimes(turns: readonly TurnRun[], endsAt: number): (Interval & { readonly turnId: string })[] {
   const times = turns
     .map((turn) => ({ turnId: turn.turnId, from: openBy(turn), to: Math.min(turn.mayHaveEndedAt ?? 0, endsAt) }))
@@ -56,13 +56,13 @@ function busyTimes(turns: readonly TurnRun[], endsAt: number): (Interval & { rea
   return busy;
 }
 
-/** When somebody had been told that the turn is there. */
+/** Returns the first time at which a caller knew that the turn exists. */
 function openBy({ submits, grants, stored }: TurnRun): number {
   if (!stored) return Infinity;
   return Math.min(...[...submits.filter(isDone), ...grants].map(({ answeredAt }) => answeredAt));
 }
 
-/** While a turn is parked, its lane waits with it: until the signal is there, or else until somebody claims it again. */
+/** Returns the periods in which the lane waits for a signal: until it arrives, or the turn is claimed again. */
 function waitsOf({ fenced, clients, grants, mayHaveEndedAt }: TurnRun): Interval[] {
   return fenced.flatMap((call) => {
     if (call.op !== 'wait' || !mayBeDone(call) || (isDone(call) && call.value.status !== 'waiting')) return [];
@@ -76,7 +76,7 @@ function waitsOf({ fenced, clients, grants, mayHaveEndedAt }: TurnRun): Interval
   });
 }
 
-/** Without overlaps, in order. */
+/** Merges overlapping periods, in order. */
 function merged(intervals: readonly Interval[]): Interval[] {
   const all: Interval[] = [];
   for (const { from, to } of [...intervals].sort((a, b) => a.from - b.from)) {
@@ -93,7 +93,7 @@ function overlap({ from, to }: Interval, intervals: readonly Interval[]): number
   return sum;
 }
 
-/** @returns how many of the sorted moments are not after this one */
+/** @returns the number of sorted times that are not after this one */
 function firstAfter(moments: readonly number[], moment: number): number {
   let low = 0;
   for (let high = moments.length; low < high;) {

@@ -22,7 +22,7 @@ type Draft<T> = {
       : T[Key];
 };
 
-/** Sorts a history by session and by turn. @throws Error when the history itself is broken */
+/** Groups a history by session and by turn. @throws Error if the history is invalid */
 export function toRun(entries: readonly Entry[], contents: StoreContents): Run {
   return new RunBuilder(entries, contents).build();
 }
@@ -193,7 +193,7 @@ class RunBuilder {
     return session;
   }
 
-  /** @param sessionId left out: a client does not tell */
+  /** @param sessionId absent if the client does not report it */
   private turn(turnId: string, sessionId = ''): Draft<TurnRun> {
     let turn = this.turns.get(turnId);
     if (!turn) {

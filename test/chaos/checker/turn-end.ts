@@ -5,13 +5,13 @@ import { type Run, type SessionRun, type TurnRun } from './run.js';
 type Ending = Omit<TurnRun, 'mayHaveEndedAt'>;
 type Lane = Pick<SessionRun, 'submits' | 'claims'>;
 
-/** What a new message does to the turn that holds the lane, and to those that are queued. */
+/** The effect of a new message on the turn that holds the lane, and on queued ones. */
 const STOPPING: readonly string[] = ['interrupt', 'rollback', 'replace'];
 const SUPERSEDING: readonly string[] = ['latest', 'replace'];
 
 /**
- * Before this moment the turn was certainly open: nothing that can have ended it, as the ledger says it ended, had been sent.
- * Infinity while it is open; null when nothing in the whole history can have ended it so.
+ * Returns the time until which the turn was certainly open: no call that can have caused its final status had been sent.
+ * Infinity while it is open; null if no call in the history can have caused its status.
  */
 export function mayHaveEndedAt(turn: Ending, lane: Lane, submits: Run['submits'], turns: Run['turns']): number | null {
   const { stored } = turn;
@@ -19,7 +19,7 @@ export function mayHaveEndedAt(turn: Ending, lane: Lane, submits: Run['submits']
   const moments = [...bySettle(turn)];
   if (stored.status === 'failed') moments.push(...byLapse(turn, lane));
   if (stored.status === 'cancelled') moments.push(...byStop(turn, lane));
-  // One that has begun holds its lane, and nothing supersedes it.
+  // A turn that has begun holds its lane and cannot be superseded.
   if (stored.status === 'superseded' && stored.startedAt === undefined) {
     const key = turns.get(stored.supersededBy ?? '')?.stored?.idempotencyKey ?? '';
     const survivor = (submits.get(key) ?? []).filter(
@@ -30,7 +30,7 @@ export function mayHaveEndedAt(turn: Ending, lane: Lane, submits: Run['submits']
   return moments.length === 0 ? null : Math.min(...moments);
 }
 
-/** By its worker. */
+/** Calls of its worker. */
 function bySettle({ stored, fenced }: Ending): number[] {
   const settles = fenced.filter(
     (call) =>
@@ -42,7 +42,7 @@ function bySettle({ stored, fenced }: Ending): number[] {
   return settles.map(({ firstSentAt }) => firstSentAt);
 }
 
-/** By a claim that found its worker lost too often. */
+/** Claims that found the last allowed loss. */
 function byLapse({ grants }: Ending, { claims }: Lane): number[] {
   const last = grants.at(-1);
   const from = last?.firstSentAt ?? -Infinity;
@@ -50,7 +50,7 @@ function byLapse({ grants }: Ending, { claims }: Lane): number[] {
   return later.map(({ sentAt }) => Math.max(sentAt, from));
 }
 
-/** By somebody who asked it to stop. */
+/** Calls that asked it to stop. */
 function byStop({ clients, submits, stored }: Ending, lane: Lane): number[] {
   const from = submits.length === 0 ? -Infinity : Math.min(...submits.map(({ sentAt }) => sentAt));
   const cancels = clients.filter((call) => call.op === 'cancel' && mayBeDone(call));

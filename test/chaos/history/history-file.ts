@@ -5,7 +5,7 @@ import { type Completion, type Entry, type Happening, type OperationName, type O
 
 type Unstamped<T> = T extends unknown ? Omit<T, 'at' | 'process'> : never;
 
-/** Where one process writes what it sees, line by line and at once, so that a SIGKILL takes nothing of it. */
+/** The history file of one process. Each line is written immediately, so that a SIGKILL loses none. */
 export class HistoryFile {
   private readonly file: string;
   private calls = 0;
@@ -22,8 +22,8 @@ export class HistoryFile {
   }
 
   /**
-   * Makes a call and writes what came of it.
-   * @param summary what of the result belongs into the history
+   * Makes a call and records its outcome.
+   * @param summary returns the part of the result for the history
    */
   async call<Op extends OperationName, Result>(
     op: Op,
@@ -52,7 +52,7 @@ export class HistoryFile {
   }
 }
 
-/** Whether the call may have had its effect nevertheless. */
+/** Returns whether the failed call may have taken effect. */
 function isUncertain(error: unknown): boolean {
   return error instanceof StoreUnavailableError && error.maybeApplied;
 }

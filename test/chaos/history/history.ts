@@ -3,24 +3,24 @@ import {
   type Checkpoint,
   type JsonValue,
   type Lane,
-  type Message,
-  type OrchestrationProgress,
+  type ConversationMessage,
   type Turn,
   type TurnEvent,
   type TurnStatus,
   type WhenBusy,
 } from 'nestjs-agent-sessions';
+import { type OrchestrationProgress } from 'nestjs-agent-sessions/types';
 
 /**
- * What the processes of a run saw, each in a file of its own that is only ever appended to: calls and their ends, and what
- * happened in between. A call without an end, because its process was killed, may or may not have happened.
+ * The observations of the processes of a run, one append-only file each: calls with their outcomes, and other events
+ * in between. A call without an outcome, because its process was killed, may or may not have taken effect.
  */
 export type Entry = Invocation | Completion | Note;
 
 interface Stamp {
-  /** Microseconds of the machine's monotonic clock, which all processes share whatever their wall clocks say. */
+  /** Microseconds of the machine's monotonic clock, which all processes share, independent of their wall clocks. */
   readonly at: number;
-  /** A life of an actor: `worker-2.3` is what worker 2 was after two deaths. */
+  /** A process of an actor: `worker-2.3` is worker 2 after two restarts. */
   readonly process: string;
 }
 
@@ -35,25 +35,25 @@ export type Invocation<Op extends OperationName = OperationName> = {
 }[Op];
 
 export interface Completion extends Stamp {
-  /** `fail`: certainly without effect; `unknown`: perhaps it was done. */
+  /** `fail`: certainly without effect; `unknown`: the call may have taken effect. */
   readonly type: 'ok' | 'fail' | 'unknown';
   readonly call: number;
-  /** Of `ok`. */
+  /** The result of `ok`. */
   readonly value?: unknown;
-  /** Of the others: the error's code, else its name. */
+  /** The error code or name of `fail` and `unknown`. */
   readonly error?: string;
 }
 
-/** What is called, by clients through the services, and by workers at the store. */
+/** The calls of clients to the services, and of workers to the store. */
 export interface Operations {
   readonly submit: {
-    /** `key` is both the idempotency key and the text of the message; no two messages have the same. */
+    /** `key` is both the idempotency key and the text of the message, and unique. */
     readonly args: { readonly sessionId: string; readonly key: string; readonly whenBusy: WhenBusy };
     readonly value: { readonly turnId: string; readonly position: number };
   };
   readonly result: {
     readonly args: { readonly turnId: string };
-    /** `text` is the answer, which names the attempt: see `begin`. */
+    /** `text` is the reply, which names the attempt: see `begin`. */
     readonly value: { readonly status: TurnStatus; readonly text: string | null };
   };
   readonly cancel: {
@@ -62,7 +62,7 @@ export interface Operations {
   };
   readonly signal: {
     readonly args: { readonly turnId: string; readonly name: string; readonly payload: JsonValue };
-    /** Whether this payload is the one that counts. */
+    /** True if this payload was applied. */
     readonly value: { readonly accepted: boolean };
   };
 
@@ -84,13 +84,13 @@ export interface Operations {
   readonly renew: { readonly args: Held; readonly value: null };
   readonly saveStep: {
     readonly args: Held & { readonly step: string; readonly value: JsonValue };
-    /** What is stored now: of two attempts' values the first. */
+    /** The stored value: the first of several attempts. */
     readonly value: { readonly value: JsonValue };
   };
   readonly append: {
     /** `count` events; `number` is the batch's within the attempt. */
     readonly args: Held & { readonly number: number; readonly count: number };
-    /** The offset of the last one. */
+    /** The offset of the last event. */
     readonly value: { readonly last: number };
   };
 }
@@ -110,17 +110,17 @@ export interface Claim extends Held {
   readonly position: number;
   readonly failures: number;
   readonly lost: number;
-  /** Names of the steps that came with it. */
+  /** Names of the stored steps in the claim. */
   readonly steps: readonly string[];
 }
 
 export type Note = Stamp & { readonly type: 'note' } & Happening;
 
-/** What is not a call. */
+/** Entries that are not calls. */
 export type Happening =
   /**
-   * A handler starts. `attempt` is a name that nothing else has; the answer's text is `<key> <attempt>`. `tokens` is what the
-   * session has taken until then, as the handler is told.
+   * A handler starts. `attempt` is a unique name; the reply text is `<key> <attempt>`. `tokens` are the tokens of the
+   * session so far, as the handler sees them.
    */
   | {
       readonly what: 'begin';
@@ -130,14 +130,14 @@ export type Happening =
       readonly number: number;
       readonly tokens: number;
     }
-  /** Its AbortSignal is aborted: from here on it is told to do nothing. */
+  /** The AbortSignal of the handler is aborted: it must stop. */
   | { readonly what: 'abort'; readonly turnId: string; readonly attempt: string }
   | { readonly what: 'end'; readonly turnId: string; readonly attempt: string }
-  /** It kills its process: the last line of that. */
+  /** The handler kills its process. This is the last line of the process. */
   | { readonly what: 'crash'; readonly turnId: string; readonly attempt: string }
-  /** A step does what it does: it was not stored before. */
+  /** A step is executed, because it was not stored. */
   | { readonly what: 'step'; readonly turnId: string; readonly attempt: string; readonly step: string }
-  /** A tool was used, by this attempt or by an earlier one whose result was stored; said when the use is over. */
+  /** A tool was used, by this attempt or by an earlier one whose result was stored. Recorded when the use has ended. */
   | {
       readonly what: 'use';
       readonly turnId: string;
@@ -147,7 +147,7 @@ export type Happening =
       readonly tokens: number;
       readonly failed: boolean;
     }
-  /** A reader of a turn's events is given one. `reader` is a name that nothing else has. */
+  /** A reader receives an event of a turn. `reader` is a unique name. */
   | {
       readonly what: 'event';
       readonly turnId: string;
@@ -155,42 +155,42 @@ export type Happening =
       readonly offset: number;
       readonly name: string;
     }
-  /** What was done to the run, and to whom. */
+  /** A fault and its target. */
   | { readonly what: 'fault'; readonly fault: string; readonly target: string }
-  /** From `outage` to `recovered` nobody can be blamed for standing still: no process reaches the store. */
+  /** From `outage` to `recovered` no process reaches the store, so stalls are not violations. */
   | { readonly what: 'outage' }
   | { readonly what: 'recovered' };
 
-/** What the store held when everything had come to rest. */
+/** The contents of the store at the end of the run. */
 export interface StoreContents {
   readonly sessions: readonly SessionContents[];
-  /** What should not be there any more, in words: jobs of the queue, keys, leases. */
+  /** Descriptions of data that should not remain: jobs of the queue, keys, leases. */
   readonly leftovers: readonly string[];
 }
 
 export interface SessionContents {
   readonly sessionId: string;
-  /** In the order of the lane. */
+  /** Turns in the order of the lane. */
   readonly turns: readonly Turn[];
-  readonly messages: readonly Message[];
-  /** The oldest first; all are kept. The state of each is a {@link Tally}. */
+  readonly messages: readonly ConversationMessage[];
+  /** All checkpoints, oldest first. The state of each is a {@link Tally}. */
   readonly checkpoints: readonly Checkpoint[];
-  /** By turn. */
+  /** Events by turn. */
   readonly events: Readonly<Record<string, readonly TurnEvent[]>>;
   readonly lane: Lane;
-  /** Null: it is gone. */
+  /** Null if it does not exist. */
   readonly orchestration: OrchestrationProgress | null;
 }
 
-/** The state that every turn of a run leaves behind. */
+/** The orchestrator state after each turn of a run. */
 export interface Tally {
-  /** How many turns succeeded, this one included. */
+  /** Number of successful turns, including this one. */
   readonly turns: number;
-  /** See `link`: tells which turns, in which order. */
+  /** Identifies the turns and their order, see `link`. */
   readonly chain: string;
 }
 
-/** The name of the step in which a tool does what it does. */
+/** Returns the name of the step of a tool call. */
 export function stepOfCall(callId: string): string {
   return `tool ${callId}`;
 }

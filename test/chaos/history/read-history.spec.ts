@@ -13,7 +13,7 @@ describe('readHistory', () => {
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'history-'))));
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('TRN-15 reads what all processes wrote, in the order of time', () => {
+  it('TRN-15 reads the entries of all processes in the order of time', () => {
     write('a.jsonl', line('a', 1) + line('a', 3));
     write('b.jsonl', line('b', 2));
     write('b.log', 'something else\n');
@@ -25,17 +25,17 @@ describe('readHistory', () => {
     ]);
   });
 
-  it('TRN-15 leaves out the line that a killed process had begun', () => {
+  it('TRN-15 skips the incomplete line of a killed process', () => {
     write('a.jsonl', line('a', 1) + line('a', 2).slice(0, -9));
     expect(readHistory(folder)).toEqual([expect.objectContaining({ at: 1 })]);
   });
 
-  it('TRN-15 refuses a broken line within a history', () => {
+  it('TRN-15 rejects an invalid line within a history', () => {
     write('a.jsonl', `${line('a', 1)}{"at":\n${line('a', 2)}`);
     expect(() => readHistory(folder)).toThrow(/a\.jsonl, line 2 is not an entry/);
   });
 
-  it('FIX-06 knows that a handler has killed its process', () => {
+  it('FIX-06 detects that a handler has killed its process', () => {
     const crash = `${JSON.stringify({ at: 2, process: 'a', type: 'note', what: 'crash' })}\n`;
     write('killed.jsonl', line('a', 1) + crash);
     write('other.jsonl', crash + line('a', 3));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Entry } from './history.js';
 
 /**
- * All that the processes of a run wrote into a folder, in the order of time.
+ * Reads the entries of all processes of a run from a folder, in the order of time.
  * @throws Error naming the line that is not JSON; a last line without its end is left out: its process was killed meanwhile
  */
 export function readHistory(folder: string): Entry[] {
@@ -18,7 +18,7 @@ export function hasCrashed(folder: string, process: string): boolean {
 }
 
 function readFile(file: string): Entry[] {
-  // Behind the last line break there is nothing, or half a line.
+  // The part after the last line break is empty or incomplete.
   const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1);
   return lines.map((line, index) => {
     try {

@@ -7,12 +7,12 @@ type ClaimedTurn = NonNullable<Awaited<ReturnType<Ledger['claim']>>>;
 type TurnHold = Parameters<Ledger['renew']>[0];
 type StoredStep = Parameters<Ledger['saveStep']>[1];
 
-/** The same store, which writes down what a worker does to it. */
+/** Returns the store, and records the calls of a worker in the history. */
 export function recordingStore(store: SessionsAdapter, history: HistoryFile): SessionsAdapter {
   const { turns, events } = store;
   const recorded: Partial<Ledger> = {
     claim: (sessionId, request) => history.call('claim', { sessionId }, () => turns.claim(sessionId, request), toClaim),
-    // What it claims as it accepts is a claim as any other.
+    // A claim in an accept is recorded like any other claim.
     accept: (request) =>
       request.claim
         ? history.call(
@@ -63,7 +63,7 @@ export function recordingStore(store: SessionsAdapter, history: HistoryFile): Se
   return over(store, { turns: over(turns, recorded), events: over(events, { append }) });
 }
 
-/** The same object, some of it replaced. */
+/** Returns the object with some members replaced. */
 function over<T extends object>(target: T, replaced: Partial<T>): T {
   return new Proxy(target, {
     get(_, key) {
@@ -84,7 +84,7 @@ function toClaim(claimed: ClaimedTurn | null): Claim | null {
   return { ...toHeld(claimed.hold), position, failures, lost, steps: claimed.steps.map(nameOf) };
 }
 
-/** Steps of a run's handlers have names that occur once a turn. */
+/** Step names of a run are unique within a turn. */
 function nameOf({ kind, name }: Pick<StoredStep, 'kind' | 'name'>): string {
   return kind === 'tool' ? stepOfCall(name) : name;
 }

@@ -6,7 +6,7 @@ export const culprit: Scenario = {
   name: 'culprit',
   about: 'one message makes its handler kill the process (SIGKILL) in each attempt, while other turns run beside it',
   stores: ['redis', 'postgres', 'sqlite'],
-  // As many as by default.
-  stage: () => ({ load: USUAL, culprit: true, maxLost: 5 }),
-  play: async (_stage, _random, signal) => void (await rested(UNTIL_ABORTED_MS, signal)),
+  // The default.
+  environment: () => ({ load: USUAL, culprit: true, maxLost: 5 }),
+  run: async (_environment, _random, signal) => void (await rested(UNTIL_ABORTED_MS, signal)),
 };

@@ -2,8 +2,8 @@ import { killNowAndThen, type Scenario, USUAL } from './scenario.js';
 
 export const kills: Scenario = {
   name: 'kills',
-  about: 'SIGKILL of any process at any instant, while one turn in ten fails',
+  about: 'SIGKILL of any process at any time, while one turn in ten fails',
   stores: ['redis', 'postgres', 'sqlite'],
-  stage: () => ({ load: USUAL }),
-  play: (stage, random, signal) => killNowAndThen(stage, stage.actors, random, signal, [100, 900]),
+  environment: () => ({ load: USUAL }),
+  run: (environment, random, signal) => killNowAndThen(environment, environment.actors, random, signal, [100, 900]),
 };

@@ -1,9 +1,9 @@
 import { type TcpProxy } from '../../support/tcp-proxy.js';
 import { type Random } from '../random.js';
-import { type Stage } from '../stage/stage.js';
+import { type Environment } from '../environment/environment.js';
 import { again, rested, type Scenario, USUAL } from './scenario.js';
 
-/** What a network does to one process's way to a server. */
+/** Network faults between a process and a server. */
 const FAULTS: Readonly<Record<string, (wire: TcpProxy, random: Random) => Promise<unknown>>> = {
   cut: (wire, random) => {
     wire.cut();
@@ -13,7 +13,7 @@ const FAULTS: Readonly<Record<string, (wire: TcpProxy, random: Random) => Promis
     wire.latencyMs = random.int(20, 400);
     return rested(random.int(200, 1500));
   },
-  // Left to itself: nobody is told that these connections are dead.
+  // These connections become silent without an error.
   'half-open': async (wire) => wire.freeze(),
   truncate: async (wire) => wire.truncate(),
   'hold answers': (wire, random) => {
@@ -32,24 +32,24 @@ export const network: Scenario = {
   about:
     'connections of a process to the store or to the queue are cut, delayed, half-open, truncated, or lose answers',
   stores: ['redis', 'postgres'],
-  stage: () => ({ load: USUAL, proxies: true }),
-  // Two at a time, so that the store of one and the queue of another are away together.
-  play: async (stage, random, signal) => {
-    await Promise.all([disturb(stage, random.fork(), signal), disturb(stage, random.fork(), signal)]);
+  environment: () => ({ load: USUAL, proxies: true }),
+  // Two at a time, so that the store of one and the queue of another fail together.
+  run: async (environment, random, signal) => {
+    await Promise.all([disturb(environment, random.fork(), signal), disturb(environment, random.fork(), signal)]);
   },
 };
 
-function disturb(stage: Stage, random: Random, signal: AbortSignal): Promise<void> {
+function disturb(environment: Environment, random: Random, signal: AbortSignal): Promise<void> {
   return again(
     signal,
     () => random.int(50, 500),
     async () => {
-      const actor = random.pick(stage.actors);
-      const wires = stage.wires.get(actor);
-      if (!wires) throw new Error(`${actor.name} has no wires.`);
+      const actor = random.pick(environment.actors);
+      const wires = environment.wires.get(actor);
+      if (!wires) throw new Error(`Actor ${actor.name} has no proxies.`);
       const to = random.pick(['store', 'queue'] as const);
       const fault = random.pick(Object.keys(FAULTS));
-      stage.fault(`${fault}: ${to}`, actor.process);
+      environment.fault(`${fault}: ${to}`, actor.process);
       await FAULTS[fault](wires[to], random);
       wires[to].restore();
     },

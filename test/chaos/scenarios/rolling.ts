@@ -2,18 +2,18 @@ import { again, type Scenario, USUAL } from './scenario.js';
 
 export const rolling: Scenario = {
   name: 'rolling',
-  about: 'one process after the other is stopped (SIGTERM) and started again under load',
+  about: 'one process after the other is stopped (SIGTERM) and restarted under load',
   stores: ['redis', 'postgres', 'sqlite'],
-  stage: () => ({ load: USUAL }),
-  play: async (stage, random, signal) => {
+  environment: () => ({ load: USUAL }),
+  run: async (environment, random, signal) => {
     let turn = 0;
     await again(
       signal,
       () => random.int(0, 300),
       async () => {
-        const actor = stage.actors[turn % stage.actors.length];
+        const actor = environment.actors[turn % environment.actors.length];
         turn += 1;
-        stage.fault('terminate', actor.process);
+        environment.fault('terminate', actor.process);
         await actor.stop();
         await actor.start();
       },

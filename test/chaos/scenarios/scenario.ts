@@ -1,37 +1,37 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Random } from '../random.js';
-import { type ActorProcess } from '../stage/actor-process.js';
-import { type Stage, type StageOptions } from '../stage/stage.js';
-import { type StoreName } from '../stage/place.js';
+import { type ActorProcess } from '../environment/actor-process.js';
+import { type Environment, type EnvironmentOptions } from '../environment/environment.js';
+import { type StoreName } from '../environment/place.js';
 
-/** Something that happens to a system under load. */
+/** Faults that happen to a system under load. */
 export interface Scenario {
   readonly name: string;
-  /** A line for the table of scenarios. */
+  /** A description for the table of scenarios. */
   readonly about: string;
   readonly stores: readonly StoreName[];
-  readonly stage: (random: Random) => StageOptions;
-  /** Goes on until the signal is aborted, and leaves everybody alive and everything mended. */
-  readonly play: (stage: Stage, random: Random, signal: AbortSignal) => Promise<void>;
+  readonly environment: (random: Random) => EnvironmentOptions;
+  /** Runs until the signal is aborted. Leaves all actors alive and all faults repaired. */
+  readonly run: (environment: Environment, random: Random, signal: AbortSignal) => Promise<void>;
 }
 
-/** One message in ten fails at least once, some wait, few are cancelled. */
-export const USUAL: StageOptions['load'] = { failure: 0.1, wait: 0.05, cancel: 0.02, whenBusy: ['enqueue'] };
+/** The usual load: one message in ten fails at least once, some wait, few are cancelled. */
+export const USUAL: EnvironmentOptions['load'] = { failure: 0.1, wait: 0.05, cancel: 0.02, whenBusy: ['enqueue'] };
 
-/** Does something again and again, with pauses in between. */
+/** Repeats work with pauses in between. */
 export async function again(signal: AbortSignal, pause: () => number, work: () => Promise<void>): Promise<void> {
   while (await rested(pause(), signal)) await work();
 }
 
-/** @returns false when the signal was aborted meanwhile */
+/** @returns false if the signal was aborted during the pause */
 export async function rested(ms: number, signal?: AbortSignal): Promise<boolean> {
   await delay(ms, undefined, { signal }).catch(() => undefined);
   return !signal?.aborted;
 }
 
-/** Kills one of these now and then, and starts it again. */
+/** Repeatedly kills one of the actors at random, and restarts it. */
 export function killNowAndThen(
-  stage: Stage,
+  environment: Environment,
   actors: readonly ActorProcess[],
   random: Random,
   signal: AbortSignal,
@@ -42,7 +42,7 @@ export function killNowAndThen(
     () => random.int(shortest, longest),
     async () => {
       const actor = random.pick(actors);
-      await stage.kill(actor);
+      await environment.kill(actor);
       await rested(random.int(0, 300));
       await actor.start();
     },

@@ -3,7 +3,7 @@ import { culprit } from './culprit.js';
 import { frozen } from './frozen.js';
 import { kills } from './kills.js';
 import { network } from './network.js';
-import { rings } from './rings.js';
+import { notifications } from './notifications.js';
 import { rolling } from './rolling.js';
 import { type Scenario } from './scenario.js';
 import { serverCrash } from './server-crash.js';
@@ -14,7 +14,7 @@ export const SCENARIOS: readonly Scenario[] = [
   kills,
   frozen,
   serverCrash,
-  rings,
+  notifications,
   network,
   clock,
   rolling,

@@ -5,15 +5,15 @@ export const serverCrash: Scenario = {
   about:
     'Redis is killed (SIGKILL), PostgreSQL shut down at once or restarted, every few seconds, and comes back with its data',
   stores: ['redis', 'postgres'],
-  stage: () => ({ load: USUAL }),
-  play: (stage, random, signal) =>
+  environment: () => ({ load: USUAL }),
+  run: (environment, random, signal) =>
     again(
       signal,
       () => random.int(500, 2000),
       async () => {
-        const { server, name } = stage.place;
+        const { server, name } = environment.place;
         const crashes = name === 'redis' || random.chance(0.5);
-        await stage.outage(
+        await environment.outage(
           crashes ? 'crash' : 'restart',
           async () => (crashes ? server?.crash() : server?.stop()),
           async () => void (await rested(random.int(0, 1500))),

@@ -2,9 +2,9 @@ import { killNowAndThen, type Scenario } from './scenario.js';
 
 export const stops: Scenario = {
   name: 'stops',
-  about: 'interrupts, rollbacks, replacements, cancels and signals at random, and a SIGKILL now and then',
+  about: 'interrupts, rollbacks, replacements, cancels and signals at random, with occasional SIGKILLs',
   stores: ['redis', 'postgres', 'sqlite'],
-  stage: () => ({
+  environment: () => ({
     load: {
       failure: 0.1,
       wait: 0.4,
@@ -12,5 +12,5 @@ export const stops: Scenario = {
       whenBusy: ['enqueue', 'enqueue', 'reject', 'interrupt', 'rollback', 'latest', 'replace'],
     },
   }),
-  play: (stage, random, signal) => killNowAndThen(stage, stage.workers, random, signal, [1000, 3000]),
+  run: (environment, random, signal) => killNowAndThen(environment, environment.workers, random, signal, [1000, 3000]),
 };

@@ -1,12 +1,12 @@
 import { findProgram, installPackage } from './find-program.js';
 
-/** A Chromium for tests of pages: the one that CHROMIUM names, else the machine's, else Debian's, installed where that is allowed. */
+/** Returns a Chromium for tests of pages: that in CHROMIUM, else that of the machine, else the installed Debian package. */
 export function findChromium(): string {
   const look = (): string | undefined => findProgram('chromium') ?? findProgram('google-chrome');
   const found = process.env.CHROMIUM ?? look();
   if (found) return found;
   installPackage('chromium');
   const installed = look();
-  if (!installed) throw new Error('chromium was installed, but is not to be found.');
+  if (!installed) throw new Error('chromium was installed, but was not found.');
   return installed;
 }

@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** A program on PATH, or in one of some more folders; a `*` stands for any one folder, the latest version first. */
+/** Finds a program on PATH or in more folders. A `*` matches any one folder, the latest version first. */
 export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
   const onPath = (process.env.PATH ?? '').split(delimiter);
   return [...onPath, ...folders.flatMap(expand)].map((folder) => join(folder, name)).find(isExecutable);
 }
 
-/** A file in one of some folders, which may have a `*` as above. */
+/** Finds a file in one of the folders, which may contain a `*` as above. */
 export function findFile(name: string, folders: readonly string[]): string | undefined {
   return folders
     .flatMap(expand)
@@ -17,15 +17,15 @@ export function findFile(name: string, folders: readonly string[]): string | und
 }
 
 /**
- * Installs a Debian package where that is allowed, which is to root on Debian.
- * @throws with the command that somebody else must run
+ * Installs a Debian package if this process is root on Debian.
+ * @throws an error with the command to run otherwise
  */
 export function installPackage(name: string): void {
   const aptGet = findProgram('apt-get');
   if (!aptGet || process.getuid?.() !== 0) {
     throw new Error(
       `${name} is needed by the tests and is not installed. Run: sudo apt-get install -y ${name}\n` +
-        'or give the tests a server of your own, see docs/contributing.md.',
+        'or give the tests a server of your own, see CONTRIBUTING.md.',
     );
   }
   const quietly = { stdio: ['ignore', 'ignore', 'inherit'] as const, env: { ...process.env, ...NON_INTERACTIVE } };

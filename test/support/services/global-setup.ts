@@ -3,7 +3,7 @@ import { SERVICES, startService, wantedServices } from './services.js';
 
 const running: RunningService[] = [];
 
-/** Starts every server that the tests need, and tells the tests of them by environment variables. */
+/** Starts every server that the tests need, and sets environment variables with their addresses. */
 export async function startServices(): Promise<void> {
   await Promise.all(
     wantedServices().map(async (service) => {

@@ -10,7 +10,7 @@ const run = promisify(execFile);
 
 const DEBIAN = ['/usr/sbin', '/usr/bin'];
 
-/** Nothing here has to survive a power cut: nothing waits for the disk, and tables, of which tests make thousands, share a file. */
+/** Data need not survive a power cut, so nothing waits for the disk. Tables share a file, because tests create thousands. */
 const FAST = [
   '--innodb-flush-log-at-trx-commit=0',
   '--loose-innodb-flush-method=nosync',
@@ -44,7 +44,7 @@ export const mariadb: Service = {
         '--bind-address=127.0.0.1',
         '--max-connections=200',
         '--innodb-buffer-pool-size=256M',
-        // The largest values that options allow go in one statement.
+        // Allows statements with the largest values that options can allow.
         '--max-allowed-packet=64M',
         ...FAST,
       ],
@@ -66,7 +66,7 @@ function findPrograms(): { server: string; install: string } {
     installPackage('mariadb-server');
     [server, install] = look();
   }
-  if (!server || !install) throw new Error('mariadb-server was installed, but mariadbd is not to be found.');
+  if (!server || !install) throw new Error('mariadb-server was installed, but mariadbd was not found.');
   return { server, install };
 }
 

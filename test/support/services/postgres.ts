@@ -8,7 +8,7 @@ import { type RunningService, type Service } from './service.js';
 
 const DEBIAN = ['/usr/lib/postgresql/*/bin'];
 
-/** Nothing here has to survive a power cut. */
+/** Data need not survive a power cut. */
 const FAST = ['fsync=off', 'full_page_writes=off', 'synchronous_commit=off', 'max_connections=200'];
 
 export const postgres: Service = {
@@ -20,14 +20,14 @@ export const postgres: Service = {
   },
 };
 
-/** Makes what a server needs to start in this folder. */
+/** Initializes the data folder of a server. */
 export async function createCluster(folder: string): Promise<void> {
   const { initdb } = await findPrograms();
   const init = ['-D', join(folder, 'data'), '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
   await promisify(execFile)(initdb, init, { cwd: folder, ...asNobody() });
 }
 
-/** @param settings as `name=value` */
+/** @param settings in the form `name=value` */
 export async function startPostgres(
   folder: string,
   port: number,
@@ -39,14 +39,14 @@ export async function startPostgres(
     program: (await findPrograms()).postgres,
     args: [...place, ...settings.flatMap((setting) => ['-c', setting])],
     folder,
-    // Ends the sessions of whoever is still connected.
+    // Ends open sessions.
     stopSignal: 'INT',
     answers: () => ping(url),
   });
   return { url, stop };
 }
 
-/** The machine's own server, else the one that npm has. */
+/** Returns the server of the machine, else that of the npm package. */
 async function findPrograms(): Promise<{ postgres: string; initdb: string }> {
   const [server, initdb] = [findProgram('postgres', DEBIAN), findProgram('initdb', DEBIAN)];
   if (server && initdb) return { postgres: server, initdb };

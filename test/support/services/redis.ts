@@ -6,11 +6,11 @@ import { type RunningService, type Service } from './service.js';
 export const redis: Service = {
   name: 'redis',
   variable: 'TEST_REDIS_URL',
-  // Nothing here has to survive a power cut.
+  // Data need not survive a power cut.
   start: async (folder) => startRedis(folder, await freePort(), ['--save', '', '--appendonly', 'no']),
 };
 
-/** @param settings as redis-server takes them */
+/** @param settings arguments of redis-server */
 export async function startRedis(folder: string, port: number, settings: readonly string[]): Promise<RunningService> {
   const url = `redis://127.0.0.1:${port}`;
   const stop = await startServer({
@@ -29,11 +29,11 @@ function findRedis(): string {
   if (found) return found;
   installPackage('redis-server');
   const installed = look();
-  if (!installed) throw new Error('redis-server was installed, but is not to be found.');
+  if (!installed) throw new Error('redis-server was installed, but was not found.');
   return installed;
 }
 
-/** It may still load its data. */
+/** Waits until the server has loaded its data. */
 async function ping(url: string): Promise<void> {
   const client = new Redis(url, { lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
   client.on('error', () => {});

@@ -8,21 +8,21 @@ import { join } from 'node:path';
 const START_LIMIT_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 
-/** Stops the server when this process is gone, however it went: its end of the pipe closes then. Ctrl-C is for this process. */
+/** Stops the server when this process ends in any way, because its end of the pipe closes. Ctrl-C reaches only this process. */
 const WITH_ITS_PARENT =
   'trap "" INT; "$@" </dev/null & server=$!; cat >/dev/null; kill -s "$STOP_SIGNAL" $server; wait $server';
 
 export interface ServerCommand {
   readonly program: string;
   readonly args: readonly string[];
-  /** Where its output goes. */
+  /** The file for its output. */
   readonly folder: string;
   readonly stopSignal: 'INT' | 'TERM';
-  /** @throws until the server answers */
+  /** Checks the server. @throws until it answers */
   readonly answers: () => Promise<unknown>;
 }
 
-/** Starts a server and waits until it answers. @returns stops it */
+/** Starts a server and waits until it answers. @returns a function that stops it */
 export async function startServer(command: ServerCommand): Promise<() => Promise<void>> {
   const { program, args, folder, stopSignal, answers } = command;
   const log = join(folder, 'server.log');
@@ -37,7 +37,7 @@ export async function startServer(command: ServerCommand): Promise<() => Promise
   return () => stop(server);
 }
 
-/** Servers refuse to run as root: then they run as nobody. */
+/** Servers refuse to run as root, so run them as user nobody. */
 export function asNobody(): { uid?: number; gid?: number } {
   return process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 }
@@ -47,7 +47,7 @@ export function giveToServer(folder: string): void {
   if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
 }
 
-/** One of those that systems give to nobody by themselves, so that no connection has it by the time a server listens. */
+/** Returns a port outside the ephemeral range, so that no connection takes it before the server listens. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(11_000, 30_000);
@@ -82,7 +82,7 @@ async function untilItAnswers(
 
 async function stop(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
-  // Not 'exit': its last output comes after that, and its folder is removed then.
+  // Not 'exit', because output may follow it, and the folder is removed afterwards.
   const closed = once(server, 'close');
   server.stdin?.end();
   await closed;

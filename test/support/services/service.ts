@@ -1,9 +1,9 @@
-/** A server that tests need. */
+/** A server that the tests need. */
 export interface Service {
   readonly name: string;
-  /** The environment variable that holds its address; when it is set already, that server is used and none is started. */
+  /** The environment variable with its address. If it is already set, that server is used and none is started. */
   readonly variable: string;
-  /** @param folder empty, and the server's own */
+  /** @param folder an empty folder for the server */
   start(folder: string): Promise<RunningService>;
 }
 

@@ -9,7 +9,7 @@ import { type RunningService, type Service } from './service.js';
 
 export const SERVICES: readonly Service[] = [postgres, mariadb, redis];
 
-/** The address of a server: the one that the environment names, or a private one that is started now. */
+/** Returns the address of a server: that in the environment, or that of a new private server. */
 export async function startService(service: Service): Promise<RunningService> {
   const given = process.env[service.variable];
   return given ? { url: given, stop: async () => {} } : startPrivateService(service);
@@ -28,12 +28,14 @@ export async function startPrivateService(service: Service): Promise<RunningServ
   };
 }
 
-/** The services that SKIP_SERVICES does not name, as in `SKIP_SERVICES=mariadb`. */
+/** Returns the services that SKIP_SERVICES does not name, as in `SKIP_SERVICES=mariadb`. */
 export function wantedServices(skip = process.env.SKIP_SERVICES ?? ''): readonly Service[] {
   const skipped = skip.split(',').filter((name) => name !== '');
   for (const name of skipped) {
     if (SERVICES.some((service) => service.name === name)) continue;
-    throw new Error(`SKIP_SERVICES names ${name}; it may name ${SERVICES.map((service) => service.name).join(', ')}.`);
+    throw new Error(
+      `SKIP_SERVICES may contain ${SERVICES.map((service) => service.name).join(', ')}. Received: ${name}.`,
+    );
   }
   return SERVICES.filter(({ name }) => !skipped.includes(name));
 }

@@ -1,7 +1,7 @@
 #!lua
 -- TurnLedger.accept. ARGV: turn, session, idempotency key or '', hash, ttlMs, whenBusy, maxQueued, maxSessionLifetimeMs
--- or '', whether the session is in a foreign store, orchestrator, what the turn is accepted with and what the user
--- said, both as they are stored, then what claim_from takes with the holder '' for no claim.
+-- or '', whether the session is in an external store, orchestrator, the stored form of the request and of the user's
+-- message, then the arguments of claim_from with the holder '' for no claim.
 -- @include common, lane
 
 local id, session_id, idempotency_key, request_hash, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -63,10 +63,10 @@ local function append_turn()
 end
 
 if not sent_before and not wants_claim and queued < max_queued and (not head_before or when_busy == 'enqueue') then
-  local position, ring = append_turn(), head_before and 0 or 1
+  local position, notify = append_turn(), head_before and 0 or 1
   -- Behind a head the lane is visited, or will be.
-  if ring == 1 then attend(session_id, whole(now + RING_GRACE_MS)) end
-  return { 1, 0, ring, position, now, false }
+  if notify == 1 then attend(session_id, whole(now + NOTIFY_GRACE_MS)) end
+  return { 1, 0, notify, position, now, false }
 end
 
 -- Then the rest: a turn that is there already, policy and limits, and the claim.
@@ -88,7 +88,7 @@ if head and when_busy == 'reject' then
     'since', head.startedAt or place_of(head.accepted))
 end
 
--- Who has to go, and how many stay: counted before anything is written.
+-- Selects the turns to stop and counts the remaining ones before the first write.
 local stops = ({ interrupt = 'interrupt', rollback = 'rollback', replace = 'interrupt' })[when_busy]
 local supersedes = when_busy == 'latest' or when_busy == 'replace'
 if max_queued <= (supersedes and 0 or queued) then
@@ -115,11 +115,11 @@ if stops and is_held then
   end
 end
 
--- Behind a head that keeps its place the lane is visited, or will be; a new head needs a ring, unless it is claimed.
-local position, ring, claimed = append_turn(), 0, false
+-- If the head stays the same, its claim is pending or active. A new head needs a notification, unless claimed here.
+local position, notify, claimed = append_turn(), 0, false
 if claim and lane.head == id and lane.mode ~= 'paused' and mode_of_others ~= 'paused' then
   claimed = begin_attempt(session_id, lane, { id = id, orchestrator = ARGV[10] }, claim, { turn = true })
 elseif lane.head ~= head_before then
-  ring = rest_lane(session_id, lane)
+  notify = rest_lane(session_id, lane)
 end
-return { 1, 0, ring, position, now, claimed }
+return { 1, 0, notify, position, now, claimed }

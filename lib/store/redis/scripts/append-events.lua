@@ -1,6 +1,6 @@
 #!lua
--- ARGV: session, turn, fence, number of the batch, how many events, the text of their JSON array, the text of the one
--- that goes before them when the last one is of an earlier attempt, ttlMs.
+-- ARGV: session, turn, fence, number of the batch, number of events, their JSON array, the JSON of the event that
+-- precedes them if the last batch belongs to an earlier attempt, ttlMs.
 -- @include common, turn-events
 
 local session_id, turn_id, fence, batch, count, events = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
@@ -22,4 +22,5 @@ local offset = string.format('%.0f', first + count - 1)
 redis.call('XADD', key('events', turn_id), offset .. '-0', 'fence', fence, 'batch', batch, 'events', events)
 local turn = key('turn', turn_id)
 if redis.call('HGET', turn, 'eventTtl') ~= ARGV[8] then redis.call('HSET', turn, 'eventTtl', ARGV[8]) end
+redis.call('PUBLISH', base .. 'appended:' .. turn_id, offset)
 return { 1, tonumber(offset) }

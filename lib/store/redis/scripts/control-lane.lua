@@ -9,7 +9,7 @@ local lane = read_lane(session_id)
 write(lane_key(session_id), lane, { mode = mode ~= 'open' and mode })
 if not lane.head or mode == 'paused' then return { 1, 0 } end
 
--- Says anew when somebody must look: a claim that was refused has put it out of sight.
+-- Recomputes when the lane is due, because a rejected claim removed it from the index.
 if not lane.leaseUntil then return { 1, rest_lane(session_id, lane) } end
 attend(session_id, lane.leaseUntil)
 return { 1, is_lapsed(lane) and 1 or 0 }

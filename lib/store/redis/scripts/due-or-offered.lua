@@ -1,9 +1,9 @@
 #!lua
--- Lanes to ring, those that were put off included; those that wait longest first.
+-- Lanes to notify, those that were put off included; those that wait longest first.
 -- @include common, lane, offers
 
 if mode_of_all() == 'paused' then return { 1, {} } end
--- Lanes that are looked at in a call, so that nobody waits for long. The others are offered when they are due.
+-- The maximum number of lanes per call, so that other calls do not wait long. The others are offered when due.
 local MOST_LANES = 10000
 
 local until_time = whole(now + MAX_OFFER_BACKOFF_MS)

@@ -1,9 +1,9 @@
 #!lua
--- Lanes to ring, the most overdue first.
+-- Lanes to notify, the most overdue first.
 -- @include common, lane, offers
 
 if mode_of_all() == 'paused' then return { 1, {} } end
--- Pages of lanes that only run, in a call, so that nobody waits for long.
+-- The maximum number of pages of running lanes per call, so that other calls do not wait long.
 local MOST_PAGES = 10
 
 local limit, found = tonumber(ARGV[1]), {}

@@ -2,13 +2,13 @@
 -- ARGV: namespace, how many stay, limit.
 -- @include common, documents
 
--- Of expired ones in a run, so that nobody waits for long.
+-- The maximum number of expired documents per run, so that other calls do not wait long.
 local MOST_EXPIRED = 10000
 
 local at, keep, limit = key('idle', ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 if redis.call('ZCARD', at) <= keep then return { 1, 0 } end
 remove_expired_documents(MOST_EXPIRED)
--- Those that are left may all be of this namespace: rather too few are evicted than one too many, unless all are to go.
+-- The remaining expired documents may all belong to this namespace. Evict too few rather than too many, unless all go.
 local expired = keep > 0 and redis.call('ZCOUNT', base .. 'expiring', '-inf', now) or 0
 local count = math.min(redis.call('ZCARD', at) - expired - keep, limit)
 if count <= 0 then return { 1, 0 } end

@@ -5,7 +5,7 @@
 local idle_ms, max_ms, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local changes = {}
 
--- Ends those that have no open turns; says how many of the page are left where they were.
+-- Ends sessions without open turns. Returns the number of sessions of the page that stay.
 local function expire_idle(ids)
   local left = 0
   for _, id in ipairs(ids) do

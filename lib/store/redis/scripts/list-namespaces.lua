@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Goes from namespace to namespace, whatever stands in each.
+-- Skips from namespace to namespace, without reading their documents.
 -- @include common, documents
 
 local at, from, found = key('documents', ARGV[1]), '-', {}

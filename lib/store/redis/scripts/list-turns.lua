@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- ARGV: session, position to begin after, limit, order, whether open turns only, then the statuses that are asked for.
+-- ARGV: session, position to start after, limit, order, whether to return open turns only, then the statuses.
 -- @include common, lane
 
 local after, limit, latest_first = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'desc'
@@ -9,7 +9,7 @@ for i = 6, #ARGV do
   wanted[ARGV[i]] = true
 end
 local first = '-inf'
--- The open ones begin with the head, which costs nothing of the lane's history.
+-- Open turns start at the head, so the lane's history is not read.
 if ARGV[5] == '1' then
   local head = redis.call('HGET', lane_key(ARGV[1]), 'head')
   if not head then return { 1, {} } end

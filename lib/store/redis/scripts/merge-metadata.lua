@@ -12,7 +12,7 @@ for i = 3, #ARGV, 2 do
     changes[field] = value or false
   end
 end
--- As plain JSON: braces, and a colon and a comma with each key and value.
+-- The size as plain JSON: braces, and a colon and a comma per entry.
 local bytes = 1
 local function count(field, value)
   if string.sub(field, 1, #META) == META then bytes = bytes + #field - #META + #value + 2 end

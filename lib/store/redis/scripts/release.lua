@@ -6,6 +6,6 @@ if fenced then return fenced end
 local turn = read_turn(ARGV[2])
 record_spending(lane, turn.id, 5, turn)
 local reply = put_back(ARGV[1], lane, turn, { status = 'queued' })
--- Another worker may claim it at any time; this is only when somebody must look.
+-- Sets when the lane is due. Another worker may claim it earlier.
 if turn.status == 'queued' then attend(ARGV[1], ARGV[4] == '0' and BEFORE_OTHERS or now + ARGV[4]) end
 return reply

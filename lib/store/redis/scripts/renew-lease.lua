@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- The row stays when it lapses, so that the fence goes on. ARGV: name, holder, fence, ttlMs.
+-- The row stays after the lease lapses, so that the fence keeps growing. ARGV: name, holder, fence, ttlMs.
 -- @include common, leases
 
 if not is_own(ARGV[2], ARGV[3]) then return { 1, 0 } end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- ARGV: session, epoch, of the log the document of its head, what that becomes and the version that it must have, ''
--- when the log stays; then the namespaces. Gives how many documents went of each, and how many messages; false: the
--- head is another one.
+-- ARGV: session, epoch, the document of the log's head, its new value and its expected version, or '' to keep the log;
+-- then the namespaces. Returns the numbers of deleted documents per namespace and of deleted messages, or false if the
+-- head has another version.
 -- @include common, contents, documents, epochs, lane
 
 local session_id, epoch, head, value, if_version = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -16,7 +16,7 @@ for i, namespace in ipairs(namespaces) do documents[i] = clear_documents(session
 local messages = head ~= '' and remove_messages(session_id) or 0
 
 local lane = read_lane(session_id)
--- Nobody has begun an earlier one where there was no turn.
+-- A lane without turns does not need an epoch.
 if lane.nextPosition then
   begin_epoch(session_id, lane, namespaces, epoch)
   if head ~= '' then

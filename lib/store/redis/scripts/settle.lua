@@ -1,9 +1,9 @@
 #!lua
--- TurnLedger.settle. ARGV: the hold, status, what came of the turn as JSON, error as JSON or '', of the checkpoint
--- orchestrator, index or '', text and how many are kept or '', namespaces that are written to, what claim_from takes
--- with the holder '' for no claim, 1 when the client knows the turn as it was claimed, the version of the session that
--- it knows or '', the TTL of the session in milliseconds or '', the tokens as JSON or '', how many documents change,
--- then what append_document takes for each, then the messages.
+-- TurnLedger.settle. ARGV: the hold, status, the outcome as JSON, error as JSON or '', the checkpoint's orchestrator,
+-- index or '', JSON and the number to keep or '', written namespaces, the arguments of claim_from with the holder ''
+-- for no claim, 1 if the client has the claimed turn, the session version that it knows or '', the session's TTL in
+-- milliseconds or '', the tokens as JSON or '', the number of changed documents, then the arguments of append_document
+-- for each, then the messages.
 -- @include common, contents, documents, epochs, lane, attempt, sessions
 
 local session_id, turn_id, fence, status, outcome, failure = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -56,8 +56,8 @@ if settled_fence ~= fence then
   end_turn({ id = turn_id, eventTtl = event_ttl }, status, unpack(ended))
   drop_head(session_id, lane)
 
-  -- What stood behind a head was never claimed.
-  local next_turn, ring = false, 0
+  -- Turns behind the head were never claimed.
+  local next_turn, notify = false, 0
   if claim and lane.head and not is_paused(session_id, lane) then
     local accepted, owner, idempotency_key =
       unpack(redis.call('HMGET', turn_key(lane.head), 'accepted', 'orchestrator', 'idempotencyKey'))
@@ -65,15 +65,15 @@ if settled_fence ~= fence then
     local known = { session = session_change, checkpoint_of = turn_index ~= '' and checkpoint_of }
     next_turn = begin_attempt(session_id, lane, head, claim, known)
   else
-    ring = rest_lane(session_id, lane)
+    notify = rest_lane(session_id, lane)
   end
-  return { 1, ARGV[16] ~= '' and now or turn_reply(read_turn(turn_id)), session_change, next_turn, ring }
+  return { 1, ARGV[16] ~= '' and now or turn_reply(read_turn(turn_id)), session_change, next_turn, notify }
 end
 
 -- Sent twice: the first one was committed, only its answer was lost.
 -- @include lane, attempt
 
-local next_turn, ring = claim and claim_lane(session_id, claim), 0
+local next_turn, notify = claim and claim_lane(session_id, claim), 0
 local lane = read_lane(session_id)
-if not next_turn and lane.head and not lane.leaseUntil then ring = is_due(read_turn(lane.head)) and 1 or 0 end
-return { 1, turn_reply(read_turn(turn_id)), false, next_turn, ring }
+if not next_turn and lane.head and not lane.leaseUntil then notify = is_due(read_turn(lane.head)) and 1 or 0 end
+return { 1, turn_reply(read_turn(turn_id)), false, next_turn, notify }

@@ -1,5 +1,5 @@
 #!lua
--- What anybody may do with a turn, and the reads.
+-- TurnLedger.signal.
 -- @include common, lane
 
 local name, payload = ARGV[2], ARGV[3]

@@ -1,6 +1,6 @@
 #!lua
--- ARGV: id, whether metadata is replaced, then fields and values; '' takes a field away. Looks at nothing else: also
--- not at the version, so that from now on it does not tell whether somebody knows the row.
+-- ARGV: id, whether metadata is replaced, then fields and values; '' removes a field. It does not check the version,
+-- so afterwards the version does not show whether a client knows the row.
 -- @include common, sessions
 
 local session = read(session_key(ARGV[1]))

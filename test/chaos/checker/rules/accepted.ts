@@ -2,7 +2,7 @@ import { isDone, mayBeDone } from '../calls.js';
 import { show } from '../describe.js';
 import { type Run, type TurnRun } from '../run.js';
 
-/** What was accepted is in the ledger as it was told, once; what is in the ledger was submitted (TRN-05, TRN-15). */
+/** Accepted turns are in the ledger once, as the submit returned them, and every turn in the ledger was submitted (TRN-05, TRN-15). */
 export function* accepted(run: Run): Generator<string> {
   yield* eachOnce(run);
   for (const turn of run.turns.values()) {
@@ -40,20 +40,22 @@ function* wasSubmitted(turn: TurnRun): Generator<string> {
   const here = submits.filter(({ args }) => args.sessionId === sessionId);
   if (!here.some(mayBeDone)) {
     const why =
-      here.length > 0 ? `every submit failed, the last one as ${show.call(here[here.length - 1])}` : 'nobody sent it';
+      here.length > 0
+        ? `every submit failed, the last one as ${show.call(here[here.length - 1])}`
+        : 'no client sent it';
     yield `${show.turn(turn)}: its key ${key ?? 'is missing'} was never accepted: ${why}`;
   }
   if (request.input.text !== key) yield `${show.turn(turn)}: its text is ${request.input.text}, its key ${key}`;
 }
 
-/** Whoever was told of a turn must find it. */
+/** Every turn that a client saw must exist. */
 function* wasNotSeen({ turnId, sessionId, grants, fenced, clients, readers }: TurnRun): Generator<string> {
   const [call] = [...fenced, ...clients].filter(isDone);
   const [grant] = grants;
   const place = `session ${sessionId || 'unknown'}: turn ${turnId} is not in the ledger, but `;
   if (grant) yield `${place}there was ${show.grant(grant)}`;
   else if (call) yield `${place}there was ${show.call(call)}`;
-  else if (readers.size > 0) yield `${place}reader ${[...readers.keys()][0]} was given events of it`;
+  else if (readers.size > 0) yield `${place}reader ${[...readers.keys()][0]} received events of it`;
 }
 
 function* told(run: Run): Generator<string> {
@@ -62,7 +64,7 @@ function* told(run: Run): Generator<string> {
       const { turnId, position } = submit.value;
       const turn = run.turns.get(turnId);
       const stored = turn?.stored;
-      const where = `session ${submit.args.sessionId}, key ${key}: ${show.call(submit)} was told turn ${turnId} at position ${position}, `;
+      const where = `session ${submit.args.sessionId}, key ${key}: ${show.call(submit)} returned turn ${turnId} at position ${position}, `;
       if (!stored) {
         if (turn && [...wasNotSeen(turn)].length === 0) yield `${where}which is not in the ledger`;
       } else if (turn.sessionId !== submit.args.sessionId || stored.position !== position) {

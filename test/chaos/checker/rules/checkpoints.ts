@@ -4,7 +4,7 @@ import { type SessionContents, type Tally } from '../../history/history.js';
 import { link } from '../../history/link.js';
 import { type Run } from '../run.js';
 
-/** The state of a session is that of its successful turns, one after the other: a chain without gaps or forks (BOT-20). */
+/** The states of successful turns form a chain without gaps or forks (BOT-20). */
 export function* checkpoints(run: Run): Generator<string> {
   for (const session of run.contents.sessions) {
     const orchestrators = new Set([...session.turns, ...session.checkpoints].map(({ orchestrator }) => orchestrator));
@@ -12,7 +12,7 @@ export function* checkpoints(run: Run): Generator<string> {
   }
 }
 
-/** Tells the first place where the chain is wrong: what follows it is wrong for the same reason. */
+/** Reports only the first error of the chain, because later ones have the same cause. */
 function* chain({ sessionId, turns, checkpoints }: SessionContents, orchestrator: string): Generator<string> {
   const own = turns.filter((turn) => turn.orchestrator === orchestrator);
   const succeeded = own.filter(isSuccessful);
@@ -46,10 +46,11 @@ function difference(
     return `turn ${turn?.id} (position ${turn?.position}) is number ${index} that succeeded, without a checkpoint`;
   const { turnIndex, parent, turnId } = checkpoint;
   const here = `checkpoint ${turnIndex} of turn ${turnId}`;
-  if (turnIndex !== index) return `${here} stands where ${index} was to be`;
+  if (turnIndex !== index) return `${here} is stored where ${index} was expected`;
   if (parent !== (index === 0 ? undefined : index - 1)) return `${here} has the parent ${parent}`;
   if (!turn) return `${here} belongs to no turn that succeeded`;
-  if (turnId !== turn.id) return `${here} stands where that of turn ${turn.id} (position ${turn.position}) was to be`;
+  if (turnId !== turn.id)
+    return `${here} is stored where that of turn ${turn.id} (position ${turn.position}) was expected`;
   if (turn.turnIndex !== index) return `turn ${turn.id} says that its index is ${turn.turnIndex}, and it has ${here}`;
   if (isDeepStrictEqual({ ...checkpoint.state }, state)) return null;
   return `${here} has the state ${JSON.stringify(checkpoint.state)} instead of ${JSON.stringify(state)}`;

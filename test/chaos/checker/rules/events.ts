@@ -2,11 +2,11 @@ import { type DoneCall, isDone, mayBeDone } from '../calls.js';
 import { show } from '../describe.js';
 import { type EventNote, type Run, type TurnRun } from '../run.js';
 
-/** What the package itself adds: the end, which is never stored, and the mark that another attempt emits from here on. */
+/** Events of the package: the end, which is never stored, and the mark of a new attempt. */
 const SETTLED = 'settled';
 const ATTEMPT = 'attempt';
 
-/** A turn's events are numbered without gaps, none is lost or there twice, and all readers are given the same (TRN-30, TRN-32). */
+/** A turn's events have no gaps, losses or duplicates, and all readers receive the same ones (TRN-30, TRN-32). */
 export function* events(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
     if (!turn.stored) continue;
@@ -19,10 +19,11 @@ export function* events(run: Run): Generator<string> {
 
 function* numbered(turn: TurnRun): Generator<string> {
   const gap = turn.events.findIndex(({ offset }, index) => offset !== index + 1);
-  if (gap !== -1) yield `${show.turn(turn)}: stored event ${turn.events[gap].offset} stands where ${gap + 1} was to be`;
+  if (gap !== -1)
+    yield `${show.turn(turn)}: stored event ${turn.events[gap].offset} is stored where ${gap + 1} was expected`;
 }
 
-/** Every batch that was confirmed is in the log, at a place of its own, in the order of fences and numbers. */
+/** Every confirmed batch is in the log, at its own position, in the order of fences and numbers. */
 function* appended(turn: TurnRun): Generator<string> {
   const appends = turn.fenced.filter((call) => call.op === 'append').filter(isDone) as DoneCall<'append'>[];
   const inOrder = appends.sort((a, b) => a.args.fence - b.args.fence || a.args.number - b.args.number);
@@ -40,7 +41,7 @@ function* appended(turn: TurnRun): Generator<string> {
   }
 }
 
-/** What is in the log was appended, once. */
+/** Every event in the log was appended once. */
 function* notMore(turn: TurnRun): Generator<string> {
   const batches = new Map<string, number>();
   const fences = new Set<number>();
@@ -60,22 +61,22 @@ function* notMore(turn: TurnRun): Generator<string> {
 
 function* read(turn: TurnRun, reader: string, given: readonly EventNote[]): Generator<string> {
   const place = `${show.turn(turn)}: reader ${reader}`;
-  // None resumes.
-  if (given[0].offset !== 1) yield `${place} was given event ${given[0].offset} first`;
+  // No reader resumes.
+  if (given[0].offset !== 1) yield `${place} received event ${given[0].offset} first`;
   for (const [index, { offset, name, at, process }] of given.entries()) {
     const before = index === 0 ? undefined : given[index - 1];
     const event = `event ${offset} (${name}) at ${at} in ${process}`;
     if (before?.name === SETTLED) {
-      yield `${place} was given ${event}, after the end`;
+      yield `${place} received ${event}, after the end`;
     } else if (before && offset !== before.offset + 1) {
-      yield `${place} was given ${event}, after event ${before.offset}`;
+      yield `${place} received ${event}, after event ${before.offset}`;
     } else if (name === SETTLED) {
-      if (offset !== turn.events.length + 1) yield `${place} was given ${event}, but ${turn.events.length} are stored`;
+      if (offset !== turn.events.length + 1) yield `${place} received ${event}, but ${turn.events.length} are stored`;
       else if (turn.mayHaveEndedAt !== null && at < turn.mayHaveEndedAt) {
-        yield `${place} was given ${event}, before the turn can have ended, at ${turn.mayHaveEndedAt}`;
+        yield `${place} received ${event}, before the turn can have ended, at ${turn.mayHaveEndedAt}`;
       }
     } else if (turn.events[offset - 1]?.type !== name) {
-      yield `${place} was given ${event}, but stored is ${turn.events[offset - 1]?.type ?? 'nothing'}`;
+      yield `${place} received ${event}, but stored is ${turn.events[offset - 1]?.type ?? 'nothing'}`;
     }
   }
 }

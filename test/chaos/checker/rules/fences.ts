@@ -4,12 +4,12 @@ import { contradictions } from '../in-order.js';
 import { letsGo, LETTING_GO } from '../letting-go.js';
 import { type FencedCall, type Grant, type Run, type SessionRun } from '../run.js';
 
-/** The store counts in whole milliseconds, and its clock is not that of the history. */
+/** Tolerance: the store counts in whole milliseconds, and its clock differs from that of the history. */
 const CLOCK_SLACK_MS = 100;
 
 /**
- * One worker at a time has the right to write for a session, the one with the latest fence (TRN-03).
- * @param leaseMs how long a claim or a renewal lasts: nobody else gets the turn meanwhile; null: unknown
+ * At any time only the worker with the latest fence may write for a session (TRN-03).
+ * @param leaseMs the lease of a claim or a renewal, during which no other worker gets the turn; null if unknown
  */
 export function* fences(run: Run, leaseMs: number | null): Generator<string> {
   for (const session of run.sessions) {
@@ -23,7 +23,7 @@ export function* fences(run: Run, leaseMs: number | null): Generator<string> {
 function* oneFenceEach({ sessionId, grants }: SessionRun): Generator<string> {
   for (const [index, grant] of grants.entries()) {
     const other = grants[index - 1];
-    // A settle that is sent again hands over what it has handed over.
+    // A repeated settle hands over the same turn.
     if (!other || other.fence !== grant.fence || isSame(other, grant)) continue;
     yield `session ${sessionId}: two have the same fence: ${show.grant(other)}, and ${show.grant(grant)}`;
   }
@@ -44,7 +44,7 @@ function* growing({ sessionId, grants }: SessionRun): Generator<string> {
   }
 }
 
-/** Every write that was accepted was made by whoever held the turn. */
+/** The holder of the turn made every accepted write. */
 function* writes({ sessionId, grants, fenced }: SessionRun): Generator<string> {
   const byFence = new Map(grants.map((grant) => [grant.fence, grant]));
   const laterThan = laterGrants(grants);
@@ -56,7 +56,7 @@ function* writes({ sessionId, grants, fenced }: SessionRun): Generator<string> {
     const later = laterThan(fence);
     const end = letGo.get(`${turnId} ${fence}`);
     if (held?.turnId !== turnId || held.process !== call.process) {
-      yield `${place} was accepted, but ${held ? `that fence is of ${show.grant(held)}` : 'nobody was given that fence'}`;
+      yield `${place} was accepted, but ${held ? `that fence is of ${show.grant(held)}` : 'that fence was never granted'}`;
     } else if (later && later.answeredAt < call.firstSentAt) {
       yield `${place} was accepted after ${show.grant(later)}`;
     } else if (end && end.answeredAt < call.firstSentAt) {
@@ -65,7 +65,7 @@ function* writes({ sessionId, grants, fenced }: SessionRun): Generator<string> {
   }
 }
 
-/** Of those with a higher fence the one that was answered first. */
+/** Returns the first answered claim with a higher fence. */
 function laterGrants(grants: readonly Grant[]): (fence: number) => Grant | undefined {
   const earliestFrom = [...grants];
   for (let index = grants.length - 2; index >= 0; index -= 1) {
@@ -83,7 +83,7 @@ function laterGrants(grants: readonly Grant[]): (fence: number) => Grant | undef
   };
 }
 
-/** By turn and fence, the call by which its worker has certainly let go of it. */
+/** Returns the call by which the worker has certainly released the turn, by turn and fence. */
 function whenLetGo(fenced: readonly FencedCall[]): ReadonlyMap<string, FencedCall> {
   const ends = new Map<string, FencedCall>();
   for (const call of fenced) {
@@ -95,7 +95,7 @@ function whenLetGo(fenced: readonly FencedCall[]): ReadonlyMap<string, FencedCal
   return ends;
 }
 
-/** A turn is taken from its worker only when its lease has lapsed. */
+/** A turn is taken from its worker only after its lease has lapsed. */
 function* liveLeases({ sessionId, grants, fenced }: SessionRun, leaseUs: number): Generator<string> {
   const renewals = new Map<number, number>();
   const letGo = new Map<number, number>();

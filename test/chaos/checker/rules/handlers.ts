@@ -3,17 +3,17 @@ import { show } from '../describe.js';
 import { type Attempt, type Grant, type Run, type SessionRun } from '../run.js';
 
 /**
- * How late a handler may be told that its turn was given to another one. Its worker asks the store for its lease every
- * third of it; on a busy machine timers and answers are late, and so are the lines of the history.
+ * The maximum delay until a handler is aborted after its turn was claimed again. Its worker renews the lease every
+ * third of it. On a busy machine timers, answers and the lines of the history are late.
  */
 const TOLERANCE_US = 500_000;
 
-/** The code with which the store refuses who has lost a turn. */
+/** The error code for a worker that has lost its turn. */
 const LOST = 'TURN_FENCED';
 
 /**
- * One handler of a session runs at a time (TRN-03). Where two overlap, the one with the lower fence has lost its turn, and
- * must have been told to stop, unless it could not know: its process was frozen or dead, or had no answer from the store.
+ * One handler of a session runs at a time (TRN-03). If two overlap, the one with the lower fence has lost its turn, and
+ * must be aborted, unless it could not know: its process was frozen or dead, or had no answer from the store.
  */
 export function* handlers(run: Run): Generator<string> {
   for (const session of run.sessions) {
@@ -22,7 +22,7 @@ export function* handlers(run: Run): Generator<string> {
   }
 }
 
-/** Every handler was begun for a claim, one for each. */
+/** Every handler was started for a claim, one for each. */
 function* claimed({ sessionId, attempts }: SessionRun): Generator<string> {
   const begun = new Map<Grant, Attempt>();
   for (const attempt of attempts) {
@@ -55,12 +55,12 @@ function fenceOf({ grant }: Attempt): number {
   return grant?.fence ?? -Infinity;
 }
 
-/** A process that writes nothing any more has ended with all that it ran. */
+/** A process without later entries has ended with its handlers. */
 function endOf({ endedAt, process }: Attempt, run: Run): number {
   return Math.min(endedAt, run.processes.get(process)?.endsAt ?? Infinity);
 }
 
-/** A process that is frozen is told when it goes on. */
+/** A frozen process can only notice it when it continues. */
 function mustEndBy({ process }: Attempt, overlapsFrom: number, run: Run): number {
   let deadline = overlapsFrom + TOLERANCE_US;
   for (const { from, to } of run.processes.get(process)?.frozen ?? []) {
@@ -69,7 +69,7 @@ function mustEndBy({ process }: Attempt, overlapsFrom: number, run: Run): number
   return deadline;
 }
 
-/** The last time that it asked for its lease nobody answered, so that it could not know that it had lost it. */
+/** Returns true if its last renewal had no answer, so that it could not know of the loss. */
 function hadNoAnswer({ turnId, grant }: Attempt, deadline: number, run: Run): boolean {
   const renewals = run.turns
     .get(turnId)

@@ -1,6 +1,6 @@
 import { type Run } from '../run.js';
 
-/** When everything has come to rest, nothing is left that would be work (TRN-21). */
+/** After the run, no work remains (TRN-21). */
 export function* idle({ contents }: Run): Generator<string> {
   for (const leftover of contents.leftovers) yield `left over: ${leftover}`;
   for (const { sessionId, lane } of contents.sessions) {

@@ -6,8 +6,8 @@ import { type Run, type SessionRun, type TurnRun } from '../run.js';
 import { scriptOf } from '../script-of.js';
 
 /**
- * Attempts that end with their process are counted, and only a turn that ends processes fails because of them (FIX-06).
- * @param maxLost how many lost attempts fail a turn; null: not judged
+ * Attempts that end with their process are counted, and only a turn that kills processes fails because of them (FIX-06).
+ * @param maxLost number of lost attempts that fail a turn; null skips this rule
  */
 export function* losses(run: Run, maxLost: number | null): Generator<string> {
   for (const session of run.sessions) {
@@ -25,7 +25,7 @@ export function isWorkerLost({ status, error }: Turn): boolean {
   return status === 'failed' && error?.code === 'WORKER_LOST';
 }
 
-/** A turn fails at the limit, and no turn that ends no process reaches it. */
+/** A turn fails at the limit, and only turns that kill processes reach it. */
 function* blamed(turn: TurnRun, stored: Turn, maxLost: number | null): Generator<string> {
   const { lost } = stored;
   if (isWorkerLost(stored) && typeof scriptOf(turn)?.crashAfterMs !== 'number') {
@@ -35,7 +35,7 @@ function* blamed(turn: TurnRun, stored: Turn, maxLost: number | null): Generator
   yield `${show.turn(turn)} was lost ${lost} times and ${isWorkerLost(stored) ? 'failed' : 'did not fail'} as WORKER_LOST; the limit is ${maxLost}`;
 }
 
-/** Counts of the claims, in the order of their fences, and the count at the end. */
+/** Returns the counts of the claims, in the order of their fences, and the final count. */
 function* growing(turn: TurnRun, stored: Turn): Generator<string> {
   let before = 0;
   for (const grant of turn.grants) {
@@ -47,7 +47,7 @@ function* growing(turn: TurnRun, stored: Turn): Generator<string> {
 }
 
 /**
- * Each handler has a claim. When the worker does not let go of the turn, the claim's lease lapses, and the next claim of the
+ * Each handler has a claim. If the worker does not release the turn, the claim's lease lapses, and the next claim of the
  * turn counts a lost attempt. Exception: a claim does not count it when it cancels the turn. Claims without an answer may be
  * lost attempts, too.
  */

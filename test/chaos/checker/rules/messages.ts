@@ -1,11 +1,11 @@
-import { type CancelMode, type Message, type Turn, type WhenBusy } from 'nestjs-agent-sessions';
+import { type CancelMode, type ConversationMessage, type Turn, type WhenBusy } from 'nestjs-agent-sessions';
 import { type SessionContents } from '../../history/history.js';
 import { isDone, mayBeDone } from '../calls.js';
 import { groupBy } from '../group-by.js';
 import { type Run, type SessionRun } from '../run.js';
 import { isSuccessful } from './checkpoints.js';
 
-/** The conversation has what its turns said, each once, in the order of the lane (STA-03, TRN-06). */
+/** The conversation contains the messages of its turns once, in the order of the lane (STA-03, TRN-06). */
 export function* messages(run: Run): Generator<string> {
   const attempts = new Map(
     [...run.turns.values()].flatMap((turn) => turn.attempts.map((one) => [one.attempt, one.turnId])),
@@ -27,7 +27,7 @@ function* inOrder({ sessionId, messages, turns }: SessionContents): Generator<st
   for (const [index, { id, position, turnId }] of messages.entries()) {
     const place = `session ${sessionId}: message ${id} at ${position}, of turn ${turnId}`;
     const ofTurn = positions.get(turnId ?? '');
-    if (position !== index + 1) yield `${place}, stands where ${index + 1} was to be`;
+    if (position !== index + 1) yield `${place}, is stored where ${index + 1} was expected`;
     if (ids.has(id)) yield `${place}, is there twice`;
     ids.add(id);
     if (ofTurn === undefined) {
@@ -42,7 +42,7 @@ function* inOrder({ sessionId, messages, turns }: SessionContents): Generator<st
 
 function* ofTurn(
   turn: Turn,
-  own: readonly Message[],
+  own: readonly ConversationMessage[],
   session: SessionRun,
   attempts: ReadonlyMap<string, string>,
 ): Generator<string> {
@@ -57,7 +57,7 @@ function* ofTurn(
     yield* namesItsAttempt(turn, place, attempts);
   } else if (turn.status === 'cancelled' && said.length === 1 && said[0] === asked) {
     const modes = stopsOf(turn, session).map(({ mode }) => mode);
-    if (!modes.includes('interrupt')) yield `${place} left its message, but nobody interrupted it`;
+    if (!modes.includes('interrupt')) yield `${place} left its message, but no call interrupted it`;
   } else if (said.length > 0) {
     yield `${place} left ${list(said)}`;
   } else if (turn.status === 'cancelled' && wasInterrupted(turn, session)) {
@@ -65,7 +65,7 @@ function* ofTurn(
   }
 }
 
-/** The answer was given by a handler that ran for this turn. */
+/** A handler of this turn returned the reply. */
 function* namesItsAttempt(
   { id, idempotencyKey, reply }: Turn,
   place: string,
@@ -84,7 +84,7 @@ const MODES: Readonly<Partial<Record<WhenBusy, CancelMode>>> = {
   replace: 'interrupt',
 };
 
-/** Whoever may have asked the turn to stop, and what was then to become of its message. */
+/** Returns the calls that may have asked the turn to stop, and whether its message is then stored. */
 function stopsOf({ id, idempotencyKey }: Turn, { submits, turns }: SessionRun): { mode: CancelMode; sentAt: number }[] {
   const run = turns.find(({ turnId }) => turnId === id);
   const acceptedFrom = Math.min(...(run?.submits ?? []).map(({ sentAt }) => sentAt));

@@ -3,7 +3,7 @@ import { show } from '../describe.js';
 import { contradictions } from '../in-order.js';
 import { type Grant, type Run, type SessionRun, type TurnRun } from '../run.js';
 
-/** The turns of a session have the order in which they were accepted, and run in this order (TRN-02). */
+/** The turns of a session are ordered by acceptance, and run in this order (TRN-02). */
 export function* order(run: Run): Generator<string> {
   for (const session of run.sessions) {
     yield* positions(session);
@@ -43,7 +43,7 @@ function* claims({ sessionId, grants, turns }: SessionRun): Generator<string> {
   let furthest: Grant | null = null;
   for (const grant of grants) {
     if (furthest && grant.position < furthest.position) {
-      yield `session ${sessionId}: ${show.grant(furthest)} was given out before ${show.grant(grant)}`;
+      yield `session ${sessionId}: ${show.grant(furthest)} was granted before ${show.grant(grant)}`;
     } else {
       furthest = grant;
     }
@@ -51,7 +51,7 @@ function* claims({ sessionId, grants, turns }: SessionRun): Generator<string> {
   yield* overtaking(turns);
 }
 
-/** A turn was claimed while one before it was certainly open. */
+/** Detects a turn that was claimed while an earlier one was certainly open. */
 function* overtaking(turns: readonly TurnRun[]): Generator<string> {
   let open: TurnRun | null = null;
   let openUntil = -Infinity;

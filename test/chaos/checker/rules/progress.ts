@@ -1,6 +1,6 @@
 import { type Stall } from '../stalls.js';
 
-/** No lane that has work stands still for longer than this: a killed worker's lane is found, a lost ring is rung again (TRN-15). */
+/** No lane with work stalls for longer than this: lanes of killed workers and lost notifications are recovered (TRN-15). */
 export function* progress(stalls: readonly Stall[], limitMs: number): Generator<string> {
   for (const { sessionId, turnId, from, to, lengthUs } of stalls) {
     if (lengthUs <= limitMs * 1000) continue;

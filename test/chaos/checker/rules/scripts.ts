@@ -9,13 +9,13 @@ import { scriptOf } from '../script-of.js';
 import { isSuccessful } from './checkpoints.js';
 import { isWorkerLost } from './losses.js';
 
-/** A turn ends as its message tells its handler to, however often it was begun (TRN-11, TRN-30, BOT-30). */
+/** A turn ends according to its script, for any number of attempts (TRN-11, TRN-30, BOT-30). */
 export function* scripts(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
     const { stored } = turn;
     const script = scriptOf(turn);
     if (!stored || !script) continue;
-    // The rule `losses` judges turns that failed because they were lost.
+    // The rule `losses` checks turns that failed because of losses.
     if (stored.status === 'failed' && !script.fails && !isWorkerLost(stored))
       yield `${show.turn(turn)} was not to fail`;
     if (isSuccessful(stored)) yield* success(turn, script, stored.failures + stored.lost);
@@ -37,7 +37,7 @@ function* success(turn: TurnRun, script: Script, ended: number): Generator<strin
   yield* emitted(turn, steps * emits);
 }
 
-/** What the attempt that succeeded has emitted is stored, unless the store was away for too long. */
+/** The events of the successful attempt are stored, unless the store was unavailable for too long. */
 function* emitted(turn: TurnRun, expected: number): Generator<string> {
   const settle = turn.fenced.find((call) => call.op === 'settle' && isDone(call));
   if (!settle) return;

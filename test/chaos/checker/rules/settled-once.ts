@@ -3,7 +3,7 @@ import { type DoneCall, isDone } from '../calls.js';
 import { show } from '../describe.js';
 import { type Run, type TurnRun } from '../run.js';
 
-/** Every accepted turn ends, once, and everybody is told the same end (TRN-01, TRN-15). */
+/** Every accepted turn ends once, and all clients receive the same result (TRN-01, TRN-15). */
 export function* settledOnce(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
     const { stored } = turn;
@@ -51,16 +51,16 @@ function* toldTheEnd(turn: TurnRun): Generator<string> {
     const status = endAfter(call);
     if (status === null) continue;
     if (status !== stored?.status) {
-      yield `${show.turn(turn)}: ${show.call(call)} was told that it is ${status}`;
+      yield `${show.turn(turn)}: ${show.call(call)} returned that it is ${status}`;
     } else if (call.op === 'result' && call.value.text !== (stored.reply?.text ?? null)) {
-      yield `${show.turn(turn)} has ${answer(stored.reply?.text)}, but ${show.call(call)} was told ${answer(call.value.text)}`;
+      yield `${show.turn(turn)} has ${answer(stored.reply?.text)}, but ${show.call(call)} returned ${answer(call.value.text)}`;
     } else if (mayHaveEndedAt !== null && call.answeredAt < mayHaveEndedAt) {
-      yield `${show.turn(turn)}: ${show.call(call)} was told that it is over before it can have been, at ${mayHaveEndedAt}`;
+      yield `${show.turn(turn)}: ${show.call(call)} returned that it is over before it can have been, at ${mayHaveEndedAt}`;
     }
   }
 }
 
-/** How the turn has ended, as the call's answer says; null when it does not say so. */
+/** Returns the final status in the call's answer; null if it has none. */
 function endAfter(call: DoneCall): TurnStatus | null {
   switch (call.op) {
     case 'result':

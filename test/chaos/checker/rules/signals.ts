@@ -3,7 +3,7 @@ import { show } from '../describe.js';
 import { groupBy } from '../group-by.js';
 import { type Run } from '../run.js';
 
-/** Of the signals of one name that a turn is given, one counts: the first (TRN-13). */
+/** Only the first signal of a name is applied to a turn (TRN-13). */
 export function* signals(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
     const all = turn.clients.filter((call) => call.op === 'signal');
@@ -19,7 +19,7 @@ export function* signals(run: Run): Generator<string> {
       );
       const earliest = Math.min(...others.map(({ sentAt }) => sentAt));
       if (refused.answeredAt < earliest)
-        yield `${place}: ${show.call(refused)} was told that another one was first, but none was`;
+        yield `${place}: ${show.call(refused)} returned that another one was first, but none was`;
     }
   }
 }

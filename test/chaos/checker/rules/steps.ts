@@ -5,8 +5,8 @@ import { groupBy } from '../group-by.js';
 import { type Run, type TurnRun } from '../run.js';
 
 /**
- * A stored step is stored for good: whoever claims the turn later has it, and does not do it again (BOT-30). A tool does what
- * it does in a step (ORC-28).
+ * A stored step is permanent: later claims receive it, and do not execute it again (BOT-30). A tool call is
+ * a step (ORC-28).
  */
 export function* steps(run: Run): Generator<string> {
   for (const turn of run.turns.values()) {
@@ -27,7 +27,7 @@ function* oneValue(turn: TurnRun, [first, ...rest]: readonly DoneCall<'saveStep'
   yield `${show.turn(turn)}: step ${first.args.step} is ${JSON.stringify(first.value.value)} after ${show.call(first)}, and ${JSON.stringify(other.value.value)} after ${show.call(other)}`;
 }
 
-/** What an earlier fence has stored comes with every later claim. */
+/** Every later claim contains the steps of earlier fences. */
 function* comesAlong(turn: TurnRun, saves: readonly DoneCall<'saveStep'>[]): Generator<string> {
   const first = saves.reduce((a, b) => (b.args.fence < a.args.fence ? b : a));
   const { step, fence } = first.args;
@@ -37,8 +37,8 @@ function* comesAlong(turn: TurnRun, saves: readonly DoneCall<'saveStep'>[]): Gen
 }
 
 /**
- * Whoever has a later fence than the one that stored the step was given it; whoever stored it has it. An earlier fence is
- * that of a handler that has lost its turn, and does not know what the others do.
+ * Attempts with a later fence received the step, and the attempt that stored it has it. An earlier fence
+ * belongs to a handler that has lost its turn and does not know about other attempts.
  */
 function* notRepeated(turn: TurnRun, saved: ReadonlyMap<string, readonly DoneCall<'saveStep'>[]>): Generator<string> {
   for (const { step, attempt, at, process } of turn.effects) {
@@ -56,7 +56,7 @@ function* notRepeated(turn: TurnRun, saved: ReadonlyMap<string, readonly DoneCal
   }
 }
 
-/** A stored step was stored by somebody, or is what the turn has waited for. */
+/** An attempt stored every stored step, or it is the result of a wait. */
 function* fromSomewhere(turn: TurnRun): Generator<string> {
   const known = new Set<string>();
   for (const call of turn.fenced) {
@@ -66,6 +66,6 @@ function* fromSomewhere(turn: TurnRun): Generator<string> {
   }
   for (const grant of turn.grants) {
     const strange = grant.steps.find((step) => !known.has(step));
-    if (strange !== undefined) yield `${show.turn(turn)}: nobody has stored step ${strange} of ${show.grant(grant)}`;
+    if (strange !== undefined) yield `${show.turn(turn)}: no attempt stored step ${strange} of ${show.grant(grant)}`;
   }
 }

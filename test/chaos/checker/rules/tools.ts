@@ -1,4 +1,4 @@
-import { type OrchestrationProgress } from 'nestjs-agent-sessions';
+import { type OrchestrationProgress } from 'nestjs-agent-sessions/types';
 import { ReferencePlan } from '../../../orchestration/reference.js';
 import { stepsOf, TOKENS_BEFORE } from '../../actor/plan.js';
 import { answerUses } from '../answer-uses.js';
@@ -6,13 +6,13 @@ import { show } from '../describe.js';
 import { type Run, type SessionRun, type UseNote } from '../run.js';
 import { isSuccessful } from './checkpoints.js';
 
-/** How many uses are remembered. */
+/** Number of remembered uses. */
 const REMEMBERED = 100;
 
 /**
- * What a turn does with tools is stored once, with its success, and nothing of other turns; a handler is told what all
- * successful turns before its own have done (ORC-11, ORC-28, ORC-30). That stored calls are not made again is a matter of steps.
- * Tokens count also of attempts that do not succeed, as far as they were recorded, and at most once for a stored call (FIX-15).
+ * The tool uses of a turn are stored once, when it succeeds, and those of other turns are not. A handler sees the uses of
+ * all earlier successful turns (ORC-11, ORC-28, ORC-30). The rule of steps checks that stored calls are not repeated.
+ * Recorded tokens of unsuccessful attempts count too, at most once for a stored call (FIX-15).
  */
 export function* tools(run: Run): Generator<string> {
   for (const session of run.sessions) {
@@ -30,11 +30,11 @@ function* ofSession({ sessionId, turns }: SessionRun, stored: OrchestrationProgr
       const atMost = most + mostTokens(turn.uses.filter((use) => earlier.includes(use.attempt)));
       return attempt.tokens < least || attempt.tokens > atMost;
     });
-    if (misled) yield `${show.attempt(misled)} was told of ${misled.tokens} tokens; ${least} had been taken`;
+    if (misled) yield `${show.attempt(misled)} received ${misled.tokens} tokens; ${least} had been used`;
     most += mostTokens(turn.uses);
     if (!turn.stored || !isSuccessful(turn.stored)) continue;
     const uses = answerUses(turn);
-    // What comes of an answer that nobody gave cannot be known.
+    // Without the handler of the reply, the result is unknown.
     if (!uses) return;
     done.push(...uses);
     least += uses.reduce((sum, use) => sum + use.tokens, 0);
@@ -45,7 +45,7 @@ function* ofSession({ sessionId, turns }: SessionRun, stored: OrchestrationProgr
   if (found !== expected) yield `session ${sessionId} has the state ${found} instead of ${expected}`;
 }
 
-/** A call that failed is made again by the next attempt, and its tokens are taken again. */
+/** The next attempt repeats a failed call, and its tokens count again. */
 function mostTokens(uses: readonly UseNote[]): number {
   const stored = new Map(uses.filter(({ failed }) => !failed).map(({ callId, tokens }) => [callId, tokens]));
   const repeated = uses.filter(({ failed }) => failed).map(({ tokens }) => tokens);

@@ -1,8 +1,13 @@
-import { type Entry, type Note, type OperationName, type Operations } from '../../history/history.js';
-import { type StoreContents } from '../../history/history.js';
-import { type Recorded } from './story.js';
+import {
+  type Entry,
+  type Note,
+  type OperationName,
+  type Operations,
+  type StoreContents,
+} from '../../history/history.js';
+import { type Recorded } from './scripted-run.js';
 
-/** Free to be changed, all the way down to where it is any JSON. */
+/** Makes a type writable at every level. */
 type Forged<T> = T extends readonly (infer Item)[]
   ? Forged<Item>[]
   : T extends object
@@ -17,7 +22,7 @@ export interface ForgedCall<Op extends OperationName> {
   readonly end: { at: number; type: string; value: Forged<Operations[Op]['value']> };
 }
 
-/** A history that is about to be changed into one that must not be. */
+/** A history that tests change into an invalid one. */
 export class Forgery {
   readonly entries: Forged<Entry>[];
   readonly contents: Forged<StoreContents>;
@@ -37,7 +42,7 @@ export class Forgery {
     return found(turns.find(({ idempotencyKey }) => idempotencyKey === key));
   }
 
-  /** The calls with these arguments, among others, in order. */
+  /** Returns the calls that include these arguments, in order. */
   calls<Op extends OperationName>(op: Op, args: Partial<Operations[Op]['args']>): ForgedCall<Op>[] {
     return this.entries.flatMap((sent) => {
       if (sent.type !== 'invoke' || sent.op !== op || !includes(sent.args, args)) return [];
@@ -62,7 +67,7 @@ export class Forgery {
     >[];
   }
 
-  /** A call that was answered at once. */
+  /** Adds a call with an immediate answer. */
   add<Op extends OperationName>(
     at: number,
     process: string,
@@ -86,7 +91,7 @@ export class Forgery {
     this.entries.splice(0, this.entries.length, ...kept);
   }
 
-  /** Nothing happens for a while. */
+  /** Inserts a period without entries. */
   delayFrom(at: number, us: number): void {
     for (const entry of this.entries) if (entry.at >= at) entry.at += us;
   }
@@ -97,6 +102,6 @@ function includes(args: object, wanted: object): boolean {
 }
 
 function found<T>(thing: T | undefined): T {
-  if (thing === undefined) throw new Error('The story does not have that.');
+  if (thing === undefined) throw new Error('The run does not contain this entry.');
   return thing;
 }

@@ -4,29 +4,29 @@ import { type Claim, type OperationName, type Operations, stepOfCall } from '../
 import { Random } from '../../random.js';
 import { heldBy, type SentCall, SimulatedRun, Unanswered } from './simulated-run.js';
 import { LEASE_US, Refused } from './simulated-store.js';
-import { type Recorded } from './story.js';
+import { type Recorded } from './scripted-run.js';
 
 const SESSIONS = ['s1', 's2', 's3'];
 const WORKERS = 3;
 const CLIENTS = 3;
 const MESSAGES = 12;
-/** A run takes a tenth of it. */
+/** The time limit, ten times the usual duration of a run. */
 const LIMIT_US = 600_000_000;
 const WHEN_BUSY: readonly WhenBusy[] = ['enqueue', 'enqueue', 'reject', 'interrupt', 'rollback', 'latest', 'replace'];
 const CANCEL_MODES: readonly CancelMode[] = ['cancel', 'interrupt', 'rollback'];
 
-/** What a process does: it sleeps, or sends a call and goes on with the answer. */
+/** The actions of a process: it sleeps, or sends a call and continues with the answer. */
 type Act = { readonly sleepUs: number } | { readonly op: OperationName; readonly args: unknown };
 type Program<Result = void> = Generator<Act, Result, unknown>;
 
-/** A run at random, of processes that may be killed or frozen at any moment, and of calls whose answers may be lost. */
+/** Returns a random run. Processes may be killed or frozen at any time, and answers may be lost. */
 export function runAtRandom(seed: number): Recorded {
-  return new RandomRun(seed).play();
+  return new RandomRun(seed).record();
 }
 
 class RandomRun {
   private readonly run = new SimulatedRun();
-  /** What happens next, by time. */
+  /** Pending events by time. */
   private readonly agenda: { readonly at: number; readonly happen: () => void }[] = [];
   private readonly turnIds: string[] = [];
   private readonly working = new Set<Life>();
@@ -37,7 +37,7 @@ class RandomRun {
     this.random = new Random(seed);
   }
 
-  play(): Recorded {
+  record(): Recorded {
     for (let worker = 1; worker <= WORKERS; worker += 1) this.startWorker(`worker-${worker}`, 1);
     for (let client = 1; client <= CLIENTS; client += 1) {
       this.start(`client-${client}`, (name) => this.speak(name));
@@ -45,7 +45,7 @@ class RandomRun {
     this.later(this.int(10_000, 500_000), () => this.harm());
     while (!this.isOver()) {
       const next = this.agenda.shift();
-      if (!next || next.at > LIMIT_US) throw new Error('The run does not come to rest.');
+      if (!next || next.at > LIMIT_US) throw new Error('The run does not end.');
       this.run.now = next.at;
       next.happen();
     }
@@ -99,7 +99,7 @@ class RandomRun {
     }
   }
 
-  /** @returns the turn that is handed over */
+  /** @returns the turn that the settle hands over */
   private *attempt(name: string, claim: Claim, leaseEnd: number): Program<Claim | null> {
     const { sessionId, turnId, failures, lost, position } = claim;
     const hold = heldBy(claim);
@@ -155,8 +155,8 @@ class RandomRun {
   private *park(claim: Claim, leaseEnd: number): Program {
     const { turnId, fence } = claim;
     for (const teller of [1, 2]) this.start(`teller-${turnId}-${fence}-${teller}`, (name) => this.tell(name, turnId));
-    const parked = yield* this.insisted('wait', { ...heldBy(claim), signal: 'go' }, leaseEnd);
-    if (parked?.status === 'running') yield* this.insisted('release', heldBy(claim), leaseEnd);
+    const suspended = yield* this.insisted('wait', { ...heldBy(claim), signal: 'go' }, leaseEnd);
+    if (suspended?.status === 'running') yield* this.insisted('release', heldBy(claim), leaseEnd);
   }
 
   private *tell(name: string, turnId: string): Program {
@@ -164,7 +164,7 @@ class RandomRun {
     yield* this.resent('signal', { turnId, name: 'go', payload: name });
   }
 
-  /** Until it is answered. @returns undefined when it was refused */
+  /** Repeats a call until it is answered. @returns undefined if it was rejected */
   private *resent<Op extends OperationName>(
     op: Op,
     args: Operations[Op]['args'],
@@ -246,7 +246,7 @@ class RandomRun {
     this.goOn(life, answer);
   }
 
-  /** Kills or freezes somebody, again and again. */
+  /** Repeatedly kills or freezes a process. */
   private harm(): void {
     const life = this.random.pick([...this.working]);
     const [, name, number] = /(.*)\.(\d+)/.exec(life.name) ?? [];
@@ -269,7 +269,7 @@ class RandomRun {
     this.agenda.splice(place === -1 ? this.agenda.length : place, 0, { at, happen });
   }
 
-  /** From `from` to below `to`; `from` when there is nothing in between. */
+  /** Returns an integer from `from` to below `to`; `from` if the range is empty. */
   private int(from: number, to: number): number {
     return to > from ? this.random.int(from, to - 1) : from;
   }

@@ -5,17 +5,18 @@ import {
   type Held,
   type OperationName,
   type Operations,
+  stepOfCall,
+  type StoreContents,
 } from '../../history/history.js';
-import { stepOfCall, type StoreContents } from '../../history/history.js';
 import { Refused, SimulatedStore, type SimulatedUse } from './simulated-store.js';
 
-/** What becomes of a call: `lost` is done, but its process is told nothing; `missed` is not done, and nobody knows. */
+/** The fate of a call: `lost` took effect, but the answer is lost; `missed` had no effect, and the outcome is unknown. */
 export type Fate = 'answered' | 'lost' | 'missed';
 
-/** A call was neither answered nor refused. */
+/** A call without an answer or a rejection. */
 export class Unanswered extends Error {}
 
-/** Processes that use a simulated store one call after the other, and the history of it. */
+/** Processes that call a simulated store, and their history. */
 export class SimulatedRun {
   now = 1_000_000;
   readonly store: SimulatedStore;
@@ -23,7 +24,7 @@ export class SimulatedRun {
   private attempts = 0;
   private readonly calls = new Map<string, number>();
 
-  /** @param maxLost after how many lost attempts a turn fails */
+  /** @param maxLost number of lost attempts after which a turn fails */
   constructor(maxLost = Infinity) {
     this.store = new SimulatedStore(maxLost);
   }
@@ -62,7 +63,7 @@ export class SimulatedRun {
   }
 }
 
-/** A call on its way. */
+/** A pending call. */
 export class SentCall<Op extends OperationName> {
   private outcome: { readonly value: Operations[Op]['value'] } | { readonly refused: Refused } | null = null;
 
@@ -98,7 +99,7 @@ export class SentCall<Op extends OperationName> {
     return outcome.value;
   }
 
-  /** Its process learns that it will not get an answer. */
+  /** Reports to the process that no answer will come. */
   giveUp(): void {
     this.complete({ type: 'unknown', error: 'STORE_UNAVAILABLE' });
   }
@@ -108,14 +109,14 @@ export class SentCall<Op extends OperationName> {
   }
 }
 
-/** Shorthands for one process whose calls take no time to speak of. */
+/** Helpers for one process whose calls take almost no time. */
 export class SimulatedProcess {
   constructor(
     readonly name: string,
     private readonly run: SimulatedRun,
   ) {}
 
-  /** @throws Refused; Unanswered when its fate is not to be answered */
+  /** @throws Refused; Unanswered if the fate of the call is no answer */
   call<Op extends OperationName>(
     op: Op,
     args: Operations[Op]['args'],
@@ -133,11 +134,11 @@ export class SimulatedProcess {
 
   claim(sessionId: string): Claim {
     const claim = this.call('claim', { sessionId });
-    if (!claim) throw new Error(`There is nothing to claim in session ${sessionId}.`);
+    if (!claim) throw new Error(`Session ${sessionId} has no turn to claim.`);
     return claim;
   }
 
-  /** @returns the attempt's name */
+  /** @returns the name of the attempt */
   begin({ sessionId, turnId, failures, lost }: Claim): string {
     const attempt = this.run.nextAttempt(this.name);
     const tokens = this.run.store.tokensBefore(turnId);

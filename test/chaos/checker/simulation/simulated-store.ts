@@ -4,13 +4,13 @@ import {
   isTerminal,
   type JsonObject,
   type JsonValue,
-  type Message,
-  type OrchestrationProgress,
+  type ConversationMessage,
   type Turn,
   type TurnEvent,
   type TurnStatus,
   type WhenBusy,
 } from 'nestjs-agent-sessions';
+import { type OrchestrationProgress } from 'nestjs-agent-sessions/types';
 import { ReferencePlan } from '../../../orchestration/reference.js';
 import { stepsOf, TOKENS_BEFORE } from '../../actor/plan.js';
 import {
@@ -37,7 +37,7 @@ interface StoredTurn extends Draft<Turn> {
   lastBatch: { readonly fence: number; readonly number: number } | null;
 }
 
-/** What is stored of a call of a tool. */
+/** The stored data of a tool call. */
 export interface SimulatedUse {
   readonly tool: string;
   readonly tokens: number;
@@ -47,28 +47,28 @@ type DoneUse = SimulatedUse & { readonly turnId: string; readonly callId: string
 
 interface Lane {
   readonly turns: StoredTurn[];
-  readonly messages: Message[];
+  readonly messages: ConversationMessage[];
   readonly checkpoints: Checkpoint[];
-  /** Of the turns that succeeded. */
+  /** The tool uses of successful turns. */
   readonly uses: DoneUse[];
   fence: number;
   running: { readonly turn: StoredTurn; leaseUntil: number } | null;
 }
 
-/** The store has refused the call. */
+/** A rejection by the store. */
 export class Refused extends Error {
   constructor(readonly code: string) {
     super(code);
   }
 }
 
-/** The lanes of a store that does what it should, small enough to see that it does. */
+/** The lanes of a correct store, simple enough to verify by reading. */
 export class SimulatedStore {
   now = 0;
   private readonly lanes = new Map<string, Lane>();
   private readonly byId = new Map<string, StoredTurn>();
 
-  /** @param maxLost after how many lost attempts a turn fails */
+  /** @param maxLost number of lost attempts after which a turn fails */
   constructor(private readonly maxLost: number) {}
 
   submit({ sessionId, key, whenBusy }: Args<'submit'>): Operations['submit']['value'] {
@@ -154,9 +154,9 @@ export class SimulatedStore {
       turn.steps.set(signal, { received: true, payload: turn.signals.get(signal) ?? null });
       return { status: 'running' };
     }
-    return this.putBack(hold, (parked) => {
-      parked.status = 'waiting';
-      parked.waitingFor = { signal };
+    return this.putBack(hold, (suspended) => {
+      suspended.status = 'waiting';
+      suspended.waitingFor = { signal };
     });
   }
 
@@ -185,7 +185,7 @@ export class SimulatedStore {
     return { last: events.length };
   }
 
-  /** What a reader is given that has had the events up to an offset. */
+  /** Returns the events after an offset for a reader. */
   read(turnId: string, after: number): { readonly offset: number; readonly name: string } | null {
     const { events, status } = this.turn(turnId);
     if (after < events.length) return { offset: after + 1, name: events[after].type };
@@ -196,7 +196,7 @@ export class SimulatedStore {
     return this.turn(turnId).request.input.text;
   }
 
-  /** What the session has taken with the turns before it, which have all ended when it is claimed. */
+  /** Returns the tokens of the session from earlier turns, which have all ended at the claim. */
   tokensBefore(turnId: string): number {
     const { sessionId, position } = this.turn(turnId);
     const before = this.lane(sessionId).uses.filter((use) => this.turn(use.turnId).position < position);
@@ -209,7 +209,7 @@ export class SimulatedStore {
     turn.request = { input: { ...turn.request.input, metadata } };
   }
 
-  /** Whether the turn was asked to stop. */
+  /** Returns whether the turn was asked to stop. */
   isMarked(turnId: string): boolean {
     return this.turn(turnId).cancelMode !== undefined;
   }
@@ -299,7 +299,11 @@ export class SimulatedStore {
     turn.settledAt = this.clock();
   }
 
-  private say({ id, sessionId, orchestrator }: StoredTurn, role: Message['role'], content: string | null): void {
+  private say(
+    { id, sessionId, orchestrator }: StoredTurn,
+    role: ConversationMessage['role'],
+    content: string | null,
+  ): void {
     const { messages } = this.lane(sessionId);
     const index = messages.filter(({ turnId }) => turnId === id).length;
     const position = messages.length + 1;

@@ -1,15 +1,15 @@
--- The tables in MySQL and MariaDB. Times are milliseconds, JSON is text. What is compared is VARBINARY: equal bytes
--- only, no case folding, no padding. A name of 256 UTF-16 units has at most 768 bytes, so every key stays below
+-- The tables in MySQL and MariaDB. Times are milliseconds, JSON is stored as text. Compared columns are VARBINARY: equal
+-- bytes only, without case folding or padding. A name of 256 UTF-16 units has at most 768 bytes, so every key stays below
 -- InnoDB's 3072.
 
--- Which migration the tables are at, and since which one they can be used.
+-- The migration of the tables, and the first one that is compatible with them.
 CREATE TABLE {schema} (
   version BIGINT NOT NULL PRIMARY KEY,
   usable_from BIGINT NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- There are no partial indexes: a generated column that is NULL leaves its row at the end of the index that nobody
--- reads.
+-- Partial indexes do not exist here. A generated column that is NULL puts its row at the end of the index, which is never
+-- read.
 CREATE TABLE {session} (
   id VARBINARY(200) NOT NULL PRIMARY KEY,
   user_id VARBINARY(768) NOT NULL,
@@ -27,7 +27,7 @@ CREATE TABLE {session} (
   KEY {session_age!} (live_since)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Which sessions hold a surface; the order of attachment is in the session's own row.
+-- The surfaces of sessions. The session's own row contains the order of attachment.
 CREATE TABLE {session_surface} (
   surface_id VARBINARY(768) NOT NULL,
   session_id VARBINARY(200) NOT NULL,
@@ -35,7 +35,7 @@ CREATE TABLE {session_surface} (
   KEY {session_surface_session!} (session_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- What concurrent changes of one user's surface lock; a row is a number and nothing else.
+-- Locks for concurrent changes of one user's surface. A row contains a number only.
 CREATE TABLE {slot} (
   id INT NOT NULL PRIMARY KEY
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -76,9 +76,11 @@ CREATE TABLE {turn} (
   report LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   spent LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   cancel_mode VARBINARY(32),
+  keep LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   superseded_by VARBINARY(200),
   wait_signal VARBINARY(768),
   wait_step LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+  wait_others LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   wait_until BIGINT,
   accepted_at BIGINT NOT NULL,
   started_at BIGINT,
@@ -96,7 +98,7 @@ CREATE TABLE {turn} (
   KEY {turn_events!} (events_until)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- A batch of events, by the offset of the last one of them.
+-- A batch of events, by the offset of its last event.
 CREATE TABLE {turn_event} (
   turn_id VARBINARY(200) NOT NULL,
   last_offset BIGINT NOT NULL,

@@ -1,32 +1,37 @@
--- What the other functions share. Times are given to them: one operation has one time, read once it has its locks.
+-- Shared functions. Callers pass the time: one operation uses one time, read after it has its locks.
 
--- Not now(), which stands still in a transaction that waited for a lock.
+-- Unlike now(), this advances in a transaction that waited for a lock.
 CREATE FUNCTION {now_v1}() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$;
 
--- The version after this one of a document; after 0 it is the clock in microseconds, so that a document that is created
--- again never has a version that it had before.
+-- Returns the next version of a document. After 0 it is the clock in microseconds, so that a recreated document never
+-- reuses a version.
 CREATE FUNCTION {next_version_v1}(before bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT CASE WHEN before > 0 THEN before + 1 ELSE floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint END
 $$;
 
--- Tells every process that listens, once it is committed.
+-- Notifies all listening processes on commit.
 CREATE FUNCTION {changed_v1}(turn_id text) RETURNS void LANGUAGE sql VOLATILE AS $$
-  SELECT pg_notify({hints'}, turn_id)
+  SELECT pg_notify({changed'}, turn_id)
 $$;
 
--- Whether there was none.
+-- Notifies the processes that listen for events of the turn. The channel's name contains a hash, because names are short.
+CREATE FUNCTION {appended_v1}(turn_id text, last_offset bigint) RETURNS void LANGUAGE sql VOLATILE AS $$
+  SELECT pg_notify({appended'} || '_' || left(encode(sha256(convert_to(turn_id, 'UTF8')), 'hex'), 20), last_offset::text)
+$$;
+
+-- Returns true if the lane did not exist.
 CREATE FUNCTION {make_lane_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  -- The fence begins at the clock, so that a lane made anew never accepts an older worker.
+  -- The fence starts at the clock, so that a recreated lane never accepts an older worker.
   INSERT INTO {lane} (session_id, next_position, depth, fence, offers)
     VALUES (of_session, 1, 0, {now_v1}(), 0) ON CONFLICT DO NOTHING;
   RETURN FOUND;
 END $$;
 
--- The lock of everything that happens to a session's turns, messages and checkpoints: taken first, before any read.
--- A lane of which every column is NULL: there is none, nothing is locked, and nothing may be written.
+-- Locks a session's turns, messages and checkpoints. Call it first, before any read.
+-- Returns NULL columns if the lane does not exist. Then nothing is locked, and the caller must not write.
 CREATE FUNCTION {lock_lane_v1}(of_session text, make boolean) RETURNS {lane} LANGUAGE plpgsql AS $$
 DECLARE
   lane {lane};
@@ -37,20 +42,20 @@ BEGIN
     IF make THEN
       PERFORM {make_lane_v1}(of_session);
     ELSE
-      -- One that was deleted while this waited for it may have been made anew.
+      -- A lane that was deleted during the wait may have been recreated.
       EXIT WHEN NOT EXISTS (SELECT FROM {lane} WHERE session_id = of_session);
     END IF;
   END LOOP;
   RETURN lane;
 END $$;
 
--- Late writes of a session that was erased are refused.
+-- Rejects late writes to an erased session.
 CREATE FUNCTION {is_erased_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM {tombstone} WHERE session_id = of_session);
 END $$;
 
--- Adds messages, a json array of { id, role, body }, at the end of the log. Gives the rows as a json array.
+-- Appends messages, a json array of { id, role, body }, to the log. Returns the rows as a json array.
 CREATE FUNCTION {append_messages_v1}(of_session text, messages json, of_turn text, by_orchestrator text, at bigint)
 RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -70,7 +75,7 @@ BEGIN
   RETURN COALESCE(appended, '[]');
 END $$;
 
--- The last messages of a log, led by its first one when that is a system message: costs these, however long the log is.
+-- Returns the last messages of a log, after its first message if that is a system message. Reads only these rows.
 CREATE FUNCTION {window_v1}(of_session text, size bigint) RETURNS json LANGUAGE plpgsql
 SET enable_seqscan = off AS $$
 DECLARE
@@ -90,7 +95,7 @@ BEGIN
   RETURN COALESCE(recent, '[]');
 END $$;
 
--- All NULL while there is none. Without the setting, a planner that has no statistics yet may read and sort them all.
+-- Returns NULL columns without checkpoints. Without the setting, a planner without statistics may read and sort all rows.
 CREATE FUNCTION {latest_checkpoint_v1}(of_orchestrator text, of_session text) RETURNS {checkpoint}
 LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
@@ -101,7 +106,7 @@ BEGIN
   RETURN latest;
 END $$;
 
--- Whether a checkpoint has the index after the latest; asked before anything is written.
+-- Returns whether the checkpoint's index follows the latest one. Call it before any write.
 CREATE FUNCTION {is_next_checkpoint_v1}(given {checkpoint}) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   latest {checkpoint} := {latest_checkpoint_v1}(given.orchestrator, given.session_id);
@@ -114,7 +119,7 @@ CREATE FUNCTION {checkpoint_conflict_v1}(given {checkpoint}) RETURNS json LANGUA
     'session_id', given.session_id, 'turn_index', given.turn_index)
 $$;
 
--- Stores what {is_next_checkpoint_v1} allowed; then exactly "keep" remain, or all when it is NULL.
+-- Stores the checkpoint that {is_next_checkpoint_v1} allowed, and keeps the latest "keep", or all if it is NULL.
 CREATE FUNCTION {append_checkpoint_v1}(given {checkpoint}, keep bigint, at bigint) RETURNS {checkpoint}
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -125,11 +130,11 @@ BEGIN
   RETURN given;
 END $$;
 
--- Ends an open turn with what the caller put into the row. The lane is not told: follow with {rest_lane_v1}.
+-- Ends an open turn with the fields that the caller set in the row. Call {rest_lane_v1} afterwards.
 CREATE FUNCTION {end_turn_v1}(turn {turn}, as_status text, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE {turn} SET
-    status = as_status, settled_at = at, due_at = NULL, cancel_mode = NULL,
+    status = as_status, settled_at = at, due_at = NULL, cancel_mode = NULL, keep = NULL,
     wait_signal = NULL, wait_step = NULL, wait_until = NULL,
     failures = turn.failures, lost = turn.lost, superseded_by = turn.superseded_by, settled_fence = turn.settled_fence,
     turn_index = turn.turn_index, reply = turn.reply, error = turn.error, report = turn.report,
@@ -139,7 +144,7 @@ BEGIN
   RETURN turn;
 END $$;
 
--- The first open turn of a lane.
+-- Returns the first open turn of a lane.
 CREATE FUNCTION {head_v1}(of_session text) RETURNS {turn} LANGUAGE plpgsql AS $$
 DECLARE
   head {turn};
@@ -148,15 +153,15 @@ BEGIN
   RETURN head;
 END $$;
 
--- Whether a head that nobody runs can be claimed.
+-- Returns whether a head without a worker can be claimed.
 CREATE FUNCTION {is_due_v1}(head {turn}, at bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF head.status = 'waiting' THEN RETURN COALESCE(head.wait_until <= at, false); END IF;
   RETURN COALESCE(head.due_at, 0) <= at;
 END $$;
 
--- Writes a lane that nobody runs: who must look at it, and when, follows from its head. The caller has counted depth
--- and next_position. True: its head is due now, ring.
+-- Writes a lane without a worker. Its head determines when the lane is due. The caller has set depth and
+-- next_position. Returns true if the head is due now and workers must be notified.
 CREATE FUNCTION {rest_lane_v1}(lane {lane}, at bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   head {turn};
@@ -166,7 +171,7 @@ BEGIN
   IF lane.depth > 0 THEN
     head := {head_v1}(lane.session_id);
     due := {is_due_v1}(head, at);
-    -- Of a head that is due somebody is told; the second is in case nobody hears.
+    -- A worker is notified of a due head; the second time applies if no worker responds.
     look_at := CASE WHEN head.status = 'waiting' THEN head.wait_until WHEN due THEN at + 1000 ELSE head.due_at END;
   END IF;
   UPDATE {lane} SET
@@ -176,7 +181,7 @@ BEGIN
   RETURN due;
 END $$;
 
--- Cancels what is queued or waiting; a running turn goes on. The caller has locked the lane. Gives the turns' ids.
+-- Cancels queued and waiting turns, but not a running one. The caller has locked the lane. Returns the turns' ids.
 CREATE FUNCTION {cancel_open_turns_v1}(of_session text, at bigint) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   lane {lane};

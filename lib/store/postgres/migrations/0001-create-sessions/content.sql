@@ -1,10 +1,10 @@
--- ConversationLog and CheckpointStore: what they write under the session's lane.
+-- ConversationLog and CheckpointStore: writes under the lock of the session's lane.
 
 CREATE FUNCTION {append_to_conversation_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   refusal json;
 BEGIN
-  -- A session that is there has a lane.
+  -- Every existing session has a lane.
   IF (args ->> 'require_session')::boolean THEN
     PERFORM {lock_lane_v1}(args ->> 'session_id', false);
     refusal := {state_refusal_v1}(args ->> 'session_id', true);
@@ -24,7 +24,7 @@ BEGIN
   RETURN row_to_json({append_checkpoint_v1}(given, (args ->> 'keep')::bigint, {now_v1}()));
 END $$;
 
--- All but the latest "keep"; 0 removes every one.
+-- Deletes all but the latest "keep" checkpoints; 0 deletes all.
 CREATE FUNCTION {prune_checkpoints_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given record;

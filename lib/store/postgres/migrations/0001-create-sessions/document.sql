@@ -1,7 +1,7 @@
--- StateStore. A document's row is its lock; the lock of all of a session's documents keeps the late ones out.
+-- StateStore. A row locks its document; an advisory lock on all documents of a session keeps late writers out.
 
--- Alone: to remove them all, to leave a tombstone, or to append to some of them at one time. A lane is not made for
--- documents.
+-- Locks the documents exclusively: to remove all, to write a tombstone, or to append to some at one time. It does not
+-- create a lane.
 CREATE FUNCTION {lock_documents_v1}(of_session text, alone boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   lock bigint := hashtextextended(json_build_array({document'}, of_session)::text, 0);
@@ -13,7 +13,7 @@ BEGIN
   END IF;
 END $$;
 
--- Locked, also when it has expired: then it still takes up the key.
+-- Locks an expired document, too, because it still occupies the key.
 CREATE FUNCTION {lock_document_v1}(place {document}) RETURNS {document} LANGUAGE plpgsql AS $$
 DECLARE
   stored {document};
@@ -22,7 +22,7 @@ BEGIN
     SELECT * INTO stored FROM {document}
       WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key
       FOR UPDATE;
-    -- One that was removed while this waited for it may have been made anew.
+    -- A document that was removed during the wait may have been recreated.
     EXIT WHEN FOUND OR NOT EXISTS (
       SELECT FROM {document}
       WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key
@@ -31,7 +31,7 @@ BEGIN
   RETURN stored;
 END $$;
 
--- Nobody makes one of them then, and nobody removes one.
+-- While this lock is held, no other process creates or removes one of the documents.
 CREATE FUNCTION {lock_changed_documents_v1}(of_session text, changes json) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM {lock_documents_v1}(of_session, true);
@@ -43,19 +43,19 @@ CREATE FUNCTION {is_document_live_v1}(stored {document}, at bigint) RETURNS bool
   SELECT stored.key IS NOT NULL AND COALESCE(stored.expires_at > at, true)
 $$;
 
--- As it is answered. The batches stand in it as they are: much text becomes twice as much when it is quoted once more.
+-- Returns the document in the form of the response. Batches are included unparsed, because quoting them again can double their size.
 CREATE FUNCTION {shown_document_v1}(document {document}) RETURNS json LANGUAGE sql IMMUTABLE AS $$
   SELECT json_build_object('value', document.value, 'batches', document.batches::json, 'version', document.version,
     'created_at', document.created_at, 'accessed_at', document.accessed_at, 'expires_at', document.expires_at)
 $$;
 
--- In place of the one that was locked, which may be none. False: somebody else has just made one.
+-- Replaces the locked document, which may not exist. Returns false if another process has just created one.
 CREATE FUNCTION {write_document_v1}(written {document}, locked {document}) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF locked.key IS NULL THEN
     INSERT INTO {document} SELECT written.* ON CONFLICT DO NOTHING;
   ELSE
-    -- A value that stays is not stored anew.
+    -- An unchanged value is not stored again.
     UPDATE {document} AS document SET
       value = CASE WHEN written.value = locked.value THEN document.value ELSE written.value END,
       batches = written.batches, version = written.version,
@@ -66,7 +66,7 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- The refusal of a write; NULL: it may be done. The session's documents are locked, so a delete of the session comes
+-- Returns the reason to reject a write, or NULL. The session's documents are locked, so a delete of the session comes
 -- before or after.
 CREATE FUNCTION {state_refusal_v1}(of_session text, require_session boolean) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -83,7 +83,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- The document as it is now, or null when it has another version than expected.
+-- Returns the current document, or null if it has another version than expected.
 CREATE FUNCTION {set_document_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given {document} := json_populate_record(NULL::{document}, args);
@@ -112,9 +112,9 @@ BEGIN
   RETURN {shown_document_v1}(given);
 END $$;
 
--- The document as it is now, all NULL when there is none. The session's documents are locked by the caller; so is this
--- one when it gives the time, else that is read once it is. Entries are the text of a JSON array, NULL when there are
--- none.
+-- Returns the current document, or NULL columns if it does not exist. The caller has locked the session's documents. If
+-- the caller passes the time, it has locked this document, too; otherwise the time is read under its lock. Entries are
+-- a JSON array as a string, or NULL.
 CREATE FUNCTION {append_to_document_v1}(args json, at bigint) RETURNS {document} LANGUAGE plpgsql AS $$
 DECLARE
   place {document} := json_populate_record(NULL::{document}, args);
@@ -129,7 +129,7 @@ DECLARE
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS a(id text, entries text, initial text, if_version bigint,
     ttl_ms bigint, keep_expiry boolean, fold_through text, fold_value text);
-  -- Found nowhere else than where a batch begins: the quotes in a text are escaped.
+  -- Matches only the start of a batch, because quotes inside a string are escaped.
   head := '{"id":' || to_json(given.id) || ',';
   LOOP
     stored := {lock_document_v1}(place);
@@ -161,7 +161,7 @@ BEGIN
         WHERE batch.number > fold_end;
     END IF;
     IF given.entries IS NOT NULL THEN
-      -- As bytes: to take a character from the end of a text, all of them are counted.
+      -- Works on bytes, because removing a character from the end of a string counts all characters.
       bytes := convert_to(document.batches, 'UTF8');
       document.batches := convert_from(substr(bytes, 1, length(bytes) - 1), 'UTF8')
         || CASE document.batches WHEN '[]' THEN '' ELSE ',' END
@@ -202,7 +202,7 @@ BEGIN
   RETURN {shown_document_v1}(document);
 END $$;
 
--- Those that are named, in that order, with null for one that is not there. NULL instead of names: none.
+-- Returns the named documents in order, with null for missing ones. NULL instead of names returns no document.
 CREATE FUNCTION {documents_v1}(of_session text, names json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   now bigint;
@@ -224,14 +224,14 @@ DECLARE
   stored {document} := {lock_document_v1}(place);
   now bigint := {now_v1}();
 BEGIN
-  -- One that has come since is not this one's to remove.
+  -- A newer document is kept.
   IF stored.key IS NULL THEN RETURN 'false'::json; END IF;
   DELETE FROM {document}
     WHERE namespace = place.namespace AND scope = place.scope AND session_id = place.session_id AND key = place.key;
   RETURN to_json({is_document_live_v1}(stored, now));
 END $$;
 
--- Those that somebody is just writing live on.
+-- Documents that another process is writing are kept.
 CREATE FUNCTION {delete_expired_documents_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   now bigint := {now_v1}();
@@ -245,9 +245,9 @@ BEGIN
   RETURN to_json(gone);
 END $$;
 
--- As many as there are too many, and those that were not accessed for the longest, both in one snapshot: who does the
--- same at once finds the same ones. Nothing goes in the place of one that somebody is just writing or has written
--- since.
+-- Selects the excess count and the least recently accessed documents in one snapshot, so that concurrent calls select
+-- the same ones. A document that another process writes, or has written since, is not replaced by
+-- another one.
 CREATE FUNCTION {evict_idle_documents_v1}(args json) RETURNS json LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_sort = off AS $$
 DECLARE

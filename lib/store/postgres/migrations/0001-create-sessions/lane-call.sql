@@ -1,4 +1,4 @@
--- Calls an operation on one session's lane by its name, so that the text of a statement does not depend on which calls
+-- Calls an operation on one session's lane by name, so that the statement's text does not depend on the calls that
 -- share it.
 
 CREATE FUNCTION {lane_call_v1}(operation text, args json) RETURNS json LANGUAGE plpgsql AS $$

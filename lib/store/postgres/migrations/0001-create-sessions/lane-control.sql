@@ -1,12 +1,12 @@
--- TurnLedger.control, clear, lane and lanes. The row of the session '' stands for all lanes.
+-- TurnLedger.control, clear, lane and lanes. The row of the session '' contains the mode of all lanes.
 
--- The mode of all lanes; NULL: open. Read behind the lock of a lane, it has what was set before.
+-- Returns the mode of all lanes; NULL: open. Read under the lock of a lane, it includes earlier changes.
 CREATE FUNCTION {mode_of_all_v1}() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   RETURN (SELECT mode FROM {lane} WHERE session_id = '');
 END $$;
 
--- Whether a locked lane gives out no turn. One that is paused itself is not offered again until it is opened.
+-- Returns whether a locked lane is closed for claims. A paused lane is not offered until it is opened.
 CREATE FUNCTION {is_paused_v1}(lane {lane}) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF lane.mode IS DISTINCT FROM 'paused' THEN
@@ -16,7 +16,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- Says anew when somebody must look at a lane: a claim that was refused has put it out of sight. True: ring.
+-- Recomputes when a lane is due, because a rejected claim removed it from the index. Returns true if workers must be notified.
 CREATE FUNCTION {go_on_v1}(lane {lane}, at bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF lane.running_turn IS NULL THEN
@@ -30,10 +30,10 @@ CREATE FUNCTION {control_lane_v1}(args json) RETURNS json LANGUAGE plpgsql SET e
 DECLARE
   given record;
   lane {lane};
-  ring boolean := false;
+  notify boolean := false;
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS a(session_id text, mode text, foreign_session boolean);
-  -- Other sessions have a lane since they were created.
+  -- Lanes of other sessions exist since the sessions were created.
   IF given.foreign_session AND NOT {open_lane_v1}(given.session_id) THEN
     RETURN {session_missing_v1}(given.session_id);
   END IF;
@@ -45,19 +45,19 @@ BEGIN
   END IF;
   UPDATE {lane} SET mode = NULLIF(given.mode, 'open') WHERE session_id = given.session_id;
   IF given.mode <> 'paused' AND lane.depth > 0 THEN
-    ring := {go_on_v1}(lane, {now_v1}());
+    notify := {go_on_v1}(lane, {now_v1}());
   END IF;
-  RETURN json_build_object('ring', ring);
+  RETURN json_build_object('notify', notify);
 END $$;
 
--- The ids of the turns that it cancelled.
+-- Returns the ids of the cancelled turns.
 CREATE FUNCTION {clear_lane_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   PERFORM {lock_lane_v1}(args ->> 'session_id', false);
   RETURN to_json({cancel_open_turns_v1}(args ->> 'session_id', {now_v1}()));
 END $$;
 
--- A lane, there or not, and its head without what is large; the turn behind the head as well, for its age.
+-- Returns a lane, which may not exist, with its head without large fields, and the turn behind the head for its age.
 CREATE FUNCTION {lane_view_v1}(of_session text) RETURNS json LANGUAGE sql STABLE AS $$
   SELECT json_build_object(
     'session_id', of_session, 'mode', lane.mode, 'depth', COALESCE(lane.depth, 0), 'holder', lane.holder,
@@ -77,7 +77,7 @@ CREATE FUNCTION {lane_view_v1}(of_session text) RETURNS json LANGUAGE sql STABLE
   ) AS behind ON true
 $$;
 
--- STABLE, as the one above: all of an answer is of one moment.
+-- STABLE like the function above, so that the whole result is one snapshot.
 CREATE FUNCTION {lane_v1}(args json) RETURNS json LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
 BEGIN
   RETURN {lane_view_v1}(args ->> 'session_id');

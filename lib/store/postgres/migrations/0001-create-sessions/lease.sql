@@ -1,6 +1,6 @@
--- LeaseStore: the lease's row is its lock.
+-- LeaseStore: a lease's row is its lock.
 
--- The row stays when it is released, so that the fence goes on.
+-- The row stays after a release, so that the fence keeps growing.
 CREATE FUNCTION {acquire_lease_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given record;
@@ -16,7 +16,7 @@ BEGIN
   RETURN CASE WHEN FOUND THEN row_to_json(stored) ELSE 'null' END;
 END $$;
 
--- With a time to live of 0 it is over: that releases it. Says whether it was still the caller's.
+-- A time to live of 0 releases the lease. Returns whether the caller still held it.
 CREATE FUNCTION {renew_lease_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given record;

@@ -1,4 +1,4 @@
--- What changes one session that is there.
+-- Changes of one existing session.
 
 CREATE FUNCTION {touch_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -77,7 +77,7 @@ BEGIN
   RETURN {attached_v1}({change_session_v1}(before, after), lost, detached);
 END $$;
 
--- Without its last surface it may be adopted.
+-- A session without surfaces can be adopted.
 CREATE FUNCTION {detach_surface_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given record;
@@ -126,7 +126,7 @@ BEGIN
   RETURN {change_session_v1}(before, after);
 END $$;
 
--- What those above are made of.
+-- Helpers of the functions above.
 
 CREATE FUNCTION {session_over_v1}(session_id text, attempted text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
   SELECT json_build_object(
@@ -149,7 +149,7 @@ BEGIN
   RETURN {change_session_v1}(before, after);
 END $$;
 
--- Expires a session; "mark" is for its running turn, NULL: that goes on.
+-- Expires a session. "mark" cancels its running turn; NULL lets it continue.
 CREATE FUNCTION {end_session_v1}(of_session text, mark text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   lane {lane};
@@ -160,16 +160,16 @@ BEGIN
   SELECT * INTO before FROM {session} WHERE id = lane.session_id FOR UPDATE;
   IF NOT FOUND THEN RETURN {session_missing_v1}(of_session); END IF;
   now := {now_v1}();
-  -- A repeat as well: a running turn may have been put back into the queue since.
+  -- Also for a repeated call, because a running turn may have returned to the queue.
   PERFORM {cancel_open_turns_v1}(before.id, now);
   IF mark IS NOT NULL AND lane.running_turn IS NOT NULL THEN
-    PERFORM {mark_turn_v1}(lane.running_turn, mark);
+    PERFORM {mark_turn_v1}(lane.running_turn, mark, NULL);
   END IF;
   RETURN {expire_locked_session_v1}(before, now);
 END $$;
 
--- Keys and values are JSON texts, which PostgreSQL never looks into. bytes: of the metadata as plain JSON in UTF-8,
--- that is braces, colons and commas beside them.
+-- Keys and values are JSON strings that PostgreSQL does not parse. bytes: the size of the metadata as plain JSON in UTF-8,
+-- including braces, colons and commas.
 CREATE FUNCTION {merged_metadata_v1}(stored text, patch text, OUT metadata text, OUT bytes bigint)
 LANGUAGE sql IMMUTABLE AS $$
   WITH old AS (SELECT key, value, place FROM json_each_text(stored::json) WITH ORDINALITY AS entry(key, value, place)),

@@ -8,7 +8,7 @@ CREATE FUNCTION {is_session_taken_v1}(of_session text) RETURNS boolean LANGUAGE 
   SELECT EXISTS (SELECT 1 FROM {session} WHERE id = of_session) OR {is_erased_v1}(of_session)
 $$;
 
--- A session with a surface may leave another one without any. Whoever wants to adopt is alone where it looks.
+-- A session with a surface may detach it from another one. To adopt a session, lock the slot exclusively.
 CREATE FUNCTION {lock_slots_of_new_session_v1}(
   user_id text, workspace_id text, surfaces text[], policy text, is_adopting boolean
 ) RETURNS void LANGUAGE plpgsql AS $$
@@ -43,7 +43,7 @@ BEGIN
     IF FOUND THEN RETURN json_build_object('session', made, 'created', false, 'movedFrom', json_build_array()); END IF;
   END IF;
 
-  -- Both before the lane is made, which somebody who is refused has no use for.
+  -- Check both before the lane is created, because a rejected call needs none.
   IF {is_session_taken_v1}(given.id) THEN RETURN {session_taken_v1}(given.id); END IF;
   IF given.policy <> 'share' THEN
     rivals := {rivals_v1}(given.id, given.user_id, given.workspace_id, given.surfaces);
@@ -81,7 +81,7 @@ BEGIN
   RETURN 'null'::json;
 END $$;
 
--- What the patch does not name stays.
+-- Fields that the patch does not contain stay.
 CREATE FUNCTION {update_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   before {session};

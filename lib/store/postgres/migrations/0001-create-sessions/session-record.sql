@@ -1,10 +1,10 @@
--- How a session's row is written, and what is told of it.
+-- Writing and returning a session's row.
 
 CREATE FUNCTION {session_missing_v1}(session_id text) RETURNS json LANGUAGE sql IMMUTABLE AS $$
   SELECT json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', session_id)
 $$;
 
--- The session as a sweep at that time leaves it.
+-- Returns the session after a sweep at that time.
 CREATE FUNCTION {as_swept_v1}(swept {session}, ttl_ms bigint, at bigint) RETURNS {session} LANGUAGE plpgsql AS $$
 BEGIN
   IF swept.state = 'active' AND at - swept.last_activity_at > ttl_ms THEN
@@ -13,13 +13,13 @@ BEGIN
   RETURN swept;
 END $$;
 
--- The lane of a session that is about to get something; false when the session was erased.
+-- Locks the lane of a session before a write to it. Returns false if the session was erased.
 CREATE FUNCTION {open_lane_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   IF {is_erased_v1}(of_session) THEN RETURN false; END IF;
   PERFORM {lock_lane_v1}(of_session, true);
   IF {is_erased_v1}(of_session) THEN
-    -- Erased while this waited for the lane, which was made anew.
+    -- The session was erased during the wait for the lane, which was recreated.
     DELETE FROM {lane} WHERE session_id = of_session;
     RETURN false;
   END IF;
@@ -33,7 +33,7 @@ BEGIN
     SELECT DISTINCT surface_id, session.id FROM unnest({surfaces_v1}(session.surfaces)) AS surface_id;
 END $$;
 
--- Writes a locked session, and keeps the surfaces by which it is found in step.
+-- Writes a locked session, and updates the surfaces that it is found by.
 CREATE FUNCTION {write_session_v1}(before {session}, after {session}) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   held text[];
@@ -52,7 +52,7 @@ BEGIN
   END IF;
 END $$;
 
--- What a change made of a locked session: the next version of it, unless nothing is different.
+-- Returns the next version of a locked session, or the same one if no field changed.
 CREATE FUNCTION {change_session_v1}(before {session}, after {session}) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   is_changed boolean := after IS DISTINCT FROM before;

@@ -1,17 +1,17 @@
 -- delete and erase.
 
--- Removes all rows of a session whose lane is locked, except its tombstone. Says whether there was a session.
+-- Removes all rows of a session with a locked lane, except its tombstone. Returns whether the session existed.
 CREATE FUNCTION {remove_session_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   turns text[] := ARRAY(SELECT id FROM {turn} WHERE session_id = of_session);
   found_session boolean;
 BEGIN
   PERFORM {lock_documents_v1}(of_session, true);
-  -- The session first: it is the lock of its surfaces.
+  -- Delete the session first, because it locks its surfaces.
   DELETE FROM {session} WHERE id = of_session;
   found_session := FOUND;
   DELETE FROM {session_surface} WHERE session_id = of_session;
-  -- Whoever waits for a turn of the session is told.
+  -- Notify waiters for turns of the session.
   PERFORM {changed_v1}(id) FROM {turn} WHERE session_id = of_session AND settled_at IS NULL;
   DELETE FROM {step} WHERE turn_id = ANY(turns);
   DELETE FROM {signal} WHERE turn_id = ANY(turns);
@@ -24,14 +24,14 @@ BEGIN
   RETURN found_session;
 END $$;
 
--- The lane is made even for an id that is not there, so that whoever would make it waits until all is removed.
+-- Creates the lane even for an unknown id, so that a concurrent creation waits until all rows are removed.
 CREATE FUNCTION {delete_session_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   PERFORM {lock_lane_v1}(args ->> 'id', true);
   RETURN to_json({remove_session_v1}(args ->> 'id'));
 END $$;
 
--- A writer who waits for the lane then sees the tombstone.
+-- A writer that waits for the lane sees the tombstone afterwards.
 CREATE FUNCTION {erase_session_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 BEGIN
   PERFORM {lock_lane_v1}(args ->> 'id', true);

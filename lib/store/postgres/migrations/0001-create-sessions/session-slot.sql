@@ -1,12 +1,12 @@
--- Slots: a surface of a user in a workspace, and the place of the user's sessions that have none. Whoever may bring a
--- session into a slot locks it, together with the others or alone, before any row, so that the sessions that somebody
--- alone in a slot has seen there are all that there are.
+-- A slot is a surface of a user in a workspace, or that user's sessions without a surface. A transaction that may put a
+-- session into a slot locks it, shared or exclusively, before any row. A transaction with an exclusive lock therefore
+-- sees all sessions of the slot.
 
 CREATE FUNCTION {slot_v1}(user_id text, workspace_id text, surface_id text) RETURNS bigint LANGUAGE sql STABLE AS $$
   SELECT hashtextextended(json_build_array({slot'}, user_id, workspace_id, surface_id)::text, 0)
 $$;
 
--- No surface, NULL, is a slot as well. Sorted, so that two who lock several never wait for each other.
+-- No surface, NULL, is a slot as well. Sorted, so that transactions with several locks cannot deadlock.
 CREATE FUNCTION {lock_slots_v1}(user_id text, workspace_id text, alone_in text[], others_in text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -32,7 +32,7 @@ CREATE FUNCTION {surfaces_v1}(surfaces text) RETURNS text[] LANGUAGE sql IMMUTAB
   SELECT ARRAY(SELECT json_array_elements_text(surfaces::json))
 $$;
 
--- The live sessions in a slot. From the user's sessions to their surfaces: everybody may have the same surface.
+-- Returns the live sessions in a slot. It starts at the user's sessions, because many users may have the same surface.
 CREATE FUNCTION {holders_v1}(of_user text, of_workspace text, of_surface text) RETURNS SETOF {session}
 LANGUAGE sql STABLE AS $$
   SELECT session.* FROM {session} AS session
@@ -40,8 +40,8 @@ LANGUAGE sql STABLE AS $$
     AND of_surface = ANY({surfaces_v1}(surfaces))
 $$;
 
--- A session that somebody has just created for the same slot. Its last activity is no older than its creation, which
--- keeps the user's past out of the search.
+-- Returns a session that was just created for the same slot. Its last activity is not older than its creation, which
+-- excludes the user's older sessions from the search.
 CREATE FUNCTION {recent_session_v1}(of_user text, of_workspace text, of_surface text, since bigint)
 RETURNS SETOF {session} LANGUAGE sql STABLE AS $$
   SELECT session.* FROM {session} AS session
@@ -52,7 +52,7 @@ RETURNS SETOF {session} LANGUAGE sql STABLE AS $$
   LIMIT 1
 $$;
 
--- The other sessions that have one of the surfaces, by id.
+-- Returns the other sessions with one of the surfaces, by id.
 CREATE FUNCTION {rivals_v1}(of_session text, of_user text, of_workspace text, surfaces text[]) RETURNS text[]
 LANGUAGE sql STABLE AS $$
   SELECT ARRAY(
@@ -62,7 +62,7 @@ LANGUAGE sql STABLE AS $$
   )
 $$;
 
--- Whether a live session is past its lifetime, or idle for so long that a sweep expires it.
+-- Returns whether a sweep expires a live session because of its age or idle time.
 CREATE FUNCTION {is_abandoned_v1}(holder {session}, lifetime json, at bigint) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
   SELECT coalesce(at - holder.created_at > (lifetime ->> 'max_ms')::bigint, false)
@@ -70,7 +70,7 @@ LANGUAGE sql IMMUTABLE AS $$
       > (lifetime ->> CASE holder.state WHEN 'active' THEN 'active_idle_ms' ELSE 'idle_ms' END)::bigint, false)
 $$;
 
--- How policy "reject" answers when another session holds one of the surfaces; NULL: none does.
+-- Returns the response of policy "reject" if another session has one of the surfaces, else NULL.
 CREATE FUNCTION {surface_conflict_v1}(
   of_session text, of_user text, of_workspace text, surfaces text[], lifetime json, at bigint
 ) RETURNS json LANGUAGE sql STABLE AS $$
@@ -89,7 +89,7 @@ BEGIN
   PERFORM 1 FROM {session} WHERE id = ANY(ids) ORDER BY id FOR UPDATE;
 END $$;
 
--- Takes surfaces from sessions that are locked. What changed, or ended, before they were is seen here.
+-- Detaches surfaces from locked sessions. It sees changes and ends from before the lock.
 CREATE FUNCTION {take_surfaces_v1}(from_sessions text[], taken text[]) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   before {session};

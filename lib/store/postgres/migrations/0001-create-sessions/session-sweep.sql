@@ -1,6 +1,6 @@
--- What works on many sessions at once. Sweeps wait for nobody, and so share the work with other sweeps and cannot be
--- part of a deadlock: a session that somebody is just changing is left to the next sweep. They go through an index in
--- its order, with the planner's other ways switched off, and read no further than they need.
+-- Operations on many sessions. Sweeps never wait, so they share work with other sweeps and cannot deadlock: the next
+-- sweep processes a session that is locked now. They read an index in its order and only as far as needed; other plans
+-- are disabled.
 
 CREATE FUNCTION {suspend_stale_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
@@ -65,7 +65,7 @@ DECLARE
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS arg(older_than_ms bigint, max_sessions bigint);
   before := {now_v1}() - given.older_than_ms;
-  -- A session expires after its last activity, so the index on that finds all that are old enough.
+  -- A session expires after its last activity, so the index on that contains all candidates.
   FOR candidate IN
     SELECT id FROM {session} WHERE state = 'expired' AND last_activity_at < before AND state_changed_at < before
     ORDER BY last_activity_at
@@ -80,9 +80,9 @@ BEGIN
   RETURN array_to_json(purged);
 END $$;
 
--- What those above are made of.
+-- Helpers of the functions above.
 
--- A session and its lane; NULL when somebody else has locked one of them.
+-- Returns a session and its lane, or NULL if another transaction has locked one of them.
 CREATE FUNCTION {lock_session_unless_busy_v1}(of_session text) RETURNS {session} LANGUAGE plpgsql AS $$
 DECLARE
   locked {session};
@@ -94,7 +94,7 @@ BEGIN
   RETURN locked;
 END $$;
 
--- The same, of a session that has no open turns.
+-- Returns the same for a session without open turns.
 CREATE FUNCTION {lock_idle_session_v1}(of_session text) RETURNS {session} LANGUAGE plpgsql AS $$
 DECLARE
   locked {session};

@@ -1,6 +1,6 @@
--- StateStore.reset, and what it means for turns: a turn remembers the epochs of its lane from its first claim on.
+-- StateStore.reset, and its effect on turns: a turn remembers the epochs of its lane from its first claim on.
 
--- Of namespaces, a json array, those that were reset since a turn was claimed first; NULL: none.
+-- Returns the namespaces of a json array that were reset since a turn was first claimed, or NULL.
 CREATE FUNCTION {reset_since_v1}(lane {lane}, turn {turn}, namespaces json) RETURNS json LANGUAGE plpgsql AS $$
 BEGIN
   IF turn.epochs IS NOT DISTINCT FROM lane.epochs OR turn.started_at IS NULL THEN RETURN NULL; END IF;
@@ -17,7 +17,7 @@ BEGIN
     WHERE session_id = lane.session_id;
 END $$;
 
--- Of a session whose lane and documents are locked. null: the head has another version, and nothing is done.
+-- Resets a session with locked lane and documents. Returns null without a change if the head has another version.
 CREATE FUNCTION {clear_state_v1}(args json, lane {lane}) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   given record;
@@ -54,8 +54,8 @@ BEGIN
   RETURN json_build_object('documents', COALESCE(documents, '{}'), 'messages', messages);
 END $$;
 
--- Late writers of documents wait, and then find it done. A lane that is not there is made until then, so that no turn
--- begins.
+-- Late writers of documents wait and then see the reset. A missing lane is created, so that no turn starts
+-- meanwhile.
 CREATE FUNCTION {reset_state_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   of_session text := args ->> 'session_id';

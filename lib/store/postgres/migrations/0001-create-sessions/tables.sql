@@ -1,4 +1,4 @@
--- The tables in PostgreSQL. Times are milliseconds, JSON is text: jsonb refuses NUL and lone surrogates, which chat
+-- The tables in PostgreSQL. Times are milliseconds. JSON is text, because jsonb rejects NUL and lone surrogates, which chat
 -- contains. Text compares by byte.
 
 CREATE TABLE {session} (
@@ -28,8 +28,8 @@ CREATE TABLE {session_surface} (
 
 CREATE INDEX {session_surface_session!} ON {session_surface} ("session_id");
 
--- Updated three times a turn, and as attention_at is indexed never in place (HOT): there is room for a row's next
--- version.
+-- A turn updates the row three times, never in place (HOT), because attention_at is indexed. The fill factor leaves room for
+-- the next version of a row.
 CREATE TABLE {lane} (
   "session_id" text COLLATE "C" PRIMARY KEY,
   "next_position" bigint NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE {lane} (
   "epochs" text COLLATE "C"
 ) WITH (fillfactor = 70);
 
--- Idle lanes are not in it, so looking for work costs the work there is.
+-- Idle lanes are not in the index, so that a search for work reads only lanes with work.
 CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL;
 
 CREATE TABLE {turn} (
@@ -68,9 +68,11 @@ CREATE TABLE {turn} (
   "report" text COLLATE "C",
   "spent" text COLLATE "C",
   "cancel_mode" text COLLATE "C",
+  "keep" text COLLATE "C",
   "superseded_by" text COLLATE "C",
   "wait_signal" text COLLATE "C",
   "wait_step" text COLLATE "C",
+  "wait_others" text COLLATE "C",
   "wait_until" bigint,
   "accepted_at" bigint NOT NULL,
   "started_at" bigint,
@@ -89,10 +91,10 @@ CREATE INDEX {turn_open!} ON {turn} ("session_id", "position") WHERE "settled_at
 
 CREATE INDEX {turn_settled!} ON {turn} ("settled_at") WHERE "settled_at" IS NOT NULL;
 
--- When the events of a turn go.
+-- When the events of a turn expire.
 CREATE INDEX {turn_events!} ON {turn} (("settled_at" + "event_ttl")) WHERE "settled_at" + "event_ttl" IS NOT NULL;
 
--- A batch of events, by the offset of the last one of them.
+-- A batch of events, by the offset of its last event.
 CREATE TABLE {turn_event} (
   "turn_id" text COLLATE "C" NOT NULL,
   "last_offset" bigint NOT NULL,
@@ -161,8 +163,8 @@ CREATE TABLE {document} (
   PRIMARY KEY ("session_id", "namespace", "scope", "key")
 );
 
--- For eviction only, which says so by the condition: for a namespace that the planner knows nothing of yet it would
--- take this index to find documents of one session.
+-- Only for eviction, as its condition states. Without statistics on a namespace, the planner would otherwise use this
+-- index to find documents of one session.
 CREATE INDEX {document_access!} ON {document} ("namespace", "accessed_at") WHERE "accessed_at" >= 0;
 
 CREATE INDEX {document_expiry!} ON {document} ("expires_at") WHERE "expires_at" IS NOT NULL;
@@ -176,5 +178,5 @@ CREATE TABLE {lease} (
 
 CREATE TABLE {tombstone} ("session_id" text COLLATE "C" PRIMARY KEY, "erased_at" bigint NOT NULL);
 
--- Which migration the tables are at, and since which one they can be used.
+-- The migration of the tables, and the first one that is compatible with them.
 CREATE TABLE {schema} ("version" bigint PRIMARY KEY, "usable_from" bigint NOT NULL);

@@ -1,7 +1,7 @@
--- TurnLedger.accept: repeats first, then the session and its lane, then policy and limits, then the new turn and its
+-- TurnLedger.accept: first repeats, then the session and its lane, then policy and limits, then the new turn and its
 -- claim.
 
--- Why a session takes no turns; NULL when it does. An erased one is not there either.
+-- Returns the reason why a session does not accept turns, or NULL. An erased session counts as missing.
 CREATE FUNCTION {session_refusal_v1}(of_session text, max_lifetime bigint, at bigint) RETURNS json
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -18,7 +18,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Why a lane takes no further turn; NULL when it does.
+-- Returns the reason why a lane does not accept another turn, or NULL.
 CREATE FUNCTION {lane_refusal_v1}(lane {lane}, head {turn}, when_busy text, max_queued bigint, at bigint)
 RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
@@ -32,7 +32,7 @@ BEGIN
       'alive', lane.running_turn IS NOT NULL AND lane.lease_until > at,
       'since', COALESCE(head.started_at, head.accepted_at));
   END IF;
-  -- Those that it supersedes make room; the holder of the lane is none of the queued ones.
+  -- Superseded turns free their slots. The turn that holds the lane does not count as queued.
   IF when_busy IN ('latest', 'replace') THEN
     queued := 0;
   ELSIF head.started_at IS NOT NULL THEN
@@ -44,7 +44,7 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Makes room as "when_busy" says: gives the lane without the turns that ended. A turn holds it from its first claim on,
+-- Applies "when_busy", and returns the lane without the turns that ended. A turn holds the lane from its first claim on,
 -- also while it is queued again.
 CREATE FUNCTION {make_room_v1}(lane {lane}, head {turn}, for_turn text, when_busy text, at bigint) RETURNS {lane}
 LANGUAGE plpgsql AS $$
@@ -86,11 +86,11 @@ DECLARE
   refusal json;
   claimed json;
   at bigint;
-  ring boolean := false;
+  notify boolean := false;
 BEGIN
   SELECT * INTO asked FROM json_to_record(args)
     AS a(when_busy text, max_queued bigint, ttl_ms bigint, max_lifetime_ms bigint, foreign_session boolean, claim json);
-  -- Other sessions have a lane since they were created.
+  -- Lanes of other sessions exist since the sessions were created.
   IF asked.foreign_session AND NOT {open_lane_v1}(given.session_id) THEN
     RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
   END IF;
@@ -109,16 +109,16 @@ BEGIN
     END IF;
   END IF;
   IF known.id IS NOT NULL THEN
-    -- Whoever claimed it when it was accepted may not have heard of that.
+    -- The client that claimed the turn on acceptance may not have received the response.
     IF asked.claim IS NOT NULL AND lane.running_turn = known.id AND lane.holder = asked.claim ->> 'holder'
         AND lane.lease_until > at THEN
       claimed := {claimed_v1}(lane, known, asked.claim);
     END IF;
-    RETURN json_build_object('turn', row_to_json(known), 'duplicate', true, 'ring', known.status = 'queued',
+    RETURN json_build_object('turn', row_to_json(known), 'duplicate', true, 'notify', known.status = 'queued',
       'claimed', claimed);
   END IF;
 
-  -- A session that has come since has no lane here yet: it was not there when this began.
+  -- A session that was created meanwhile has no lane here yet: it did not exist at the start.
   IF lane.session_id IS NULL THEN
     RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
   END IF;
@@ -136,7 +136,7 @@ BEGIN
     RETURN refusal;
   END IF;
 
-  -- The key is another turn's from now on.
+  -- From here on, the key belongs to another turn.
   IF forgotten IS NOT NULL THEN
     UPDATE {turn} SET idempotency_key = NULL WHERE id = forgotten;
   END IF;
@@ -154,10 +154,10 @@ BEGIN
   IF asked.claim IS NOT NULL AND lane.depth = 1 AND NOT {is_paused_v1}(lane) THEN
     claimed := {give_v1}(lane, given, asked.claim, at);
   ELSIF lane.running_turn IS NULL AND head.id IS DISTINCT FROM ({head_v1}(given.session_id)).id THEN
-    ring := {rest_lane_v1}(lane, at);
+    notify := {rest_lane_v1}(lane, at);
   ELSE
-    -- Behind a head that keeps its place the lane is visited, or will be.
+    -- Behind a head that keeps its position, the lane is or will be visited.
     UPDATE {lane} SET next_position = lane.next_position, depth = lane.depth WHERE session_id = given.session_id;
   END IF;
-  RETURN json_build_object('turn', row_to_json(given), 'duplicate', false, 'ring', ring, 'claimed', claimed);
+  RETURN json_build_object('turn', row_to_json(given), 'duplicate', false, 'notify', notify, 'claimed', claimed);
 END $$;

@@ -1,6 +1,6 @@
--- TurnLedger.claim: the head of the lane when it is due and nobody holds it with a live lease.
+-- TurnLedger.claim: claims the head of the lane if it is due and no live lease holds it.
 
--- What the worker of a turn is given.
+-- Returns the data for the worker of a turn.
 CREATE FUNCTION {claimed_v1}(lane {lane}, turn {turn}, request json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   latest {checkpoint} := {latest_checkpoint_v1}(turn.orchestrator, turn.session_id);
@@ -17,7 +17,7 @@ BEGIN
   );
 END $$;
 
--- A turn that was lost, counted already, as it is from now on: running, queued after a pause, or ended.
+-- Returns a lost turn, already counted, in its new state: running, queued after a pause, or ended.
 CREATE FUNCTION {after_loss_v1}(head {turn}, claim json, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
 DECLARE
   pause_ms bigint := COALESCE((claim ->> 'loss_pause_ms')::bigint, 0);
@@ -43,11 +43,11 @@ BEGIN
   RETURN head;
 END $$;
 
--- The caller may have counted depth and next_position.
+-- The caller may have set depth and next_position.
 CREATE FUNCTION {give_v1}(lane {lane}, head {turn}, request json, at bigint) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   lease_end bigint := at + (request ->> 'lease_ms')::bigint;
-  -- At least the clock: neither a lane made anew nor a standby without the last seconds gives a fence twice.
+  -- At least the clock, so that neither a recreated lane nor a standby without the last seconds repeats a fence.
   next_fence bigint := greatest(lane.fence + 1, at);
 BEGIN
   UPDATE {turn} SET
@@ -63,8 +63,8 @@ BEGIN
   RETURN {claimed_v1}(lane, head, request);
 END $$;
 
--- The lane is locked by the caller. Gives the claimed turn, if there is one to claim, the turn that was lost with its
--- holder, and whether the head is a suspect that the request does not take.
+-- The caller has locked the lane. Returns the claimed turn if there is one, the lost turn with its holder,
+-- and whether the head is a suspect that the request does not accept.
 CREATE FUNCTION {claim_head_v1}(of_session text, request json, at bigint) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   lane {lane};
@@ -81,7 +81,7 @@ BEGIN
     head := {head_v1}(of_session);
     IF head.status = 'running' THEN
       IF lane.lease_until > at THEN
-        -- The same claim sent twice gets the same answer.
+        -- A repeated claim gets the same response.
         IF lane.holder = request ->> 'holder' THEN
           claimed := {claimed_v1}(lane, head, request);
         END IF;
@@ -102,7 +102,7 @@ BEGIN
         lost_by := lane.holder;
       END IF;
       IF head.status <> 'running' THEN
-        -- It waits for its next attempt, or ended and another one is the head.
+        -- The turn waits for its next attempt, or it ended and another turn is the head.
         lane.depth := lane.depth - CASE head.status WHEN 'queued' THEN 0 ELSE 1 END;
         PERFORM {rest_lane_v1}(lane, at);
         CONTINUE;

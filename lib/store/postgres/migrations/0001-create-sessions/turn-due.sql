@@ -1,6 +1,5 @@
--- Lanes to ring, the most overdue first. With include_offered also the lanes that were put off, those that wait longest
--- first. Each is put off for a while that doubles until somebody claims. Lanes that are locked at this moment are left
--- out.
+-- Returns lanes to notify, the most overdue first. include_offered adds postponed lanes, the longest waiting first. Each
+-- returned lane is postponed by a delay that doubles until a worker claims it. Locked lanes are skipped.
 CREATE FUNCTION {due_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   at bigint := {now_v1}();

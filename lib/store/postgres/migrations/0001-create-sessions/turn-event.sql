@@ -1,7 +1,7 @@
--- TurnEventLog: what it writes, under the session's lane.
+-- TurnEventLog: writes under the lock of the session's lane.
 
--- Events are the text of a JSON array; restart is that of the one that goes before them when the last one is of an
--- earlier attempt.
+-- Events are a JSON array as a string. restart is the event that precedes them if the last one belongs to an earlier
+-- attempt.
 CREATE FUNCTION {append_events_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   given record;
@@ -32,10 +32,11 @@ BEGIN
   IF turn.event_ttl IS DISTINCT FROM given.ttl_ms THEN
     UPDATE {turn} SET event_ttl = given.ttl_ms WHERE id = given.turn_id;
   END IF;
+  PERFORM {appended_v1}(given.turn_id, first + given.size - 1);
   RETURN to_json(first + given.size - 1);
 END $$;
 
--- Of turns that somebody is just changing they live on.
+-- Events of turns that are locked now stay.
 CREATE FUNCTION {delete_expired_events_v1}(args json) RETURNS json LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_sort = off AS $$
 DECLARE

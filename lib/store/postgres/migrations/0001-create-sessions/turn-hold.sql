@@ -1,6 +1,6 @@
--- What the holder of a turn writes while it runs, and how it gives the turn back.
+-- Writes of a turn's holder while it runs, and the ways to return the turn.
 
--- The tokens of a held turn. Gives the turn with them.
+-- Stores the tokens of a held turn. Returns the turn.
 CREATE FUNCTION {record_spending_v1}(lane {lane}, held {turn}, usage text, change json) RETURNS {turn}
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -66,13 +66,13 @@ BEGIN
   RETURN json_build_object('value', {store_step_v1}(turn.id, given.step, given.value));
 END $$;
 
--- Back to the head of its lane, which waits for it.
+-- Returns the turn to the head of its lane, which waits for it.
 CREATE FUNCTION {retry_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   given record;
   lane {lane};
   held {turn};
-  parked {turn};
+  awaiting {turn};
   at bigint;
 BEGIN
   SELECT * INTO given FROM json_to_record(args)
@@ -84,21 +84,21 @@ BEGIN
     RETURN {fenced_v1}(given.session_id, given.turn_id, given.fence);
   END IF;
   held := {record_spending_v1}(lane, held, given.usage, given.change);
-  parked := held;
-  parked.status := 'queued';
-  parked.failures := held.failures + 1;
-  parked.error := given.error;
-  parked.due_at := at + given.delay_ms;
-  RETURN json_build_object('turn', row_to_json({put_back_v1}(lane, held, parked, at)));
+  awaiting := held;
+  awaiting.status := 'queued';
+  awaiting.failures := held.failures + 1;
+  awaiting.error := given.error;
+  awaiting.due_at := at + given.delay_ms;
+  RETURN json_build_object('turn', row_to_json({put_back_v1}(lane, held, awaiting, at)));
 END $$;
 
--- Back to the head of its lane, as if it had not been claimed.
+-- Returns the turn to the head of its lane, as if it had not been claimed.
 CREATE FUNCTION {release_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   given record;
   lane {lane};
   held {turn};
-  parked {turn};
+  awaiting {turn};
   at bigint;
 BEGIN
   SELECT * INTO given FROM json_to_record(args)
@@ -110,29 +110,29 @@ BEGIN
     RETURN {fenced_v1}(given.session_id, given.turn_id, given.fence);
   END IF;
   held := {record_spending_v1}(lane, held, given.usage, given.change);
-  parked := held;
-  parked.status := 'queued';
-  parked := {put_back_v1}(lane, held, parked, at);
-  IF parked.status = 'queued' THEN
-    -- Another worker may claim it at any time; this is only when somebody must look.
+  awaiting := held;
+  awaiting.status := 'queued';
+  awaiting := {put_back_v1}(lane, held, awaiting, at);
+  IF awaiting.status = 'queued' THEN
+    -- Sets when the lane is due. Another worker may claim it earlier.
     UPDATE {lane} SET attention_at = CASE given.delay_ms WHEN 0 THEN 0 ELSE at + given.delay_ms END
     WHERE session_id = given.session_id;
   END IF;
-  RETURN json_build_object('turn', row_to_json(parked));
+  RETURN json_build_object('turn', row_to_json(awaiting));
 END $$;
 
--- Parks the turn; a signal that came early is taken at once, and the turn stays running.
+-- Lets the turn wait for a signal. If the signal has already arrived, the turn keeps running.
 CREATE FUNCTION {wait_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   given record;
   lane {lane};
   held {turn};
-  parked {turn};
+  awaiting {turn};
   early text;
   at bigint;
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS a(session_id text, turn_id text, fence bigint,
-    signal text, step text, timeout_ms bigint, usage text, change json);
+    signal text, step text, others text, timeout_ms bigint, usage text, change json);
   lane := {lock_lane_v1}(given.session_id, false);
   at := {now_v1}();
   held := {held_v1}(lane, given.turn_id, given.fence);
@@ -145,10 +145,11 @@ BEGIN
     RETURN json_build_object('turn', row_to_json(held), 'payload', early);
   END IF;
   held := {record_spending_v1}(lane, held, given.usage, given.change);
-  parked := held;
-  parked.status := 'waiting';
-  parked.wait_signal := given.signal;
-  parked.wait_step := given.step;
-  parked.wait_until := at + given.timeout_ms;
-  RETURN json_build_object('turn', row_to_json({put_back_v1}(lane, held, parked, at)));
+  awaiting := held;
+  awaiting.status := 'waiting';
+  awaiting.wait_signal := given.signal;
+  awaiting.wait_step := given.step;
+  awaiting.wait_others := given.others;
+  awaiting.wait_until := at + given.timeout_ms;
+  RETURN json_build_object('turn', row_to_json({put_back_v1}(lane, held, awaiting, at)));
 END $$;

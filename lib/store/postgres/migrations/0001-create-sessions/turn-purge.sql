@@ -1,6 +1,6 @@
--- What of a ledger may go after a while.
+-- Deletes old data of the ledger.
 
--- Turns that somebody is just changing (an idempotency key that has lapsed) are left to the next run.
+-- Turns that are locked now (by an expired idempotency key) are deleted in the next run.
 CREATE FUNCTION {purge_settled_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   old text[] := ARRAY(

@@ -1,6 +1,6 @@
--- TurnLedger.settle: everything that the turn changed, the head of the lane, and the claim of the next turn.
+-- TurnLedger.settle: all changes of the turn, the head of the lane, and the claim of the next turn.
 
--- Activity, unless the session ended meanwhile: a turn that settles late does not bring it back.
+-- Touches the session unless it has ended. A late settle does not reactivate it.
 CREATE FUNCTION {touch_session_of_turn_v1}(of_session text, ttl_ms bigint, at bigint) RETURNS json
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -27,7 +27,7 @@ CREATE FUNCTION {hand_over_v1}(settled {turn}, next json, session_change json, a
 LANGUAGE plpgsql AS $$
 DECLARE
   claimed json;
-  ring boolean := false;
+  notify boolean := false;
 BEGIN
   IF next IS NOT NULL THEN
     claimed := {claim_head_v1}(settled.session_id, next, at) -> 'claimed';
@@ -35,9 +35,9 @@ BEGIN
   IF COALESCE(json_typeof(claimed), 'null') = 'null' AND EXISTS (
     SELECT FROM {lane} WHERE session_id = settled.session_id AND depth > 0 AND running_turn IS NULL
   ) THEN
-    ring := {is_due_v1}({head_v1}(settled.session_id), at);
+    notify := {is_due_v1}({head_v1}(settled.session_id), at);
   END IF;
-  RETURN json_build_object('turn', row_to_json(settled), 'next', claimed, 'ring', ring,
+  RETURN json_build_object('turn', row_to_json(settled), 'next', claimed, 'notify', notify,
     'session_change', session_change);
 END $$;
 
@@ -63,7 +63,7 @@ BEGIN
   SELECT * INTO turn FROM {turn}
     WHERE id = given.turn_id AND session_id = lane.session_id AND settled_fence = given.fence;
   IF FOUND THEN
-    -- Sent twice: the first one was committed, only its answer was lost.
+    -- A repeated call: the first one was committed, but its response was lost.
     RETURN {hand_over_v1}(turn, given.next, NULL, at);
   END IF;
   turn := {held_v1}(lane, given.turn_id, given.fence);

@@ -1,6 +1,6 @@
--- What others do to a turn that they know by its id.
+-- Operations of other processes on a turn by its id.
 
--- The lane of a turn, locked; all NULL when there is no such turn.
+-- Returns the locked lane of a turn, or NULL columns if the turn does not exist.
 CREATE FUNCTION {lock_lane_of_v1}(of_turn text) RETURNS {lane} LANGUAGE plpgsql AS $$
 DECLARE
   of_session text;
@@ -9,14 +9,14 @@ BEGIN
   RETURN {lock_lane_v1}(of_session, false);
 END $$;
 
--- The first payload of a name counts; a turn that waits for it goes on.
+-- The first payload of a name counts. A turn that waits for it continues.
 CREATE FUNCTION {signal_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   given record;
   lane {lane};
   turn {turn};
   at bigint;
-  ring boolean := false;
+  notify boolean := false;
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS a(turn_id text, name text, payload text);
   lane := {lock_lane_of_v1}(given.turn_id);
@@ -26,7 +26,7 @@ BEGIN
     RETURN json_build_object('refused', 'TURN_NOT_FOUND', 'turn_id', given.turn_id);
   END IF;
   IF EXISTS (SELECT FROM {signal} WHERE turn_id = turn.id AND name = given.name) THEN
-    RETURN json_build_object('turn', row_to_json(turn), 'accepted', false, 'ring', false);
+    RETURN json_build_object('turn', row_to_json(turn), 'accepted', false, 'notify', false);
   END IF;
   IF turn.settled_at IS NOT NULL THEN
     RETURN json_build_object('refused', 'TURN_SETTLED', 'turn', row_to_json(turn));
@@ -38,21 +38,22 @@ BEGIN
     UPDATE {turn} SET status = 'queued', wait_signal = NULL, wait_step = NULL, wait_until = NULL
       WHERE id = turn.id RETURNING * INTO turn;
     PERFORM {changed_v1}(turn.id);
-    ring := {rest_lane_v1}(lane, at);
+    notify := {rest_lane_v1}(lane, at);
   END IF;
-  RETURN json_build_object('turn', row_to_json(turn), 'accepted', true, 'ring', ring);
+  RETURN json_build_object('turn', row_to_json(turn), 'accepted', true, 'notify', notify);
 END $$;
 
--- Running: marked, for its worker to settle. Queued or waiting: stopped.
+-- Marks a running turn for its worker to settle. Stops a queued or waiting turn.
 CREATE FUNCTION {cancel_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   of_turn text := args ->> 'turn_id';
   mode text := args ->> 'mode';
+  to_keep text := args ->> 'keep';
   lane {lane};
   turn {turn};
   was_head boolean;
   at bigint;
-  ring boolean := false;
+  notify boolean := false;
 BEGIN
   lane := {lock_lane_of_v1}(of_turn);
   at := {now_v1}();
@@ -61,17 +62,18 @@ BEGIN
     RETURN json_build_object('refused', 'TURN_NOT_FOUND', 'turn_id', of_turn);
   END IF;
   IF turn.status = 'running' THEN
-    turn := {mark_turn_v1}(of_turn, mode);
+    turn := {mark_turn_v1}(of_turn, mode, to_keep);
   ELSIF turn.settled_at IS NULL THEN
     was_head := ({head_v1}(turn.session_id)).id = of_turn;
-    turn := {stop_turn_v1}(turn, CASE turn.status WHEN 'waiting' THEN mode ELSE 'cancel' END, at);
+    turn.keep := to_keep;
+    turn := {stop_turn_v1}(turn, CASE WHEN turn.started_at IS NULL THEN 'cancel' ELSE mode END, at);
     lane.depth := lane.depth - 1;
-    -- Behind the head nothing changes for the lane; a new head may be due at once.
+    -- A turn behind the head does not change the lane. A new head may be due immediately.
     IF was_head THEN
-      ring := {rest_lane_v1}(lane, at);
+      notify := {rest_lane_v1}(lane, at);
     ELSE
       UPDATE {lane} SET depth = lane.depth WHERE session_id = lane.session_id;
     END IF;
   END IF;
-  RETURN json_build_object('turn', row_to_json(turn), 'ring', ring);
+  RETURN json_build_object('turn', row_to_json(turn), 'notify', notify);
 END $$;

@@ -1,6 +1,6 @@
--- How a turn's steps are stored, and how a turn goes back into its lane or is stopped.
+-- Storing a turn's steps, and returning or stopping a turn.
 
--- The turn that a hold is for, or NULL when it is no longer the lane's current one.
+-- Returns the turn of a hold, or NULL if it is not the lane's current turn.
 CREATE FUNCTION {held_v1}(lane {lane}, of_turn text, with_fence bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
 DECLARE
   held {turn};
@@ -15,7 +15,7 @@ CREATE FUNCTION {fenced_v1}(of_session text, of_turn text, with_fence bigint) RE
   SELECT json_build_object('refused', 'TURN_FENCED', 'session_id', of_session, 'turn_id', of_turn, 'fence', with_fence)
 $$;
 
--- A step that is stored keeps its first value. Gives the value that is stored.
+-- A stored step keeps its first value. Returns the stored value.
 CREATE FUNCTION {store_step_v1}(of_turn text, key json, given text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   step {step} := json_populate_record(NULL::{step}, key);
@@ -30,7 +30,7 @@ BEGIN
   RETURN step.value;
 END $$;
 
--- What a waiting turn waited for becomes the result of the step that it named.
+-- The received signal becomes the result of the step that the turn named.
 CREATE FUNCTION {store_wait_result_v1}(turn {turn}, result text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF turn.wait_step IS NOT NULL THEN
@@ -38,9 +38,9 @@ BEGIN
   END IF;
 END $$;
 
--- The body of the user's message, out of a turn's request; NULL when that is a command or unlogged. PostgreSQL reads no
--- JSON that holds a NUL or half of a surrogate pair, so every escape is put away before it looks, and brought back in
--- what it found.
+-- Returns the body of the user's message from a turn's request; NULL for a command or an unlogged message. PostgreSQL
+-- cannot parse JSON with NUL or half a surrogate pair, so escapes are replaced before parsing and restored
+-- afterwards.
 CREATE FUNCTION {user_message_body_v1}(request text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   parsed json;
@@ -57,23 +57,25 @@ BEGIN
   RETURN replace(replace(replace(body, E'\\\\q', E'\\"'), E'\\\\e', E'\\'), E'\\\\b', E'\\\\');
 END $$;
 
--- Asks the worker of a running turn to stop it. The first mark stays.
-CREATE FUNCTION {mark_turn_v1}(of_turn text, mode text) RETURNS {turn} LANGUAGE plpgsql AS $$
+-- Asks the worker of a running turn to stop it. The first request stays.
+CREATE FUNCTION {mark_turn_v1}(of_turn text, mode text, to_keep text) RETURNS {turn} LANGUAGE plpgsql AS $$
 DECLARE
   turn {turn};
 BEGIN
-  UPDATE {turn} SET cancel_mode = COALESCE(cancel_mode, mode) WHERE id = of_turn RETURNING * INTO turn;
+  UPDATE {turn} SET
+    keep = CASE WHEN cancel_mode IS NULL THEN to_keep ELSE keep END, cancel_mode = COALESCE(cancel_mode, mode)
+  WHERE id = of_turn RETURNING * INTO turn;
   PERFORM {changed_v1}(of_turn);
   RETURN turn;
 END $$;
 
--- Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays, unless the
--- conversation was reset since the turn began.
+-- Ends a cancelled turn that no worker settles. An interrupted turn keeps the user's message and the messages to keep,
+-- unless the conversation was reset since the turn began.
 CREATE FUNCTION {stop_turn_v1}(turn {turn}, mode text, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
 DECLARE
   lane {lane};
   body text;
-  said json;
+  said text;
 BEGIN
   IF mode = 'interrupt' THEN
     SELECT * INTO lane FROM {lane} WHERE session_id = turn.session_id;
@@ -82,13 +84,15 @@ BEGIN
     END IF;
   END IF;
   IF body IS NOT NULL THEN
-    said := json_build_object('id', turn.id || '.0', 'role', 'user', 'body', body);
-    PERFORM {append_messages_v1}(turn.session_id, json_build_array(said), turn.id, turn.orchestrator, at);
+    said := '[' || json_build_object('id', turn.id || '.0', 'role', 'user', 'body', body)::text;
+    -- Both are JSON arrays as strings.
+    said := CASE WHEN turn.keep IS NULL THEN said || ']' ELSE said || ',' || substr(turn.keep, 2) END;
+    PERFORM {append_messages_v1}(turn.session_id, said::json, turn.id, turn.orchestrator, at);
   END IF;
   RETURN {end_turn_v1}(turn, 'cancelled', at);
 END $$;
 
--- How a turn that has lost its attempt must end instead of getting another one; NULL: it may go on.
+-- Returns how a turn that lost its attempt must end, or NULL if it may continue.
 CREATE FUNCTION {end_before_next_attempt_v1}(turn {turn}) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   IF turn.cancel_mode IS NULL AND EXISTS (SELECT FROM {session} WHERE id = turn.session_id AND state = 'expired') THEN
@@ -97,23 +101,24 @@ BEGIN
   RETURN turn.cancel_mode;
 END $$;
 
--- Puts a held turn back into its lane, changed. One that was asked to stop, or whose session expired, ends instead:
--- it would hold up the turn that it was to make room for, or come to life in a session that is over.
-CREATE FUNCTION {put_back_v1}(lane {lane}, held {turn}, parked {turn}, at bigint) RETURNS {turn}
+-- Returns a held turn to its lane, changed. It ends instead if it was cancelled, or if its session expired: otherwise it
+-- would block the turn that replaces it, or run in an ended session.
+CREATE FUNCTION {put_back_v1}(lane {lane}, held {turn}, awaiting {turn}, at bigint) RETURNS {turn}
 LANGUAGE plpgsql AS $$
 DECLARE
   mode text := {end_before_next_attempt_v1}(held);
 BEGIN
   IF mode IS NULL THEN
     UPDATE {turn} SET
-      status = parked.status, failures = parked.failures, error = parked.error, due_at = parked.due_at,
-      wait_signal = parked.wait_signal, wait_step = parked.wait_step, wait_until = parked.wait_until
+      status = awaiting.status, failures = awaiting.failures, error = awaiting.error, due_at = awaiting.due_at,
+      wait_signal = awaiting.wait_signal, wait_step = awaiting.wait_step, wait_others = awaiting.wait_others,
+      wait_until = awaiting.wait_until
     WHERE id = held.id;
     PERFORM {changed_v1}(held.id);
   ELSE
-    parked := {stop_turn_v1}(held, mode, at);
+    awaiting := {stop_turn_v1}(held, mode, at);
     lane.depth := lane.depth - 1;
   END IF;
   PERFORM {rest_lane_v1}(lane, at);
-  RETURN parked;
+  RETURN awaiting;
 END $$;

@@ -1,4 +1,4 @@
--- How a worker gets the head of a lane: alone, with a turn that it accepts, or after one that it settles.
+-- Claims the head of a lane for a worker: separately, with an accept, or after a settle.
 -- @include common, contents, documents, lane
 
 -- ARGV, from the first on: holder, leaseMs, how losses are handled, and what the worker needs as JSON, '' for nothing.
@@ -8,20 +8,20 @@ local function claim_from(first)
   }
 end
 
--- Whether a lane gives out no turn. One that is paused itself is not offered again until it is opened.
+-- Returns whether a lane is paused. A lane with its own pause is not offered until it is opened.
 local function is_paused(session_id, lane)
   if lane.mode ~= 'paused' then return mode_of_all() == 'paused' end
   attend(session_id, nil)
   return true
 end
 
--- The same claim sent twice gets the same answer.
+-- Answers a repeated claim with the same turn.
 local function is_held_by(lane, claim)
   return lane.leaseUntil ~= nil and lane.holder == claim.holder and not is_lapsed(lane)
 end
 
--- What the client knows is not sent again: its turn, the session, and the checkpoint that was just written. A first
--- attempt has no steps.
+-- Omits data that the client already has: its turn, the session, and the checkpoint that it just wrote. A first
+-- attempt does not have steps.
 local function claimed_reply(session_id, lane, turn, claim, known)
   local orchestrator = turn.orchestrator
   local needs = claim.needs ~= '' and cjson.decode(claim.needs) or {}
@@ -39,7 +39,7 @@ local function claimed_reply(session_id, lane, turn, claim, known)
   }
 end
 
--- Gives a head to a worker.
+-- Assigns the head to a worker.
 local function begin_attempt(session_id, lane, head, claim, known)
   local at, lease_until = turn_key(head.id), now + claim.lease_ms
   if has_begun(head) then
@@ -56,11 +56,11 @@ local function begin_attempt(session_id, lane, head, claim, known)
     if lane.epochs then redis.call('HSET', at, 'epochs', lane.epochs) end
   end
 
-  -- A lane that goes on is looked at when its lease would have ended: that is early enough.
+  -- A lane that continues keeps its due time, the end of the previous lease, which is early enough.
   if not lane.leaseUntil or is_lapsed(lane) or lease_until < tonumber(lane.leaseUntil) then
     attend(session_id, whole(lease_until))
   end
-  -- At least the clock: neither a lane made anew nor a server without its last seconds gives a fence twice.
+  -- At least the clock, so that a recreated lane, or a server that lost its last seconds, never repeats a fence.
   lane.fence = whole(math.max((lane.fence or 0) + 1, now))
   redis.call('HSET', lane_key(session_id),
     'head', head.id, 'fence', lane.fence, 'holder', claim.holder, 'leaseUntil', whole(lease_until))
@@ -70,7 +70,7 @@ end
 
 local SUSPECT_FROM_LOST = 2
 
--- Counts a lost attempt. The turn runs again at once, is queued after a pause, or ends.
+-- Counts a lost attempt. The turn runs again immediately, is queued after a pause, or ends.
 local function after_loss(head, claim)
   local max_lost, pause_ms, max_pause_ms = string.match(claim.losses, '^(%d+) (%d+) (%d+)')
   local lost = (head.lost or 0) + 1
@@ -110,8 +110,8 @@ local function take_over(session_id, lane, head, claim)
   return nil, lost
 end
 
--- The head when it is due and nobody holds it with a live lease, else false; then the lost turn with its holder or
--- false, and whether the head is a suspect that the claim does not take.
+-- Returns the head if it is due and no live lease holds it, else false; then the lost turn with its holder or false,
+-- and whether the head is a suspect that the claim does not accept.
 local function claim_lane(session_id, claim)
   local lane, lost = read_lane(session_id), false
   while lane.head do

@@ -1,15 +1,15 @@
--- What every script begins with. Keys are named `{prefix}:kind:id`; KEYS[1] is `{prefix}:`, and the tag keeps all of
--- them on one shard of a cluster. Parts of an id of several parts stand between SEPARATOR, which no name may hold.
+-- The start of every script. Keys are named `{prefix}:kind:id`; KEYS[1] is `{prefix}:`, and the tag keeps all of them
+-- on one shard of a cluster. SEPARATOR, which names must not contain, joins the parts of an id.
 --
--- A row is a hash: absent fields have no value. A script answers with 1 and what it gives, or with 0, the code of a
--- refusal and what that is about; it refuses before its first write, because Redis does not roll back.
+-- A row is a hash; absent fields are null. A script returns 1 and its result, or 0, an error code and its details. It
+-- must reject before its first write, because Redis does not roll back.
 
 local SEPARATOR = '\31'
 local base = KEYS[1]
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
--- As text: Redis would write the number with a fraction's care, which takes longer than the command.
+-- Formats an integer. Redis would format it as a fraction, which takes longer than the command.
 local function whole(number)
   return string.format('%d', number)
 end

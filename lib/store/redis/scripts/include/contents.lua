@@ -10,7 +10,7 @@ local function time_of(index)
   return index .. ' at'
 end
 
--- When, and the text.
+-- Returns the time and the JSON of a checkpoint.
 local function read_checkpoint(at, index)
   local found = redis.call('HMGET', at, time_of(index), index)
   return found[1] and found
@@ -28,7 +28,7 @@ local function remove_checkpoints(orchestrator, session_id)
   redis.call('SREM', key('orchestrators', session_id), orchestrator)
 end
 
--- The first index and the latest one; nil: there are none.
+-- Returns the first and the latest index, or nil without checkpoints.
 local function checkpoint_range(orchestrator, session_id)
   local range = redis.call('HMGET', checkpoints_key(orchestrator, session_id), 'first', 'latest')
   if range[1] then return tonumber(range[1]), tonumber(range[2]) end
@@ -48,7 +48,7 @@ local function prune_checkpoints(orchestrator, session_id, keep, first, latest)
   return kept_from - first
 end
 
--- Behind those that are there, from the first on; nil: there are none.
+-- Appends a checkpoint. `first` is the first existing index, or nil without checkpoints.
 local function append_checkpoint(orchestrator, session_id, index, text, keep, first)
   local at = checkpoints_key(orchestrator, session_id)
   redis.call('HSET', at, index, text, time_of(index), stamp, 'latest', index)
@@ -60,7 +60,7 @@ local function append_checkpoint(orchestrator, session_id, index, text, keep, fi
   if keep then prune_checkpoints(orchestrator, session_id, keep, first or tonumber(index), tonumber(index)) end
 end
 
--- A list: what stands at index n has position n + 1. conversed says which sessions have one.
+-- Messages are a list: index n has position n + 1. The set `conversed` contains the sessions with a list.
 local function append_messages(session_id, turn_id, orchestrator, messages)
   if #messages == 0 then return end
   local head = stamp .. '\n' .. turn_id .. '\n' .. orchestrator .. '\n'
@@ -81,7 +81,7 @@ local function remove_messages(session_id)
   return count
 end
 
--- The position of the last message, the last ones, and the first when it is not among them; false: none was asked for.
+-- Returns the last position, the last messages, and the first message if it is not among them; false if limit is 0.
 local function read_window(session_id, limit)
   if limit <= 0 then return false end
   local at = key('messages', session_id)

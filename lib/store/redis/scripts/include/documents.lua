@@ -1,9 +1,9 @@
--- State documents, as their own port and turns read and write them.
+-- State documents, for their port and for turns.
 --
--- A document is a hash that Redis expires: beside its value, what was appended since, each batch under the version that
--- it made, from `valueVersion` + 1 to `version`. Neither the value nor a batch's entries are looked into.
--- `documents:session` (by name), `idle:namespace` (by the last access) and `expiring` say which there are; Redis does
--- not take out what it has expired.
+-- A document is a hash that Redis expires. It contains its value and the batches appended since, each under the version
+-- that it created, from `valueVersion` + 1 to `version`. Values and entries are not parsed. The indexes
+-- `documents:session` (by name), `idle:namespace` (by last access) and `expiring` contain the documents. Redis does not
+-- remove expired documents from them.
 -- @include common
 
 -- How many arguments append_document takes from ARGV.
@@ -24,13 +24,13 @@ local function state_refusal(session_id, require_session)
   return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'write state')
 end
 
--- nil when there is none; Redis lets a key live to the end of its last millisecond.
+-- Returns nil if the document does not exist. Redis keeps a key to the end of its last millisecond.
 local function live_document(document)
   local row = read(key('document', document))
   if row and (not row.expiresAt or tonumber(row.expiresAt) > now) then return row end
 end
 
--- As live_document, without reading it whole.
+-- Works like live_document, without reading the whole document.
 local function is_live(document)
   local row = redis.call('HMGET', key('document', document), 'version', 'expiresAt')
   return row[1] and (not row[2] or tonumber(row[2]) > now)
@@ -71,8 +71,8 @@ local function write_document(document, row, changes, ttl_ms)
   return row
 end
 
--- The version after this one, as text. After 0 it is the clock in microseconds, so that a document that is created
--- again never has a version that it had before.
+-- Returns the next version as a string. After 0 it is the clock in microseconds, so that a recreated document never
+-- reuses a version.
 local function next_version(before)
   return whole(before > 0 and before + 1 or clock[1] * 1000000 + clock[2])
 end
@@ -85,9 +85,9 @@ local function find_batch(row, id, first, last)
   end
 end
 
--- ARGV, from the first on: document, id and entries as JSON, initial value, version, ttlMs, 1 to let a document that is
--- there expire when it did, and of a fold the last batch's id as JSON and the value; '' for what is not given, and for
--- no entries. Gives what is stored then, or nil.
+-- ARGV, from `first` on: document, id and entries as JSON, initial value, version, ttlMs, 1 to keep the expiry of an
+-- existing document, and for a fold the last batch's id as JSON and the value. '' means absent, or without entries.
+-- Returns the stored document, or nil.
 local function append_document(first)
   local document, id, entries, initial, if_version, ttl_ms, keeps_expiry, fold_through, fold_value =
     unpack(ARGV, first, first + APPEND_ARGUMENTS - 1)
@@ -123,18 +123,18 @@ local function remove_document(document)
   redis.call('ZREM', base .. 'expiring', document)
 end
 
--- The bounds, as ZRANGE BYLEX takes them, of the names that begin so: UTF-8 has no byte that is higher.
+-- Returns the BYLEX bounds for names with a prefix. UTF-8 never contains the byte 255.
 local function bounds_of(prefix)
   return '[' .. prefix, '(' .. prefix .. '\255'
 end
 
--- Those of one session whose names begin so.
+-- Returns the documents of a session whose names have a prefix.
 local function documents_of(session_id, prefix)
   local from, to = bounds_of(prefix)
   return redis.call('ZRANGE', key('documents', session_id), from, to, 'BYLEX')
 end
 
--- Removes those of a namespace from one session. Says how many were live.
+-- Removes the documents of a namespace from a session. Returns the number of live ones.
 local function clear_documents(session_id, namespace)
   local documents, live = documents_of(session_id, namespace .. SEPARATOR), 0
   for _, document in ipairs(documents) do

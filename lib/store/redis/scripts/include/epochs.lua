@@ -1,5 +1,5 @@
--- Epochs of namespaces: a reset begins one, in the lane of its session, as JSON by namespace. A turn remembers those
--- that it was claimed with first, and what belongs to an earlier one is not written any more (STA-23).
+-- Epochs of namespaces. A reset starts a new epoch in the lane of its session, as JSON by namespace. A turn stores the
+-- epochs of its first claim. Writes that belong to an earlier epoch are rejected (STA-23).
 -- @include common
 
 local CONVERSATION = '["agent-sessions:conversation"]'
@@ -10,7 +10,7 @@ local function begin_epoch(session_id, lane, namespaces, epoch)
   write(key('lane', session_id), lane, { epochs = cjson.encode(epochs) })
 end
 
--- Of namespaces (JSON) that a begun turn writes to, those that were reset since it was claimed first; nil: none.
+-- Returns the written namespaces (JSON) that were reset since the turn was first claimed, or nil.
 local function reset_since(lane_epochs, turn_epochs, namespaces)
   if (lane_epochs or '') == (turn_epochs or '') then return nil end
   local before, since, reset = cjson.decode(turn_epochs or '{}'), cjson.decode(lane_epochs or '{}'), {}

@@ -10,8 +10,8 @@ local function accepted_at(accepted)
   return (place_of(accepted))
 end
 
--- What is shown of a lane, there or not: itself, how many turns are open, the head, and when the one behind was
--- accepted.
+-- Returns the view of a lane, which may not exist: the lane, the number of open turns, the head, and when the second
+-- turn was accepted.
 local function lane_view(session_id)
   local lane = redis.call('HMGET', lane_key(session_id), 'mode', 'holder', 'leaseUntil', 'head')
   local id = table.remove(lane)

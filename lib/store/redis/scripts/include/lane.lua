@@ -1,10 +1,10 @@
--- Lanes and their turns: the words that the operations on them are made of.
+-- Shared functions for lanes and their turns.
 -- @include common, contents, epochs
 
--- How long a rung lane may stay unclaimed before it is offered again, and how long at most that grows.
-local RING_GRACE_MS = 1000
+-- How long a notified lane may stay unclaimed before it is offered again, and the longest such pause.
+local NOTIFY_GRACE_MS = 1000
 local MAX_OFFER_BACKOFF_MS = 5000
--- Before every lane that waits for a worker.
+-- Sorts before every lane that waits for a worker.
 local BEFORE_OTHERS = 0
 
 -- A lane is a row: nextPosition, the fence of the last claim, the id of its head, which is the first open turn; while
@@ -22,24 +22,24 @@ local function turn_key(id)
   return key('turn', id)
 end
 
--- Of a session without a lane there is nothing in it.
+-- The lane is empty if the session has none.
 local function read_lane(session_id)
   return read(lane_key(session_id)) or {}
 end
 
--- A hint for whoever waits for the turn.
+-- Notifies callers that wait for the turn.
 local function changed(turn_id)
   redis.call('PUBLISH', base .. 'changed', turn_id)
 end
 
--- A turn is a row: what it was accepted with, what changes, and what came of it. nil when it is not there.
+-- Reads a turn: the request, the changing fields, and the outcome. Returns nil if the turn does not exist.
 local function read_turn(id)
   local turn = read(turn_key(id))
   if turn then turn.id = id end
   return turn
 end
 
--- When a turn was accepted, at which position, and in which session: the first lines of what it was accepted with.
+-- Returns the time of acceptance, the position and the session: the first lines of `accepted`.
 local function place_of(accepted)
   return string.match(accepted, '^(%d+)\n(%d+)\n([^\n]*)')
 end
@@ -49,8 +49,7 @@ local function session_of(turn)
   return session_id
 end
 
--- When somebody must look at the lane; nil: not before something changes. Of a lane that runs it may be earlier than
--- its lease ends.
+-- Sets when the lane is next due; nil: after a change. For a running lane, this may precede the end of its lease.
 local function attend(session_id, at)
   if at then
     redis.call('ZADD', base .. 'due', at, session_id)
@@ -59,12 +58,12 @@ local function attend(session_id, at)
   end
 end
 
--- What all lanes are, besides what each of them is; nil: open.
+-- Returns the mode of all lanes, in addition to the mode of each; nil: open.
 local function mode_of_all()
   return redis.call('HGET', lane_key(''), 'mode') or nil
 end
 
--- Whether a head that nobody runs can be claimed.
+-- Returns whether a head that is not running can be claimed.
 local function is_due(head)
   if head.status == 'waiting' then return head.waitUntil ~= nil and tonumber(head.waitUntil) <= now end
   return head.dueAt == nil or tonumber(head.dueAt) <= now
@@ -73,29 +72,30 @@ end
 local function attention_of(head)
   if head.status == 'waiting' then return head.waitUntil end
   if head.dueAt ~= nil and tonumber(head.dueAt) > now then return head.dueAt end
-  return whole(now + RING_GRACE_MS)
+  return whole(now + NOTIFY_GRACE_MS)
 end
 
 local function is_lapsed(lane)
   return lane.leaseUntil ~= nil and tonumber(lane.leaseUntil) <= now
 end
 
--- Whether an open turn holds its lane: from its first claim on, also while it is queued again.
+-- Returns whether an open turn holds its lane. It does from its first claim, even while it is queued again.
 local function has_begun(turn)
   return turn.startedAt ~= nil
 end
 
--- Ends an open turn, with further fields and values. The lane is not told: take it out, and follow with rest_lane.
+-- Ends an open turn and sets further fields. Does not update the lane: remove the turn, then call rest_lane.
 local function end_turn(turn, status, ...)
   local at = turn_key(turn.id)
-  redis.call('HDEL', at, 'userMessage', 'epochs', 'dueAt', 'cancelMode', 'waitSignal', 'waitStep', 'waitUntil')
+  redis.call('HDEL', at, 'userMessage', 'epochs', 'dueAt', 'cancelMode', 'keep', 'waitSignal', 'waitStep',
+    'waitOthers', 'waitUntil')
   redis.call('HSET', at, 'status', status, 'settledAt', stamp, ...)
   if turn.eventTtl then redis.call('PEXPIRE', key('events', turn.id), turn.eventTtl) end
   redis.call('ZADD', base .. 'settled', stamp, turn.id)
   changed(turn.id)
 end
 
--- Takes the head out of its lane; the one behind it is the head now.
+-- Removes the head from its lane. The next turn becomes the head.
 local function drop_head(session_id, lane)
   lane.head = redis.call('LPOP', queue_key(session_id)) or nil
 end
@@ -108,7 +108,7 @@ local function open_turns(session_id, head)
   return ids
 end
 
--- Removes turns of one session with all that is keyed by them.
+-- Removes turns of one session and all keys of those turns.
 local function remove_turns(session_id, turn_ids)
   for _, id in ipairs(turn_ids) do
     redis.call('UNLINK', turn_key(id), key('steps', id), key('signals', id), key('events', id))
@@ -117,7 +117,7 @@ local function remove_turns(session_id, turn_ids)
   end
 end
 
--- Writes a lane that nobody runs. Says whether to ring: its head is due now.
+-- Updates a lane without a running turn. Returns whether to notify workers, because its head is due now.
 local function rest_lane(session_id, lane)
   local at, head = lane_key(session_id), lane.head and read_turn(lane.head)
   lane.leaseUntil = nil
@@ -133,33 +133,35 @@ local function rest_lane(session_id, lane)
   return is_due(head) and 1 or 0
 end
 
--- The conversation was reset since the turn began.
+-- Returns whether the conversation was reset after the turn started.
 local function is_forgotten(turn)
   return reset_since(redis.call('HGET', lane_key(session_of(turn)), 'epochs'), turn.epochs, CONVERSATION) ~= nil
 end
 
--- Ends a turn that was asked to stop and that no worker settles; interrupted, what the user said stays.
+-- Ends a cancelled turn without a worker. The mode interrupt keeps the user's message and the messages to keep.
 local function stop_turn(turn, mode)
-  -- That of a command is empty.
+  -- A command stores an empty message.
   if mode == 'interrupt' and turn.userMessage ~= '' and not is_forgotten(turn) then
-    append_messages(session_of(turn), turn.id, turn.orchestrator, { turn.userMessage })
+    local said = { turn.userMessage }
+    for message in string.gmatch(turn.keep or '', '[^' .. SEPARATOR .. ']+') do said[#said + 1] = message end
+    append_messages(session_of(turn), turn.id, turn.orchestrator, said)
   end
   end_turn(turn, 'cancelled')
 end
 
--- Asks the worker of a running turn to stop it. The first mark stays.
-local function mark_turn(turn, mode)
-  write(turn_key(turn.id), turn, { cancelMode = turn.cancelMode or mode })
+-- Marks a running turn, so that its worker stops it. An existing mark is kept.
+local function mark_turn(turn, mode, keep)
+  if not turn.cancelMode then write(turn_key(turn.id), turn, { cancelMode = mode, keep = keep }) end
   changed(turn.id)
 end
 
--- How a turn that has lost its attempt must end instead of getting another one.
+-- How a turn that lost its attempt must end, if it may not have another attempt.
 local function end_before_next_attempt(turn)
   if turn.cancelMode then return turn.cancelMode end
   return redis.call('HGET', key('session', session_of(turn)), 'state') == 'expired' and 'cancel' or nil
 end
 
--- Cancels what is queued or waiting; a running turn goes on. Gives the turns' ids.
+-- Cancels queued and waiting turns. A running turn continues. Returns the ids of the cancelled turns.
 local function cancel_open_turns(session_id)
   local lane = read_lane(session_id)
   local cancelled = open_turns(session_id, lane.head)
@@ -173,14 +175,14 @@ local function cancel_open_turns(session_id)
   return cancelled
 end
 
--- The lane that a hold is for, or a refusal: it is no longer the lane's current one.
+-- Returns the lane of a hold, or a refusal if the hold is no longer current.
 local function held(session_id, turn_id, fence)
   local lane = read_lane(session_id)
   if lane.leaseUntil and lane.head == turn_id and lane.fence == fence then return lane end
   return nil, refuse('TURN_FENCED', 'session_id', session_id, 'turn_id', turn_id, 'fence', fence)
 end
 
--- As it goes to the client, which has no use for the message of a turn that was never interrupted, nor for its epochs.
+-- Returns the turn for the client, without the fields that only scripts use: the user's message and the epochs.
 local function turn_reply(turn)
   local fields = {}
   for field, value in pairs(turn) do
@@ -192,7 +194,7 @@ local function turn_reply(turn)
   return fields
 end
 
--- Puts a held turn back into its lane; one that was asked to stop, or whose session expired, ends instead.
+-- Returns a held turn to its lane. If it was asked to stop, or its session expired, it ends instead.
 local function put_back(session_id, lane, turn, changes)
   local mode = end_before_next_attempt(turn)
   if mode then

@@ -1,8 +1,7 @@
--- Offers a lane that nobody runs, which puts it off for a while that doubles until somebody claims: a backlog is not
--- rung without end.
+-- Offers a lane without a running turn. The pause before the next offer doubles until a worker claims the lane.
 -- @include common, lane
 
--- A lane of the index; nil when a worker runs it: it is looked at again when its lease ends.
+-- Returns a lane of the index, or nil if a worker runs it. Such a lane is checked again when its lease ends.
 local function idle_lane(id, attention_at)
   local lease_until, offers, first_at =
     unpack(redis.call('HMGET', lane_key(id), 'leaseUntil', 'offers', 'firstAttentionAt'))
@@ -15,6 +14,6 @@ end
 
 local function offer(lane)
   redis.call('HSET', lane_key(lane.id), 'offers', lane.offers + 1, 'firstAttentionAt', lane.first_at)
-  attend(lane.id, whole(now + math.min(RING_GRACE_MS * 2 ^ lane.offers, MAX_OFFER_BACKOFF_MS)))
+  attend(lane.id, whole(now + math.min(NOTIFY_GRACE_MS * 2 ^ lane.offers, MAX_OFFER_BACKOFF_MS)))
   return lane.id
 end

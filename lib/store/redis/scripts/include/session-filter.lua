@@ -14,7 +14,7 @@ local function sources()
   return all
 end
 
--- What the index does not answer.
+-- Checks the conditions that the index does not cover.
 local function matches(member, index)
   local id = id_of(member)
   if filter.surfaceId and index ~= key('surface', filter.surfaceId) then

@@ -1,9 +1,9 @@
 --
 -- @include common, contents, documents, lane, sessions
 
--- Removes all that a session has, except its tombstone. Says whether there was a session.
+-- Removes all data of a session except its tombstone. Returns whether the session existed.
 local function remove_session(id)
-  -- Whoever waits for a turn of the session is told.
+  -- Notifies callers that wait for the turns of the session.
   for _, turn_id in ipairs(open_turns(id, redis.call('HGET', lane_key(id), 'head'))) do changed(turn_id) end
   remove_turns(id, redis.call('ZRANGE', key('turns', id), 0, -1))
   for _, orchestrator in ipairs(redis.call('SMEMBERS', key('orchestrators', id))) do

@@ -1,8 +1,8 @@
 -- Session rows and the indexes on them. A row holds its surfaces as a JSON array, and its metadata as fields that begin
 -- with META: `m:` and the key as JSON, with the value as JSON.
 --
--- Indexes are sorted sets. Those for finding have the score -lastActivityAt and, as member, the rank of the creation
--- time and the id, so that their order is the order of `find`; those of a slot and of lifetimes hold ids by a time.
+-- Indexes are sorted sets. Indexes for `find` have the score -lastActivityAt, and the rank of the creation time with
+-- the id as members, so their order is that of `find`. Indexes of slots and lifetimes contain ids by a time.
 -- @include common
 
 local META = 'm:'
@@ -29,7 +29,7 @@ local function holds(session, surface_id)
   return false
 end
 
--- Of a user, a workspace and a surface; '' for sessions without one.
+-- The key of a user, a workspace and a surface; '' for a session without a surface.
 local function slot_key(session, surface_id)
   return key('slot', session.userId .. SEPARATOR .. (session.workspaceId or '') .. SEPARATOR .. surface_id)
 end
@@ -43,7 +43,7 @@ local function id_of(member)
   return string.sub(member, RANK_LENGTH + 1)
 end
 
--- The indexes for finding that a session stands in.
+-- Returns the `find` indexes that contain a session.
 local function found_in(session)
   local found = { key('user', session.userId), key('state', session.state) }
   if session.workspaceId then found[#found + 1] = key('workspace', session.workspaceId) end
@@ -53,7 +53,7 @@ local function found_in(session)
   return found
 end
 
--- Every index that a session stands in: key -> score, and which of them are by rank.
+-- Returns every index that contains a session, as key -> score, and which of them use the rank.
 local function places_of(session)
   local found, listed = {}, {}
   for _, at in ipairs(found_in(session)) do found[at] = -session.lastActivityAt end
@@ -78,7 +78,7 @@ local function move(before, after, before_member, after_member)
   end
 end
 
--- Keeps the indexes in step with a change of the row; nil for what was or is not there.
+-- Updates the indexes for a change of the row; nil for a row that did not exist or is deleted.
 local function reindex(before, after)
   local found_before, listed_before, found_after, listed_after = {}, {}, {}, {}
   if before then found_before, listed_before = places_of(before) end
@@ -146,13 +146,13 @@ local function live_in_slot(session, surface_id)
   return redis.call('ZRANGE', slot_key(session, surface_id), 0, -1, 'REV')
 end
 
--- Whether a session is past its lifetime: milliseconds, or nil for no limit.
+-- Returns whether a session is past its lifetime in milliseconds; nil means unlimited.
 local function is_overdue(created_at, max_ms)
   return max_ms and now - created_at > max_ms
 end
 
--- Whether a live session is past its lifetime, or idle for so long that a sweep expires it. lifetime: max_ms, idle_ms,
--- active_idle_ms; nil for no limit.
+-- Returns whether a sweep expires a live session because of its age or idle time. lifetime: max_ms, idle_ms,
+-- active_idle_ms; nil means unlimited.
 local function is_abandoned(id, lifetime)
   local state, created, last = unpack(redis.call('HMGET', session_key(id), 'state', 'createdAt', 'lastActivityAt'))
   local idle_ms = lifetime[state == 'active' and 'active_idle_ms' or 'idle_ms']
@@ -170,7 +170,7 @@ local function refuse_taken(session, surfaces, lifetime)
   end
 end
 
--- Takes the surfaces from the others. Says which sessions lost one, each once and as it is now.
+-- Detaches the surfaces from other sessions. Returns the changed sessions, each once.
 local function take_surfaces(session, surfaces)
   local losers, order = {}, {}
   for _, surface in ipairs(surfaces) do

@@ -1,4 +1,4 @@
--- How the tokens of a held turn are recorded.
+-- Records the tokens that a held turn used.
 -- @include documents, epochs, lane
 
 -- ARGV, from the first on: the tokens as JSON, and of the document that counts them its namespace as JSON and what

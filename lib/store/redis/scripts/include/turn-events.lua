@@ -5,7 +5,7 @@ local function last_offset(entry)
   return tonumber(string.match(entry[1], '^%d+'))
 end
 
--- The last batch of a turn: nil when there is none.
+-- Returns the last batch of a turn, or nil.
 local function last_batch(turn_id)
   return redis.call('XREVRANGE', key('events', turn_id), '+', '-', 'COUNT', 1)[1]
 end

@@ -1,4 +1,4 @@
--- The tables of the SQLite store. Times are milliseconds, JSON is text.
+-- The tables of the SQLite store. Times are milliseconds, JSON is stored as text.
 
 CREATE TABLE {session} (
   "id" text PRIMARY KEY NOT NULL,
@@ -19,7 +19,7 @@ CREATE INDEX {session_state!} ON {session} ("state", "last_activity_at");
 
 CREATE INDEX {session_age!} ON {session} ("created_at") WHERE "state" <> 'expired';
 
--- Which sessions hold a surface; the order of attachment is in the session's own row.
+-- The surfaces of sessions. The session's own row contains the order of attachment.
 CREATE TABLE {session_surface} (
   "surface_id" text NOT NULL,
   "session_id" text NOT NULL,
@@ -42,7 +42,7 @@ CREATE TABLE {lane} (
   "epochs" text
 );
 
--- Idle lanes are not in it, so looking for work costs the work there is.
+-- Idle lanes are not in the index, so that a search for work reads only lanes with work.
 CREATE INDEX {lane_attention!} ON {lane} ("attention_at") WHERE "attention_at" IS NOT NULL;
 
 CREATE TABLE {turn} (
@@ -64,9 +64,11 @@ CREATE TABLE {turn} (
   "report" text,
   "spent" text,
   "cancel_mode" text,
+  "keep" text,
   "superseded_by" text,
   "wait_signal" text,
   "wait_step" text,
+  "wait_others" text,
   "wait_until" integer,
   "accepted_at" integer NOT NULL,
   "started_at" integer,
@@ -85,10 +87,10 @@ CREATE INDEX {turn_open!} ON {turn} ("session_id", "position") WHERE "settled_at
 
 CREATE INDEX {turn_settled!} ON {turn} ("settled_at") WHERE "settled_at" IS NOT NULL;
 
--- When the events of a turn go.
+-- When the events of a turn expire.
 CREATE INDEX {turn_events!} ON {turn} ("settled_at" + "event_ttl") WHERE "event_ttl" IS NOT NULL;
 
--- A batch of events, by the offset of the last one of them.
+-- A batch of events, by the offset of its last event.
 CREATE TABLE {turn_event} (
   "turn_id" text NOT NULL,
   "last_offset" integer NOT NULL,
@@ -143,7 +145,7 @@ CREATE TABLE {message} (
   PRIMARY KEY ("session_id", "position")
 );
 
--- What may be long comes last: who looks for what is idle or over reads only the begin of a row.
+-- Long columns come last, so that a search for idle or expired rows reads only the start of each row.
 CREATE TABLE {document} (
   "namespace" text NOT NULL,
   "scope" text NOT NULL,
@@ -174,5 +176,5 @@ CREATE TABLE {tombstone} (
   "erased_at" integer NOT NULL
 );
 
--- Which migration the tables are at, and since which one they can be used.
+-- The migration of the tables, and the first one that is compatible with them.
 CREATE TABLE {schema} ("version" integer PRIMARY KEY NOT NULL, "usable_from" integer NOT NULL);

@@ -1,0 +1,104 @@
+/**
+ * The API for authors of stores and queues: the interfaces, the stored types, the errors and rules of all stores, and
+ * an adapter over custom tables.
+ *
+ * @module nestjs-agent-sessions/adapter
+ */
+
+export { CheckpointConflictError, CheckpointNotFoundError, CheckpointPrunedError } from './ledger/checkpoint.errors.js';
+export { type Checkpoint, type NewCheckpoint, type StateSnapshot } from './ledger/checkpoint.js';
+export { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from './ledger/checkpoint.store.js';
+export { type ConversationLog, type MessageRange, type NewMessage } from './ledger/conversation.store.js';
+export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery, workerOf } from './ledger/lane.js';
+export { type Lease, type LeaseStore } from './ledger/lease.store.js';
+export {
+  type ConversationMessage,
+  type MessageDraft,
+  type MessagePart,
+  type MessageRole,
+  type MessageSpan,
+  type MessageToolCall,
+} from './ledger/message.js';
+export { CONVERSATION_NAMESPACE } from './ledger/namespaces.js';
+export { SessionQuery } from './ledger/session-query.js';
+export { compareSessions, decodeCursor, encodeCursor, type SessionCursor } from './ledger/session.cursor.js';
+export {
+  SessionConflictError,
+  SessionNotFoundError,
+  SessionStateError,
+  SurfaceConflictError,
+  SurfaceLimitError,
+} from './ledger/session.errors.js';
+export {
+  type NewSession,
+  type Session,
+  type SessionChange,
+  type SessionLifetime,
+  type SessionState,
+  type SurfaceChange,
+  type SurfaceLimitPolicy,
+  type SurfacePolicy,
+  type SurfaceRules,
+} from './ledger/session.js';
+export * as sessionLifecycle from './ledger/session.lifecycle.js';
+export {
+  type AtomicSessionStoreAdapter,
+  type CreatedSession,
+  type SessionStoreAdapter,
+} from './ledger/session.store.js';
+export { StateResetError } from './ledger/state-reset.error.js';
+export { type SessionsAdapter } from './ledger/sessions.adapter.js';
+export * from './ledger/state.store.js';
+export { type TurnEventBatch, type TurnEventLog } from './ledger/turn-event-log.js';
+export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './ledger/turn-event.js';
+export { type TurnQueue, type LaneVisit, type ReservedSlot, type VisitSlot } from './ledger/turn-queue.js';
+export {
+  stepId,
+  type StepKey,
+  stepKeyOf,
+  type StepKind,
+  stepText,
+  type StoredStep,
+  type WaitResult,
+} from './ledger/turn-step.js';
+export { type SpentTokens, type TurnSpending } from './ledger/turn-usage.js';
+export * from './ledger/turn.errors.js';
+export {
+  type CancelMode,
+  isTerminal,
+  type Turn,
+  type TurnCommand,
+  type TurnErrorRecord,
+  type TurnInput,
+  type TurnReply,
+  type TurnRequest,
+  type TurnStatus,
+  type WhenBusy,
+} from './ledger/turn.js';
+export * from './ledger/turn.store.js';
+export { interruptedMessages } from './ledger/user-message.js';
+export { writtenNamespaces } from './ledger/namespaces.js';
+export { type JsonObject, type JsonValue } from './common/json.js';
+export {
+  CorruptRecordError,
+  InvalidInputError,
+  SessionsConfigurationError,
+  SessionsError,
+  StateSerializationError,
+  StoreUnavailableError,
+  TooLargeError,
+} from './common/sessions.error.js';
+export { adapterOverTables, type TableAdapterOptions } from './store/core/adapter-over-tables.js';
+export {
+  compareKeys,
+  indexKeys,
+  type KeyRange,
+  primaryKey,
+  type RowKey,
+  STORE_TABLES,
+  type TableDatabase,
+  type TableKeys,
+  type TableName,
+  type TableRow,
+  type TableTransaction,
+} from './store/core/table-database.js';

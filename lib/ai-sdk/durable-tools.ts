@@ -1,0 +1,109 @@
+import { type ToolSet } from 'ai';
+import { ToolFailedError, ToolNotAllowedError } from '../orchestration/orchestration.errors.js';
+import { isOrchestratorTool } from '../orchestrator/orchestrator-tool.js';
+import { type TurnContext } from '../orchestrator/turn-context.js';
+import { type CallingTurn, callTool, type CallOptions, type Execute } from './tool-call.js';
+import { failAttempt } from './turn-failure.js';
+import { approvalOf } from './user-answers.js';
+
+/** The members of a turn that durable tools use. */
+export type ToolTurn = CallingTurn & Pick<TurnContext, 'waitFor'>;
+
+type Decide = (input: unknown, options: CallOptions) => PromiseLike<boolean> | boolean;
+
+/** The functions of a tool. */
+interface ToolFunctions {
+  readonly execute?: Execute;
+  readonly needsApproval?: boolean | Decide;
+}
+
+/**
+ * Returns tools of the AI SDK whose calls are stored steps under the session's plan (AIS-03). A later attempt gets the
+ * stored result, or the stored failure, and does not run the tool again. The model reads the error of a tool, and why
+ * the plan rejects a call.
+ *
+ * - A result is stored as `JSON.stringify` writes it: dates become strings. The model gets the stored value. Of a tool
+ *   that yields preliminary results, only the last one is stored.
+ * - If the process dies before the result is stored, the tool runs again. Pass {@link idempotencyKeyOf} to the system
+ *   that it changes.
+ * - A tool with `needsApproval` waits for the signal {@link approvalSignal} before it runs. If `needsApproval` is a
+ *   function, its decision is stored.
+ * - A call stops with its turn only. Its `abortSignal` ignores the timeouts of the SDK.
+ * - An error with `permanent: true`, a call id that was used before with another input, and an unavailable store fail
+ *   the attempt: every further call of a {@link durableModel} of this turn throws the error.
+ * - A tool that runs inside of another one, as those of a sub-agent, belongs to that call: the plan does not count it,
+ *   and it cannot wait for an approval.
+ *
+ * Tools without `execute`, which a client or the provider runs, are not stored. Tools of `handle.asTool` are durable
+ * already, and stay as they are.
+ */
+export function durableTools<Tools extends ToolSet>(turn: ToolTurn, tools: Tools): Tools {
+  return mapTools(tools, (tool, name) => approvedTool(turn, storedTool(turn, tool, name), name));
+}
+
+/** Works like {@link durableTools}, but leaves approvals to the SDK. */
+export function storedTools<Tools extends ToolSet>(turn: CallingTurn, tools: Tools): Tools {
+  return mapTools(tools, (tool, name) => storedTool(turn, tool, name));
+}
+
+function mapTools<Tools extends ToolSet>(
+  tools: Tools,
+  map: (tool: ToolFunctions, name: string) => ToolFunctions,
+): Tools {
+  const mapped = Object.entries(tools).map(([name, tool]) => [
+    name,
+    isOrchestratorTool(tool) ? tool : map(tool as ToolFunctions, name),
+  ]);
+  return Object.fromEntries(mapped) as Tools;
+}
+
+function storedTool(turn: CallingTurn, tool: ToolFunctions, name: string): ToolFunctions {
+  const { execute, needsApproval } = tool;
+  return {
+    ...tool,
+    ...(execute && {
+      execute: (input, options) => forModel(turn, () => callTool(turn, name, execute.bind(tool), input, options)),
+    }),
+    ...(typeof needsApproval === 'function' && { needsApproval: storedDecision(turn, needsApproval.bind(tool)) }),
+  };
+}
+
+/** Another decision in a later attempt could deny a call that the user has approved. */
+function storedDecision(turn: CallingTurn, decide: Decide): Decide {
+  return (input, options) =>
+    turn.step('needs approval', async () => decide(input, options), { key: options.toolCallId });
+}
+
+/** Returns a tool that asks for its approval itself, in place of the SDK. */
+function approvedTool(turn: ToolTurn, tool: ToolFunctions, name: string): ToolFunctions {
+  const { execute, needsApproval, ...rest } = tool;
+  if (!execute || !needsApproval) return tool;
+  const approved: Execute = async (input, options) => {
+    const { toolCallId } = options;
+    await forModel(turn, async () => {
+      if (needsApproval !== true && !(await needsApproval(input, options))) return;
+      const { approved, reason } = await approvalOf(turn, toolCallId);
+      const denial = `The user has denied this call${reason ? `: ${reason}` : '.'}`;
+      if (!approved) throw new ToolFailedError(name, toolCallId, denial);
+    });
+    return execute(input, options);
+  };
+  return { ...rest, execute: approved };
+}
+
+/** The SDK gives all errors of a tool to the model. Those that are not for the model fail the attempt. */
+async function forModel<T>(turn: CallingTurn, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    // Version 7 shows the name of the error to the model.
+    if (error instanceof ToolFailedError) throw new Error(error.message, { cause: error });
+    if (!isRefusal(error)) failAttempt(turn, error);
+    throw error;
+  }
+}
+
+/** Returns whether the plan rejects the call. If an error has the id of a turn, another turn's plan has rejected it. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ToolNotAllowedError && error.turnId === undefined;
+}

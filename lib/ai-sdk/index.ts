@@ -1,0 +1,20 @@
+/**
+ * Durable models, tools and chat answers with the AI SDK, version 6 or 7.
+ * @module nestjs-agent-sessions/ai-sdk
+ */
+
+export { IncompleteAnswerError, ModelKeyRequiredError, ModelPromptMismatchError } from './ai-sdk.errors.js';
+export { type AnyLanguageModel } from './language-model.js';
+export { ApprovalAnswer, ToolOutput } from './user-answers.js';
+export { approvalSignal, toolOutputSignal } from '../chat/user-signals.js';
+export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
+export { durableTools, type ToolTurn } from './durable-tools.js';
+export { FinishedStepChangedError } from '../chat/chat.errors.js';
+export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
+export { fromUIMessage, toUIMessages } from './ui-messages.js';
+export { idempotencyKeyOf } from './tool-call.js';
+export { type ModelTurn } from './model-calls.js';
+export { ParallelAnswersError } from '../chat/ui-stream.error.js';
+export { type ReplyTurn, streamReply, type StreamReplyOptions } from './stream-reply.js';
+export { type UIChunk, type UIMessage, type UIPart } from '../chat/ui-message.js';
+export { type UIStream, uiStream, type UITurn } from '../chat/ui-stream.js';

@@ -1,0 +1,86 @@
+import { InvalidInputError } from '../common/sessions.error.js';
+import { isFields, kindOf } from '../common/json.js';
+
+/**
+ * A part of a model's answer. `type` decides which fields it has; these are the ones that this package reads.
+ * @inline
+ */
+export interface ModelPart {
+  readonly type: string;
+  readonly delta?: unknown;
+  readonly providerExecuted?: unknown;
+  readonly finishReason?: unknown;
+  readonly usage?: unknown;
+  readonly error?: unknown;
+}
+
+/** The answer of `doGenerate`. @inline */
+export interface ModelResult {
+  readonly content: readonly ModelPart[];
+  readonly usage?: unknown;
+  readonly request?: unknown;
+  readonly response?: { readonly headers?: unknown; readonly body?: unknown };
+}
+
+/** The answer of `doStream`. @inline */
+export interface ModelStream {
+  readonly stream: ReadableStream<ModelPart>;
+}
+
+/**
+ * A language model of the AI SDK: the interface that its specification versions 2, 3 and 4 share. `LanguageModelV2`,
+ * `LanguageModelV3` and `LanguageModelV4` of `@ai-sdk/provider` are assignable to it.
+ */
+export interface AnyLanguageModel {
+  readonly specificationVersion: 'v2' | 'v3' | 'v4';
+  readonly provider: string;
+  readonly modelId: string;
+  readonly supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
+  /** Asks the provider for an answer. The SDK calls it. */
+  doGenerate(options: never): PromiseLike<ModelResult>;
+  /** Asks the provider for an answer in parts. The SDK calls it. */
+  doStream(options: never): PromiseLike<ModelStream>;
+}
+
+/** A message of a prompt. The content of a message with the role `tool` is a list of results. */
+export interface PromptMessage {
+  readonly role: string;
+  readonly content: string | readonly { readonly toolCallId?: string }[];
+}
+
+/** The options of a call that this package reads. */
+export interface ModelCallOptions {
+  readonly prompt: readonly PromptMessage[];
+  readonly tools?: readonly object[];
+  readonly toolChoice?: unknown;
+  readonly responseFormat?: unknown;
+  readonly abortSignal?: AbortSignal;
+}
+
+/** A model whose methods accept the options of every specification version. */
+export interface CallableModel extends Omit<AnyLanguageModel, 'doGenerate' | 'doStream'> {
+  doGenerate(options: ModelCallOptions): PromiseLike<ModelResult>;
+  doStream(options: ModelCallOptions): PromiseLike<ModelStream>;
+}
+
+const VERSIONS: readonly unknown[] = ['v2', 'v3', 'v4'];
+
+/** @throws InvalidInputError if the value is not a language model, also for a string with a model id */
+export function assertLanguageModel(model: unknown): asserts model is CallableModel {
+  const { specificationVersion: version, doGenerate, doStream } = Object(model) as Record<string, unknown>;
+  if (VERSIONS.includes(version) && typeof doGenerate === 'function' && typeof doStream === 'function') return;
+  throw new InvalidInputError(
+    'model',
+    'must be a language model of the AI SDK: an object with `specificationVersion` v2, v3 or v4, `doGenerate` and ' +
+      `\`doStream\`. Received: ${describe(model, version)}.`,
+  );
+}
+
+function describe(model: unknown, version: unknown): string {
+  if (typeof model === 'string') {
+    return `the string ${JSON.stringify(model)}. Pass a model instead of its id, for example gateway(${JSON.stringify(model)})`;
+  }
+  return isFields(model) && version !== undefined
+    ? `${kindOf(model)} with \`specificationVersion\` ${JSON.stringify(version)}`
+    : kindOf(model);
+}

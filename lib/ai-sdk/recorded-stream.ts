@@ -1,0 +1,75 @@
+import { IncompleteAnswerError } from './ai-sdk.errors.js';
+import { AnswerRecording } from './answer-recording.js';
+import { type Deferred } from './deferred.js';
+import { type ModelPart } from './language-model.js';
+
+/** The state of a live answer, shared by its stream and its step. */
+export interface LiveAnswer {
+  /** Settled by the stream: with the complete answer, or the error of an answer that failed. */
+  readonly parts: Deferred<readonly ModelPart[]>;
+  /** Settles when the step has stored the answer, or has given it up. */
+  readonly stored: Promise<unknown>;
+  /** Aborted when the request must stop. */
+  readonly signal: AbortSignal;
+  /** Aborts the signal when the reader of the stream has left. */
+  readonly reader: AbortController;
+}
+
+/**
+ * Passes an answer on while recording it. Each part is read when the reader asks for it, up to the first part that must
+ * be held. Then the rest is read at once, and the held parts follow when the answer is stored.
+ *
+ * An answer that fails ends with an `error` part and then breaks, so that it cannot be mistaken for a complete one.
+ */
+export function recordStream(
+  source: ReadableStream<ModelPart>,
+  { parts, stored, signal, reader }: LiveAnswer,
+): ReadableStream<ModelPart> {
+  const provider = source.getReader();
+  const recording = new AnswerRecording();
+
+  const stop = (): void => {
+    parts.reject(signal.reason);
+    // Ends a read that is pending.
+    provider.cancel(signal.reason).catch(() => undefined);
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+
+  /** @returns `undefined` at the end */
+  const read = async (): Promise<ModelPart | undefined> => {
+    const { value: part } = await provider.read();
+    signal.throwIfAborted();
+    if (part?.type === 'error') throw part.error;
+    return part;
+  };
+
+  return new ReadableStream<ModelPart>(
+    {
+      async pull(controller) {
+        try {
+          for (let part = await read(); part; part = await read()) {
+            if (recording.add(part)) return controller.enqueue(part);
+          }
+          if (!recording.isComplete) throw new IncompleteAnswerError();
+          parts.resolve(recording.parts);
+        } catch (error) {
+          parts.reject(error);
+        }
+        try {
+          await stored;
+          for (const part of recording.held) controller.enqueue(part);
+          controller.close();
+        } catch (error) {
+          if (!signal.aborted) controller.enqueue({ type: 'error', error });
+          controller.error(error);
+        }
+      },
+      async cancel(reason) {
+        reader.abort(reason);
+        await stored.catch(() => undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,164 @@
+import {
+  convertToModelMessages,
+  type ModelMessage,
+  type StepResult,
+  streamText,
+  type ToolModelMessage,
+  type ToolSet,
+  type UIMessage as SdkUIMessage,
+  type UIMessageStreamOptions,
+} from 'ai';
+import { fromAnswer } from '../chat/stored-messages.js';
+import { type UIMessage } from '../chat/ui-message.js';
+import { uiStream } from '../chat/ui-stream.js';
+import { type TurnContext } from '../orchestrator/turn-context.js';
+import { reply, turnOutcome, type TurnOutcome } from '../orchestrator/turn-outcome.js';
+import { type AnyLanguageModel } from './language-model.js';
+import { convertStored } from './model-messages.js';
+import { type LoopOptions, loopSettings } from './reply-settings.js';
+import {
+  type AnsweredRequest,
+  isApproval,
+  toApprovalResponse,
+  toCallPart,
+  type UserRequest,
+  writeResponse,
+} from './reply-response.js';
+import { assertNotFailed } from './turn-failure.js';
+import { approvalOf, toolOutputOf } from './user-answers.js';
+
+const SDK = { streamText, convertToModelMessages };
+/** The functions of `ai`, version 6 or 7, that an answer needs. */
+export type ReplySdk = typeof SDK;
+
+/** Clients get the text of a tool's error that the model reads: version 6 needs the function, version 7 the flag. */
+const TOOL_ERRORS = {
+  onError: (error: unknown): string => (error instanceof Error ? error.message : String(error)),
+  redactToolErrors: false,
+};
+
+/** The members of a turn that an answer uses. */
+export type ReplyTurn = Omit<TurnContext, 'state'>;
+
+/** The options of `streamText`. */
+type StreamTextOptions<Tools extends ToolSet> = Parameters<typeof streamText<Tools>>[0];
+/** The options of `streamText` that the turn decides. @inline */
+type Own = 'model' | 'tools' | 'prompt' | 'messages' | 'abortSignal' | 'maxRetries' | 'onError';
+
+/** Options of {@link streamReply}: those of `streamText`, except for those that the turn decides. */
+export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<Tools>, Own> & {
+  /** A language model of the AI SDK. It becomes durable, as do the models that `prepareStep` returns. */
+  readonly model: AnyLanguageModel;
+  /** Tools of the AI SDK. They become durable. Default: none. */
+  readonly tools?: Tools;
+  /**
+   * The messages for the model. Default: the turn's history, the user's message, and the messages and feedback of
+   * earlier iterations.
+   */
+  readonly messages?: readonly ModelMessage[];
+  /** Returns the metadata of the UI message, see `toUIMessageStream`. Default: none. */
+  readonly messageMetadata?: UIMessageStreamOptions<SdkUIMessage>['messageMetadata'];
+};
+
+/**
+ * Answers a turn with a model (AIS-01): `streamText` with `durableModel` and `durableTools`, the stored conversation as
+ * prompt, and the answer as UI message stream for the chat controller.
+ *
+ * ```ts
+ * @Intent()
+ * chat(turn: TurnContext) {
+ *   return streamReply(turn, { model: openai('gpt-5'), system: 'You help with orders.', tools: { findOrder } });
+ * }
+ * ```
+ *
+ * A call that needs the user ends the response, and the turn waits for its signal (AIS-16): {@link approvalSignal} for a
+ * tool with `needsApproval`, {@link toolOutputSignal} for a tool without `execute`, which the client runs. The answer
+ * continues when all signals have arrived. To end an answer with a call, give the tool an `execute`, and use
+ * `stopWhen: hasToolCall(name)`.
+ *
+ * `stopWhen` and `prepareStep` see the steps of the whole answer, also those before a wait. By default, an answer has at
+ * most 20 steps.
+ *
+ * The functions among the options run again in every attempt: `prepareStep` must then return the same. Failed calls are
+ * retried with the turn, not by the SDK.
+ * @returns the reply: the text of the last step, and one message with all parts of the answer
+ * @throws what `durableModel` throws; ParallelAnswersError; FinishedStepChangedError; InvalidInputError
+ */
+export function streamReply<Tools extends ToolSet>(
+  turn: ReplyTurn,
+  options: StreamReplyOptions<Tools>,
+): Promise<TurnOutcome> {
+  return streamReplyWith(SDK, turn, options);
+}
+
+/** Works like {@link streamReply}, with the functions of the given version of the SDK. */
+export async function streamReplyWith<Tools extends ToolSet>(
+  sdk: ReplySdk,
+  turn: ReplyTurn,
+  { messages, messageMetadata, ...options }: StreamReplyOptions<Tools>,
+): Promise<TurnOutcome> {
+  const steps: StepResult<Tools>[] = [];
+  const settings = loopSettings(turn, options as LoopOptions, steps);
+  const [ui, begin] = await Promise.all([uiStream(turn), messages ?? promptOf(sdk, turn, options.tools)]);
+  const prompt = [...begin];
+  let answered: readonly AnsweredRequest[] = [];
+  for (;;) {
+    let failure: { readonly error: unknown } | undefined;
+    const onError = ({ error }: { readonly error: unknown }): void => void (failure ??= { error });
+    const result = sdk.streamText({
+      ...settings,
+      messages: [...prompt],
+      onError,
+    } as unknown as StreamTextOptions<Tools>);
+    const chunks = result.toUIMessageStream({ sendSources: true, messageMetadata, ...TOOL_ERRORS });
+    const requests = await writeResponse(ui, chunks, answered);
+    assertNotFailed(turn);
+    if (failure) throw failure.error;
+    if (requests.length === 0) return outcomeOf(ui.message, await result.text);
+    answered = await Promise.all(requests.map((request) => answerTo(turn, request)));
+    steps.push(...(await result.steps));
+    const content = await toModelContent(sdk, answered, options.tools);
+    prompt.push(...(await responseMessagesOf(result)), { role: 'tool', content });
+  }
+}
+
+function promptOf(sdk: ReplySdk, turn: ReplyTurn, tools: ToolSet | undefined): Promise<ModelMessage[]> {
+  const { history, input, messages, feedback } = turn;
+  const { text, content = text, metadata } = input;
+  const said = { role: 'user' as const, content, ...(metadata && { metadata }) };
+  const advice = feedback === undefined ? [] : [{ role: 'user' as const, content: feedback }];
+  return convertStored(sdk.convertToModelMessages, [...history, said, ...messages, ...advice], tools && { tools });
+}
+
+async function answerTo(turn: ReplyTurn, request: UserRequest): Promise<AnsweredRequest> {
+  const { toolCallId } = request;
+  if (isApproval(request)) return { ...request, ...(await approvalOf(turn, toolCallId)) };
+  return { ...request, ...(await toolOutputOf(turn, toolCallId)) };
+}
+
+/** Returns the answers of the user for the model. `toModelOutput` of the tools converts their outputs. */
+async function toModelContent(
+  sdk: ReplySdk,
+  answered: readonly AnsweredRequest[],
+  tools: ToolSet | undefined,
+): Promise<ToolModelMessage['content']> {
+  const approvals = answered.filter(isApproval).map((each) => toApprovalResponse(each, each.approvalId));
+  const calls = answered.flatMap((each) => (isApproval(each) ? [] : [toCallPart(each)]));
+  const message = { role: 'assistant', parts: calls } as unknown as SdkUIMessage;
+  const converted = await sdk.convertToModelMessages([message], tools && { tools });
+  const results = converted.flatMap(({ role, content }) => (role === 'tool' ? content : []));
+  return [...(approvals as ToolModelMessage['content']), ...results];
+}
+
+/** Returns the messages of all steps. Version 7 has them here, and only those of the last step in its response. */
+async function responseMessagesOf(result: {
+  readonly response: PromiseLike<{ readonly messages: readonly ModelMessage[] }>;
+  readonly responseMessages?: PromiseLike<readonly ModelMessage[]>;
+}): Promise<readonly ModelMessage[]> {
+  return (await result.responseMessages) ?? (await result.response).messages;
+}
+
+function outcomeOf(message: UIMessage, text: string): TurnOutcome {
+  const outcome = { messages: [fromAnswer(message)] };
+  return text === '' ? turnOutcome(outcome) : reply(text, outcome);
+}

@@ -1,0 +1,97 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
+import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
+import { ToolFailedError } from '../orchestration/orchestration.errors.js';
+import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
+
+/** The second argument of a tool's functions: the field that this package reads. */
+export interface CallOptions {
+  readonly toolCallId: string;
+}
+
+/** The function `execute` of a tool. */
+export type Execute = (input: unknown, options: CallOptions) => unknown;
+
+/** The members of a turn that tool calls use. */
+export type CallingTurn = Pick<TurnContext, 'step' | 'tools'>;
+
+/** The result of a call inside of another one. */
+interface StoredResult {
+  readonly value?: unknown;
+  /** The message of the error, if the call failed. */
+  readonly failure?: string;
+}
+
+/** The idempotency key of each call, by the options that its tool receives. */
+const keys = new WeakMap<object, string>();
+/** The turn whose tool the current code runs in. */
+const enclosing = new AsyncLocalStorage<CallingTurn>();
+
+/**
+ * Returns the idempotency key of a tool call, which is the same in every attempt. Call it in `execute` of a tool of
+ * {@link durableTools}.
+ * @param options the second argument of `execute`
+ * @throws InvalidInputError
+ */
+export function idempotencyKeyOf(options: object): string {
+  const key = keys.get(options);
+  if (key !== undefined) return key;
+  throw new InvalidInputError('options', 'must be the second argument of `execute` of a tool of durableTools.');
+}
+
+/**
+ * Runs a tool as a stored step, or returns the stored result.
+ * @throws ToolNotAllowedError; ToolFailedError for what the tool throws, also in later attempts; what must fail the
+ * attempt
+ */
+export async function callTool(
+  turn: CallingTurn,
+  name: string,
+  execute: Execute,
+  input: unknown,
+  options: CallOptions,
+): Promise<unknown> {
+  const work = ({ key, signal }: StepInfo): Promise<unknown> => {
+    const own = { ...options, abortSignal: signal };
+    keys.set(own, key);
+    return enclosing.run(turn, async () => toPlainJson(await lastOf(execute(input, own))));
+  };
+  const { toolCallId } = options;
+  if (enclosing.getStore() !== turn) {
+    return turn.tools.use(name, toolCallId, work, { ...comparable(input), storeFailure: true });
+  }
+  const { value, failure } = await turn.step(name, (info) => resultOf(work, info), { key: toolCallId });
+  if (failure !== undefined) throw new ToolFailedError(name, toolCallId, failure);
+  return value;
+}
+
+async function resultOf(work: (info: StepInfo) => Promise<unknown>, info: StepInfo): Promise<StoredResult> {
+  try {
+    return { value: await work(info) };
+  } catch (error) {
+    if (info.signal.aborted || isPermanent(error) || error instanceof StoreUnavailableError) throw error;
+    return { failure: toErrorRecord(error).message };
+  }
+}
+
+/** Returns the result of a tool, or the last value of a tool that yields preliminary results. */
+async function lastOf(result: unknown): Promise<unknown> {
+  const value = await result;
+  if (typeof value !== 'object' || value === null || !(Symbol.asyncIterator in value)) return value;
+  let last: unknown;
+  for await (const each of value as AsyncIterable<unknown>) last = each;
+  return last;
+}
+
+/** Input that JSON cannot represent, because a schema has transformed it, is not compared in later attempts. */
+function comparable(input: unknown): { readonly input?: unknown } {
+  try {
+    return { input: toPlainJson(input) };
+  } catch {
+    return {};
+  }
+}
+
+function toPlainJson(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value ?? null));
+}

@@ -1,0 +1,68 @@
+import { isData } from './chunk-fields.js';
+import { UI_RESET } from './message-fold.js';
+import { type UIChunk } from './ui-message.js';
+
+/** The version of the AI SDK that clients use. It decides which chunks they accept. */
+export type Protocol = 6 | 7;
+
+/** The chunks for a client. */
+export interface ProtocolChunks {
+  readonly chunks: readonly UIChunk[];
+  /**
+   * True if the client cannot show the next chunks, because protocol 6 cannot remove parts. Break the connection
+   * without `finish`: the client then shows an error, and gets the whole answer when it resumes.
+   */
+  readonly isCut: boolean;
+}
+
+const COMMON = [
+  'start',
+  'finish',
+  'abort',
+  'error',
+  'start-step',
+  'finish-step',
+  'message-metadata',
+  'text-start',
+  'text-delta',
+  'text-end',
+  'reasoning-start',
+  'reasoning-delta',
+  'reasoning-end',
+  'source-url',
+  'source-document',
+  'file',
+  'tool-input-start',
+  'tool-input-delta',
+  'tool-input-available',
+  'tool-input-error',
+  'tool-approval-request',
+  'tool-output-available',
+  'tool-output-error',
+  'tool-output-denied',
+];
+/** The chunks that clients accept, besides data. They end the chat at any other. */
+const ACCEPTED: Record<Protocol, ReadonlySet<string>> = {
+  6: new Set(COMMON),
+  7: new Set([...COMMON, 'custom', 'reasoning-file', 'reset-step', 'steering-message', 'tool-approval-response']),
+};
+const FINISH_REASONS_6 = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'];
+
+/**
+ * Translates stored chunks for the clients of a protocol (AIS-14). Omits chunks that they do not accept. A reset
+ * becomes `reset-step` in protocol 7, and ends the chunks in protocol 6.
+ */
+export function toProtocol(chunks: readonly UIChunk[], protocol: Protocol): ProtocolChunks {
+  const reset = protocol === 6 ? chunks.findIndex(({ type }) => type === UI_RESET) : -1;
+  const sent = reset === -1 ? chunks : chunks.slice(0, reset);
+  const accepted = sent
+    .map((chunk) => translated(chunk, protocol))
+    .filter((chunk) => isData(chunk) || ACCEPTED[protocol].has(chunk.type));
+  return { chunks: accepted, isCut: reset !== -1 };
+}
+
+function translated(chunk: UIChunk, protocol: Protocol): UIChunk {
+  if (chunk.type === UI_RESET) return { type: 'reset-step' };
+  if (protocol === 7 || chunk.type !== 'finish' || chunk.finishReason === undefined) return chunk;
+  return FINISH_REASONS_6.includes(chunk.finishReason as string) ? chunk : { ...chunk, finishReason: 'other' };
+}

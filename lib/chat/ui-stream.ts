@@ -1,0 +1,74 @@
+import { type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
+import { ChunkFilter } from './chunk-filter.js';
+import { chunksOfIteration, toIterationEvent, toUIEvents } from './ui-events.js';
+import { type UIChunk, type UIMessage } from './ui-message.js';
+import { ParallelAnswersError } from './ui-stream.error.js';
+
+/** The members of a turn that the stream uses. */
+export interface UITurn {
+  readonly id: string;
+  readonly iteration: number;
+  /** See `emit` of TurnContext. */
+  readonly emit: (event: EmittedEvent) => Promise<void>;
+  /** See `emitted` of TurnContext. */
+  readonly emitted: () => Promise<readonly TurnEvent[]>;
+}
+
+/** The stream of a handler. */
+interface OpenStream {
+  readonly turn: UITurn;
+  readonly stream: Promise<UIStream>;
+}
+
+/** The latest stream of each attempt. The attempt's handlers share its `emit`. */
+const streams = new WeakMap<UITurn['emit'], OpenStream>();
+
+/**
+ * Returns the stream that the chat controller sends to clients (AIS-14). All calls of a handler, and of its tools, get
+ * the same stream.
+ * @throws ParallelAnswersError, StoreUnavailableError
+ */
+export async function uiStream(turn: UITurn): Promise<UIStream> {
+  const open = streams.get(turn.emit);
+  if (open?.turn === turn) return open.stream;
+  if (open?.turn.iteration === turn.iteration) throw new ParallelAnswersError();
+  const stream = UIStream.open(turn);
+  streams.set(turn.emit, { turn, stream });
+  return stream;
+}
+
+/**
+ * Writes the answer of a handler as chunks of the UI message stream. Each attempt writes the whole answer; only what
+ * goes beyond the chunks of earlier attempts is stored and sent. With `iterate`, the answers of the iterations follow
+ * each other in one message.
+ */
+export class UIStream {
+  private constructor(
+    private readonly turn: UITurn,
+    private readonly filter: ChunkFilter,
+  ) {}
+
+  /** @internal */
+  static async open(turn: UITurn): Promise<UIStream> {
+    const written = chunksOfIteration(await turn.emitted(), turn.iteration);
+    if (!written) await turn.emit(toIterationEvent(turn.iteration));
+    return new UIStream(turn, new ChunkFilter(written ?? []));
+  }
+
+  /** The message that clients have, without the parts of other iterations. */
+  get message(): UIMessage {
+    return this.filter.message;
+  }
+
+  /**
+   * Writes the next chunk, as `JSON.stringify` writes it: dates become strings. The id of the message is the turn's.
+   * Resolves at once, unless the store is slower than the handler.
+   * @throws FinishedStepChangedError
+   */
+  async write(chunk: UIChunk): Promise<void> {
+    const own = chunk.type === 'start' ? { ...chunk, messageId: this.turn.id } : chunk;
+    const chunks = this.filter.write(JSON.parse(JSON.stringify(own)) as UIChunk);
+    // All are emitted at once, so that those of a concurrent call do not come between them.
+    await Promise.all(chunks.flatMap(toUIEvents).map((event) => this.turn.emit(event)));
+  }
+}

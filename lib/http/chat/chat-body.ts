@@ -1,0 +1,43 @@
+import { type IncomingMessage } from 'node:http';
+import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
+import { rawRequest } from '../../transport/http.transport.js';
+import { type HttpRequest } from '../controllers/http-request.js';
+import { UnsupportedMediaTypeError } from '../http.errors.js';
+
+/** The limit of a body that is sent as text, which no parser of the application reads. */
+const MAX_TEXT_BYTES = 4_194_304;
+
+/**
+ * Returns the JSON of a request. `WorkflowChatTransport` sends it as text (AIS-13). A page of another site can send
+ * text, too, without a preflight request of the browser. So text is accepted only from the application's own pages.
+ * @throws UnsupportedMediaTypeError, InvalidInputError, TooLargeError
+ */
+export async function readJson(request: HttpRequest): Promise<unknown> {
+  const media = String(request.headers['content-type'] ?? '');
+  if (/^application\/json\s*(;|$)/i.test(media)) return request.body;
+  if (!/^text\/plain\s*(;|$)/i.test(media) || isOfOtherSite(request)) throw new UnsupportedMediaTypeError();
+  const text = typeof request.body === 'string' ? request.body : await textOf(rawRequest(request) as IncomingMessage);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new InvalidInputError('body', 'must be JSON.');
+  }
+}
+
+/** Clients that are not browsers send neither header. */
+function isOfOtherSite({ headers }: HttpRequest): boolean {
+  const { 'sec-fetch-site': site, origin, host } = headers;
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
+  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_TEXT_BYTES) throw new TooLargeError('The body', bytes, MAX_TEXT_BYTES);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,132 @@
+import { type ServerResponse } from 'node:http';
+import { Logger } from '@nestjs/common';
+import { Observable } from 'rxjs';
+import { errorChunk } from '../../chat/response-chunks.js';
+import { type UIChunk } from '../../chat/ui-message.js';
+import { traceOf } from '../../common/error-trace.js';
+import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { type Principal } from '../../transport/principal.js';
+import { TurnEventPace } from '../../turn/turn-event-pace.js';
+import { isFault, toAnyErrorBody } from '../controllers/error-body.js';
+import { type StreamSlots } from '../controllers/stream-slots.js';
+import { NothingToResumeError } from '../http.errors.js';
+import { repeatWhileUnavailable } from './while-unavailable.js';
+import { type ChatRange, type ChatStream, CUT } from './chat-stream.js';
+
+/** The header that tells clients and proxies the format. */
+const FORMAT = 'x-vercel-ai-ui-message-stream';
+/** The header that names a response for `WorkflowChatTransport`. */
+const RUN_ID = 'x-workflow-run-id';
+
+/** A message as Nest's `@Sse()` sends it. */
+export interface ChatMessage {
+  readonly id?: string;
+  readonly data: string;
+  readonly comment?: string;
+}
+
+/** Who gets a response, and where it is written. */
+export interface ChatClient {
+  readonly principal: Principal;
+  readonly response: ServerResponse;
+  /** The id of the chat, which names the response of an outage: its turn is unknown when it begins. */
+  readonly chatId?: string;
+}
+
+/** Sends answers to the clients of chats. */
+export class ChatResponses {
+  /** The interval of comments in milliseconds. Proxies may close a connection that is silent for longer. */
+  heartbeatMs = 15_000;
+  /** Milliseconds that a client waits for headers while the store is unavailable. Then it gets comments. */
+  patienceMs = 10_000;
+  private readonly logger = new Logger(ChatResponses.name);
+
+  constructor(
+    private readonly stream: ChatStream,
+    private readonly slots: StreamSlots,
+  ) {}
+
+  /**
+   * Returns a response in the format of the UI message stream. While the store is unavailable, the client waits
+   * (AIS-15).
+   * @param find returns what to send; it is called again after StoreUnavailableError
+   * @throws TooManyStreamsError; what `find` throws
+   */
+  async open(
+    { principal, response, chatId }: ChatClient,
+    find: () => Promise<ChatRange>,
+  ): Promise<Observable<ChatMessage>> {
+    this.slots.take(principal, response);
+    response.setHeader(FORMAT, 'v1');
+    const patience = new AbortController();
+    const end = (): void => patience.abort();
+    const timer = setTimeout(end, this.patienceMs);
+    response.once('close', end);
+    try {
+      const range = await repeatWhileUnavailable(find, patience.signal);
+      response.setHeader(RUN_ID, `${range.turnId}~${range.segment}`);
+      return this.send(response, (signal) => this.stream.chunks(range, signal));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (chatId !== undefined) response.setHeader(RUN_ID, chatId);
+      return this.send(response, (signal) => this.chunksOf(find, signal));
+    } finally {
+      clearTimeout(timer);
+      response.removeListener('close', end);
+    }
+  }
+
+  private async *chunksOf(
+    find: () => Promise<ChatRange>,
+    signal: AbortSignal,
+  ): AsyncGenerator<UIChunk | typeof CUT, void> {
+    try {
+      yield* this.stream.chunks(await repeatWhileUnavailable(find, signal), signal);
+    } catch (error) {
+      if (!(error instanceof NothingToResumeError)) throw error;
+      // The answer has ended during the outage. A client whose answer is incomplete must not take this for its end.
+      yield CUT;
+    }
+  }
+
+  /** Pauses while the client does not read. */
+  private send(
+    response: ServerResponse,
+    read: (signal: AbortSignal) => AsyncIterable<UIChunk | typeof CUT>,
+  ): Observable<ChatMessage> {
+    return new Observable((subscriber) => {
+      const leaving = new AbortController();
+      const pace = TurnEventPace.of(response);
+      const comment = (): void => subscriber.next({ comment: '' } as ChatMessage);
+      // Sends the headers.
+      comment();
+      const heartbeat = setInterval(() => {
+        if (!pace.isFull) comment();
+      }, this.heartbeatMs);
+      const send = async (): Promise<void> => {
+        let id = 0;
+        for await (const chunk of read(leaving.signal)) {
+          if (chunk === CUT) {
+            response.destroy();
+            return;
+          }
+          id += 1;
+          subscriber.next(pace.send({ id: String(id), data: JSON.stringify(chunk) }) as ChatMessage);
+          if (pace.isDue && !(await pace.pass(leaving.signal))) return;
+        }
+      };
+      send()
+        .catch((error: unknown) => {
+          if (leaving.signal.aborted) return;
+          if (isFault(error)) this.logger.error(traceOf(error));
+          const { code, message } = toAnyErrorBody(error);
+          subscriber.next({ data: JSON.stringify(errorChunk(code, message)) });
+        })
+        .finally(() => subscriber.complete());
+      return () => {
+        clearInterval(heartbeat);
+        leaving.abort();
+      };
+    });
+  }
+}

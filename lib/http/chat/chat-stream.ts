@@ -1,0 +1,117 @@
+import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { toProtocol, type Protocol } from '../../chat/protocol-chunks.js';
+import { replay } from '../../chat/replay.js';
+import { type AnswerEnd, ResponseChunks } from '../../chat/response-chunks.js';
+import { chunksOf, UIEventReader } from '../../chat/ui-events.js';
+import { type UIChunk } from '../../chat/ui-message.js';
+import { type TurnEventLog } from '../../ledger/turn-event-log.js';
+import { SETTLED, type TurnEvent, WAITING } from '../../ledger/turn-event.js';
+import { type TurnService } from '../../turn/turn.service.js';
+import { repeatWhileUnavailable, pause } from './while-unavailable.js';
+
+/** Page size for reading stored events. */
+const PAGE = 500;
+
+/** What a response contains of an answer. */
+export interface ChatRange {
+  readonly turnId: string;
+  /** The segment that the response begins with, see `segmentsOf`. */
+  readonly segment: number;
+  /**
+   * The number of chunks that the client has received of this response. Absent: the response begins with the shortest
+   * chunks that show the whole answer so far; the segment is then 0.
+   */
+  readonly skip?: number;
+}
+
+/** The end of chunks that are incomplete. The connection must be broken, so that the client resumes. */
+export const CUT = Symbol('cut');
+
+/** The chunks of answers, from the events of their turns (AIS-13, AIS-14). */
+export class ChatStream {
+  constructor(
+    private readonly turns: Pick<TurnService, 'readEvents'>,
+    private readonly log: Pick<TurnEventLog, 'read'>,
+    private readonly protocol: Protocol,
+  ) {}
+
+  /**
+   * Yields the stored chunks, then those that follow, until the answer ends or waits for its user. Waits while the store
+   * is unavailable (AIS-15).
+   */
+  async *chunks(range: ChatRange, signal: AbortSignal): AsyncGenerator<UIChunk | typeof CUT, void> {
+    let skip = range.skip ?? 0;
+    let skipped: UIChunk | undefined;
+    for await (const chunk of this.response(range, signal)) {
+      const { chunks, isCut } = chunk === CUT ? { chunks: [], isCut: true } : toProtocol([chunk], this.protocol);
+      for (const sent of chunks) {
+        skipped = skip > 0 ? sent : undefined;
+        if (skip > 0) skip -= 1;
+        else yield sent;
+      }
+      if (!isCut) continue;
+      yield CUT;
+      return;
+    }
+    // WorkflowChatTransport would repeat its request for ever without a chunk.
+    if (skipped) yield skipped;
+  }
+
+  /** Returns all stored chunks of a turn. */
+  async stored(turnId: string): Promise<UIChunk[]> {
+    return chunksOf(await this.storedEvents(turnId));
+  }
+
+  private async *response(
+    { turnId, segment, skip }: ChatRange,
+    signal: AbortSignal,
+  ): AsyncGenerator<UIChunk | typeof CUT, void> {
+    const response = new ResponseChunks(turnId, segment);
+    // It reads all events from the first, because a large chunk has several.
+    const reader = new UIEventReader();
+    let after = 0;
+    // Protocol 6 has no chunk for a reset, so that a client with nothing gets the chunks without what was replaced.
+    if (skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6)) {
+      const events = await repeatWhileUnavailable(() => this.storedEvents(turnId), signal);
+      after = events.at(-1)?.offset ?? 0;
+      const shown = replay(events.flatMap((event) => reader.read(event) ?? []));
+      for (const chunk of shown) yield* response.add(chunk);
+    }
+    for await (const event of this.events(turnId, after, signal)) {
+      const chunk = reader.read(event);
+      if (chunk) yield* response.add(chunk);
+      const last =
+        event.type === SETTLED
+          ? response.ended(event.data as unknown as AnswerEnd)
+          : event.type === WAITING && response.waiting();
+      if (!last) continue;
+      yield* last;
+      return;
+    }
+    yield CUT;
+  }
+
+  private async *events(turnId: string, from: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
+    for (let after = from; ;) {
+      try {
+        for await (const event of this.turns.readEvents(turnId, { after, signal })) {
+          after = event.offset;
+          yield event;
+        }
+        return;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError) || signal.aborted) throw error;
+        await pause(signal);
+      }
+    }
+  }
+
+  private async storedEvents(turnId: string): Promise<TurnEvent[]> {
+    const events: TurnEvent[] = [];
+    for (;;) {
+      const page = await this.log.read(turnId, events.at(-1)?.offset ?? 0, PAGE);
+      events.push(...page);
+      if (page.length < PAGE) return events;
+    }
+  }
+}

@@ -1,0 +1,164 @@
+import { stoppedAnswer } from '../../chat/stopped-message.js';
+import { segmentsOf } from '../../chat/replay.js';
+import { type UIMessage } from '../../chat/ui-message.js';
+import { isUserSignal } from '../../chat/user-signals.js';
+import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
+import { TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
+import { isTerminal, TURN_STATUSES, type Turn } from '../../ledger/turn.js';
+import { toTurnInput as checkTurnInput } from '../../turn/turn.inputs.js';
+import { type TurnService } from '../../turn/turn.service.js';
+import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
+import { type ChatRange, type ChatStream } from './chat-stream.js';
+import { isRepeat, ReplacedTurns } from './replaced-turns.js';
+import { answersOf, isRequested, type UserAnswer } from './user-answers.js';
+
+const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
+/** The maximum number of open turns that are read. */
+const MAX_OPEN = 200;
+
+/** The turns of chats: only those of orchestrators that clients may use. */
+export class ChatTurns {
+  private readonly replaced: ReplacedTurns;
+
+  constructor(
+    private readonly turns: TurnService,
+    private readonly stream: ChatStream,
+    private readonly orchestrators: readonly string[],
+    private readonly maxInputBytes: number,
+  ) {
+    this.replaced = new ReplacedTurns(turns, (turn) => this.isShown(turn));
+  }
+
+  /** Validates a request before its chat is created. @throws InvalidInputError, TooLargeError */
+  check(request: ChatRequest): void {
+    const { orchestrator, message } = request;
+    if (orchestrator !== undefined && !this.orchestrators.includes(orchestrator)) {
+      throw new InvalidInputError('body.orchestrator', 'must be the name of an orchestrator of this controller.');
+    }
+    if (message.role === 'user') checkTurnInput(toTurnInput(message), this.maxInputBytes, 'body.message');
+  }
+
+  /**
+   * Accepts what a front end sends: a message, an edited message, a request for another answer, or the answers to
+   * approval requests and the outputs of tools that the client runs. The same request has the same effect once (AIS-11).
+   * A message that follows an unanswered request ends the turn that waits for it.
+   * @returns the response to send
+   * @throws as `TurnService.submit`; TurnNotFoundError for an unknown answer
+   */
+  async accept(sessionId: string, request: ChatRequest): Promise<ChatRange> {
+    if (request.message.role === 'assistant') return this.answer(sessionId, request.message);
+    const turn = await this.submit(sessionId, request);
+    return { turnId: turn.id, segment: 0, skip: 0 };
+  }
+
+  /** Returns the turn whose answer a front end shows when it resumes: the first one that is open. */
+  async current(sessionId: string): Promise<Turn | undefined> {
+    return (await this.open(sessionId))[0];
+  }
+
+  /** @throws TurnNotFoundError, also for a turn of another session or orchestrator */
+  async get(turnId: string, sessionId?: string): Promise<Turn> {
+    const turn = await this.turns.get(turnId);
+    const isKnown = turn && this.isShown(turn) && (sessionId ?? turn.sessionId) === turn.sessionId;
+    if (!isKnown) throw new TurnNotFoundError(turnId);
+    return turn;
+  }
+
+  /** Cancels the current turn and keeps the message of the user and the answer so far (AIS-10). */
+  async stop(sessionId: string): Promise<Turn | undefined> {
+    const turn = await this.current(sessionId);
+    return turn && this.interrupt(turn);
+  }
+
+  private async interrupt(turn: Turn): Promise<Turn> {
+    // If the turn is running, its worker adds the chunks that follow.
+    const answer = stoppedAnswer(await this.stream.stored(turn.id));
+    try {
+      return await this.turns.cancel(turn.id, { keep: answer ? [answer] : true });
+    } catch (error) {
+      if (!(error instanceof TooLargeError)) throw error;
+      // An answer that is too large to be kept must still stop.
+      return this.turns.cancel(turn.id, { keep: true });
+    }
+  }
+
+  private async submit(sessionId: string, request: ChatRequest): Promise<Turn> {
+    const input = toTurnInput(request.message);
+    const replaced = await this.replacedBy(sessionId, request);
+    const first = replaced && (await this.replaced.firstOf(replaced));
+    const known = replaced && isRepeat(request, input, replaced) ? replaced : undefined;
+    const turn =
+      known ??
+      (await this.turns.submit(this.orchestratorOf(request, replaced), input, {
+        sessionId,
+        idempotencyKey: requestKeyOf(request, replaced?.id),
+        ...(first === undefined ? {} : { replaces: first.id }),
+      }));
+    // Also for a repeated request: the process may have died before it came to this.
+    await this.makeWay(turn, first);
+    return turn;
+  }
+
+  /** Returns the turn that a request edits or answers again (AIS-12). @throws TurnNotFoundError */
+  private async replacedBy(sessionId: string, request: ChatRequest): Promise<Turn | undefined> {
+    const { trigger, messageId, message } = request;
+    // The id of an answer is that of its turn.
+    if (messageId !== undefined && messageId !== message.id) return this.get(messageId, sessionId);
+    const isNew = messageId === undefined && trigger === 'submit-message';
+    return isNew ? undefined : this.replaced.withMessage(sessionId, message.id);
+  }
+
+  /** Ends the open turns that a new one replaces, or that wait for a user who has said something else instead. */
+  private async makeWay(by: Turn, replaced: Turn | undefined): Promise<void> {
+    if (isTerminal(by.status)) return;
+    for (const turn of await this.open(by.sessionId)) {
+      if (turn.position >= by.position) continue;
+      if (replaced && turn.position >= replaced.position) await this.turns.cancel(turn.id);
+      else if (isUserSignal(turn.waitingFor?.signal ?? '')) await this.interrupt(turn);
+    }
+  }
+
+  private async answer(sessionId: string, message: UIMessage): Promise<ChatRange> {
+    const { id: turnId } = await this.get(message.id, sessionId);
+    const segments = segmentsOf(await this.stream.stored(turnId));
+    let last = -1;
+    for (const answer of answersOf(message)) {
+      const segment = segments.findLastIndex((chunks) => isRequested(answer, chunks));
+      last = Math.max(last, segment);
+      // If a response follows, the turn has received the answer before.
+      if (segment !== -1 && segment === segments.length - 1) await this.signal(turnId, answer);
+    }
+    if (last === -1) {
+      throw new InvalidInputError(
+        'body.messages',
+        'must end with a message of the user, or with the answer to an approval request or a tool call.',
+      );
+    }
+    return { turnId, segment: last + 1, skip: 0 };
+  }
+
+  private async signal(turnId: string, { signal, payload }: UserAnswer): Promise<void> {
+    try {
+      await this.turns.signal(turnId, signal, payload);
+    } catch (error) {
+      // The request is repeated after the turn has ended.
+      if (!(error instanceof TurnSettledError)) throw error;
+    }
+  }
+
+  private async open(sessionId: string): Promise<Turn[]> {
+    const turns = await this.turns.list({ sessionId, status: [...OPEN], limit: MAX_OPEN });
+    return turns.filter((turn) => this.isShown(turn));
+  }
+
+  private isShown({ orchestrator }: Turn): boolean {
+    return this.orchestrators.includes(orchestrator);
+  }
+
+  private orchestratorOf({ orchestrator }: ChatRequest, replaced: Turn | undefined): string {
+    if (orchestrator !== undefined) return orchestrator;
+    if (replaced) return replaced.orchestrator;
+    if (this.orchestrators.length === 1) return this.orchestrators[0];
+    throw new InvalidInputError('body.orchestrator', 'is missing. Add the name of one of the orchestrators.');
+  }
+}

@@ -1,0 +1,154 @@
+import { Allow } from 'class-validator';
+import { checkInput, Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
+import { sha256 } from '../../common/digests.js';
+import { isFields, type JsonObject, toJson } from '../../common/json.js';
+import { InvalidInputError } from '../../common/sessions.error.js';
+import { type UIMessage, type UIPart } from '../../chat/ui-message.js';
+import { fromUIMessage } from '../../chat/stored-messages.js';
+import { type TurnInput } from '../../ledger/turn.js';
+import { assertPlain } from '../controllers/http-request.js';
+
+const MAX_PAGE = 200;
+const MAX_MESSAGE_ID = 200;
+const TRIGGERS = ['submit-message', 'regenerate-message'] as const;
+
+/** What a chat front end sends, without the earlier messages. */
+export class ChatRequest {
+  /** The chat. Optional if the URL names it. */
+  @Optional()
+  @Must((value) => typeof value === 'string', 'must be a string.')
+  id?: string;
+
+  /** The last of the front end's messages. */
+  @Allow()
+  message!: UIMessage;
+
+  /** Whether the message is new or an earlier answer is generated again. Default: `submit-message`. */
+  @Optional()
+  @Must((value) => TRIGGERS.includes(value as ChatRequest['trigger']), `must be one of ${TRIGGERS.join(', ')}.`)
+  trigger!: (typeof TRIGGERS)[number];
+
+  /** The message to edit or to answer again. Default: none. */
+  @Optional()
+  @Must(isMessageId, `must be a string of at most ${MAX_MESSAGE_ID} characters.`)
+  messageId?: string;
+
+  /** The orchestrator that answers. Default: the only one that clients may use. */
+  @Optional()
+  @MustBeName()
+  orchestrator?: string;
+}
+
+/** Selects a page of the messages of a chat. */
+export class ChatMessagesQuery {
+  /** The `before` of the page that follows. Default: the latest page. */
+  @Optional()
+  @MustBeName()
+  before?: string;
+
+  /** Maximum number of turns per page. Default 50. */
+  @Optional()
+  @MustBeInteger(1, MAX_PAGE)
+  limit?: number;
+}
+
+/** Selects a page of the user's chats. */
+export class ListChatsQuery {
+  /** The `nextCursor` of the previous page. Default: the first page. */
+  @Optional()
+  @MustBeName()
+  cursor?: string;
+
+  /** Maximum number of chats per page. Default 50. */
+  @Optional()
+  @MustBeInteger(1, MAX_PAGE)
+  limit?: number;
+}
+
+/** Selects the chunks of a response. */
+export class ChatStreamQuery {
+  /**
+   * The number of chunks that the client has received of the response. Negative: the client counts from the end, and gets
+   * the response from its start. Default: replays the answer from its start.
+   */
+  @Optional()
+  @MustBeInteger(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+  startIndex?: number;
+}
+
+/**
+ * Reads what `DefaultChatTransport` and `WorkflowChatTransport` send: `messages`, of which only the last one counts, or
+ * that one as `message`. Fields that an application adds for itself are ignored.
+ * @throws InvalidInputError
+ */
+export function toChatRequest(body: unknown): ChatRequest {
+  if (!isFields(body)) throw new InvalidInputError('body', 'must be a JSON object.');
+  const { id, messages, trigger, messageId, orchestrator } = body;
+  const [path, message] = Array.isArray(messages)
+    ? [`body.messages[${messages.length - 1}]`, messages.at(-1) as unknown]
+    : ['body.message', body.message];
+  if (message === undefined) throw new InvalidInputError('body.messages', 'must contain at least one message.');
+  assertPlain(message, 0);
+  const given = { id, trigger, messageId, orchestrator };
+  const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return checkInput(ChatRequest, { trigger: 'submit-message', ...present, message: toMessage(message, path) }, 'body');
+}
+
+/** Returns the idempotency key of a request: a front end that sends it again gets the same turn (AIS-11). */
+export function requestKeyOf({ trigger, messageId, message }: ChatRequest, replacedId: string | undefined): string {
+  return `chat:${sha256(JSON.stringify([trigger, messageId, message.id, message.parts, replacedId]))}`;
+}
+
+/** Returns the message of the user as input of a turn. */
+export function toTurnInput(message: UIMessage): TurnInput {
+  const { content, metadata } = fromUIMessage(message);
+  const text = message.parts.flatMap((part) => (part.type === 'text' ? [part.text as string] : [])).join('\n');
+  return { text, ...(Array.isArray(content) ? { content } : {}), metadata };
+}
+
+function toMessage(given: unknown, path: string): UIMessage {
+  if (!isFields(given)) throw new InvalidInputError(path, 'must be a message with id, role and parts.');
+  const { id, role, parts, metadata } = given;
+  if (!isMessageId(id)) {
+    throw new InvalidInputError(`${path}.id`, `must be a string of 1 to ${MAX_MESSAGE_ID} characters.`);
+  }
+  if (role !== 'user' && role !== 'assistant')
+    throw new InvalidInputError(`${path}.role`, 'must be user or assistant.');
+  if (!Array.isArray(parts) || parts.length === 0) {
+    throw new InvalidInputError(`${path}.parts`, 'must be an array with at least one part.');
+  }
+  const checked = parts.map((part, index) => {
+    const at = `${path}.parts[${index}]`;
+    if (!isFields(part) || typeof part.type !== 'string') throw new InvalidInputError(at, 'must have a type.');
+    return role === 'user' ? toUserPart(part as UIPart, at) : (part as UIPart);
+  });
+  const own = metadata === undefined ? {} : { metadata: toJson(metadata, `${path}.metadata`) };
+  return { id, role, ...own, parts: checked };
+}
+
+/** Returns the fields of a part that a user may send. Others could be instructions to a provider. */
+function toUserPart(part: UIPart, path: string): UIPart {
+  const { type, text, mediaType, url, filename, id, data } = part;
+  if (type === 'text') {
+    if (typeof text !== 'string') throw new InvalidInputError(`${path}.text`, 'must be a string.');
+    return { type, text };
+  }
+  if (type === 'file') {
+    if (typeof mediaType !== 'string') throw new InvalidInputError(`${path}.mediaType`, 'must be a string.');
+    if (!isFileUrl(url)) throw new InvalidInputError(`${path}.url`, 'must be a data URL or an absolute http(s) URL.');
+    return { type, mediaType, url, ...(typeof filename === 'string' ? { filename } : {}) };
+  }
+  if (type.startsWith('data-')) {
+    const json = toJson({ data, id }, path) as JsonObject;
+    return { type, ...json };
+  }
+  throw new InvalidInputError(`${path}.type`, 'must be text, file or data-*, because the message is of a user.');
+}
+
+function isFileUrl(url: unknown): boolean {
+  return typeof url === 'string' && /^(data:|https?:\/\/)/i.test(url) && URL.canParse(url);
+}
+
+function isMessageId(value: unknown): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= MAX_MESSAGE_ID;
+}

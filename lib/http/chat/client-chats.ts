@@ -1,0 +1,143 @@
+import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import { toUIMessages } from '../../chat/stored-messages.js';
+import { type UIMessage } from '../../chat/ui-message.js';
+import { hashed } from '../../common/digests.js';
+import { traceOf } from '../../common/error-trace.js';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { TurnNotFoundError } from '../../ledger/turn.errors.js';
+import { type Session } from '../../ledger/session.js';
+import { type Transcript, type TranscriptTurn } from '../../orchestrator/transcript.js';
+import { type Principal } from '../../transport/principal.js';
+import { type TurnRunner } from '../../turn/turn-runner.js';
+import { NothingToResumeError } from '../http.errors.js';
+import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery } from './chat.inputs.js';
+import { type ChatSessions } from './chat-sessions.js';
+import { type ChatRange } from './chat-stream.js';
+import { type ChatTurns } from './chat-turns.js';
+
+/** A chat of the user, with all metadata: do not store anything there that the user must not see. */
+export type ChatView = Pick<Session, 'id' | 'state' | 'createdAt' | 'lastActivityAt' | 'metadata'>;
+
+/** A page of chats. */
+export interface ChatList {
+  readonly chats: readonly ChatView[];
+  /** The value of `cursor` for the next page; absent on the last page. */
+  readonly nextCursor?: string;
+}
+
+/** A page of the messages of a chat, in their order. It can be empty: earlier messages follow while it has `before`. */
+export interface ChatMessages {
+  readonly messages: readonly UIMessage[];
+  /** The value of `before` for the page of earlier messages; absent on the first page. */
+  readonly before?: string;
+}
+
+/** The result of a stop. */
+export interface StoppedChat {
+  /** False if the chat had no open turn. */
+  readonly stopped: boolean;
+}
+
+/** The chats of users, as front ends use them: views of sessions, turns and events (AIS-10). */
+export class ClientChats implements OnApplicationBootstrap {
+  private readonly logger = new Logger(ClientChats.name);
+
+  constructor(
+    private readonly sessions: ChatSessions,
+    private readonly turns: ChatTurns,
+    private readonly transcript: Transcript,
+    private readonly runner: TurnRunner,
+    private readonly orchestrators: readonly string[],
+  ) {}
+
+  /** @throws SessionsConfigurationError for an unknown orchestrator */
+  onApplicationBootstrap(): void {
+    const unknown = this.orchestrators.find((name) => !this.runner.find(name));
+    if (unknown === undefined) return;
+    throw new SessionsConfigurationError(
+      `SessionsModule: The option controllers.chat.orchestrators contains ${JSON.stringify(unknown)}, which is not a registered ` +
+        'orchestrator. Add it to SessionsModule.forFeature([...]).',
+    );
+  }
+
+  /** Accepts a request of a front end. @returns what to send */
+  async accept(principal: Principal, chatId: string, request: ChatRequest): Promise<ChatRange> {
+    this.turns.check(request);
+    const session = await this.sessionFor(principal, chatId, request);
+    const range = await this.turns.accept(session.id, request);
+    await this.touch(session.id);
+    return range;
+  }
+
+  /**
+   * Returns what a front end shows when it resumes: the answer of the current turn.
+   * @param skip the number of chunks that it has received. If there are any, and no turn is open, they are of the last turn
+   * @throws NothingToResumeError
+   */
+  async resume(principal: Principal, chatId: string, skip?: number): Promise<ChatRange> {
+    const session = await this.sessions.find(principal, chatId);
+    const turn =
+      session && ((await this.turns.current(session.id)) ?? (skip ? await this.last(session.id) : undefined));
+    if (turn?.id === undefined) throw new NothingToResumeError();
+    return { turnId: turn.id, segment: 0, ...(skip === undefined ? {} : { skip }) };
+  }
+
+  /** Returns the response of a turn that began with a segment. @throws TurnNotFoundError */
+  async responseOf(principal: Principal, turnId: string, segment: number): Promise<ChatRange> {
+    const turn = await this.turns.get(turnId);
+    if (!(await this.sessions.isOwn(principal, turn.sessionId))) throw new TurnNotFoundError(turnId);
+    return { turnId, segment };
+  }
+
+  async stop(principal: Principal, chatId: string): Promise<StoppedChat> {
+    const session = await this.sessions.find(principal, chatId);
+    const turn = session && (await this.turns.stop(session.id));
+    return { stopped: turn !== null && turn !== undefined };
+  }
+
+  /** Returns a page of messages; an unknown chat has none. */
+  async messages(principal: Principal, chatId: string, query: ChatMessagesQuery): Promise<ChatMessages> {
+    const session = await this.sessions.find(principal, chatId);
+    if (!session) return { messages: [] };
+    const { orchestrators } = this;
+    const { turns, before } = await this.transcript.page({ ...query, sessionId: session.id, orchestrators });
+    const messages = toUIMessages(turns.flatMap((turn) => turn.messages));
+    return { messages, ...(before === undefined ? {} : { before }) };
+  }
+
+  async list(principal: Principal, query: ListChatsQuery): Promise<ChatList> {
+    const { sessions, nextCursor } = await this.sessions.list(principal, query);
+    return { chats: sessions.map(toChatView), ...(nextCursor === undefined ? {} : { nextCursor }) };
+  }
+
+  async remove(principal: Principal, chatId: string): Promise<void> {
+    await this.sessions.erase(principal, chatId);
+  }
+
+  /** Returns the last turn that front ends show. */
+  private async last(sessionId: string): Promise<TranscriptTurn | undefined> {
+    const { turns } = await this.transcript.page({ sessionId, orchestrators: this.orchestrators });
+    return turns.at(-1);
+  }
+
+  /** Only a message of the user begins a chat. */
+  private async sessionFor(principal: Principal, chatId: string, { message }: ChatRequest): Promise<Session> {
+    if (message.role === 'user') return this.sessions.open(principal, chatId);
+    const session = await this.sessions.find(principal, chatId);
+    if (!session) throw new TurnNotFoundError(message.id);
+    return session;
+  }
+
+  /** Records activity. The turn is already accepted, so errors are ignored. */
+  private async touch(sessionId: string): Promise<void> {
+    try {
+      await this.sessions.touch(sessionId);
+    } catch (error) {
+      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn was accepted.`, traceOf(error));
+    }
+  }
+}
+
+function toChatView({ id, state, createdAt, lastActivityAt, metadata }: Session): ChatView {
+  return { id, state, createdAt, lastActivityAt, metadata };
+}

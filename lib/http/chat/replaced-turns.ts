@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isTerminal, type Turn, type TurnInput } from '../../ledger/turn.js';
+import { type TurnService } from '../../turn/turn.service.js';
+import { type ChatRequest } from './chat.inputs.js';
+
+/** Page size for finding a turn by its message. */
+const PAGE = 200;
+
+/** Finds the turns that edits and requests for another answer replace (AIS-12). */
+export class ReplacedTurns {
+  constructor(
+    private readonly turns: Pick<TurnService, 'get' | 'list'>,
+    private readonly isShown: (turn: Turn) => boolean,
+  ) {}
+
+  /**
+   * Returns the latest turn with a message of the user, by the id that the front end gave it. Reads all turns of the
+   * session if none has it.
+   */
+  async withMessage(sessionId: string, messageId: string): Promise<Turn | undefined> {
+    for (let after: number | undefined; ;) {
+      const place = after === undefined ? {} : { after };
+      const page = await this.turns.list({ sessionId, order: 'desc', limit: PAGE, ...place });
+      const found = page.find((turn) => this.isShown(turn) && messageIdOf(turn) === messageId);
+      if (found || page.length < PAGE) return found;
+      after = page[PAGE - 1].position;
+    }
+  }
+
+  /**
+   * Returns the first of the turns that replace each other. A turn undoes others only when it succeeds, so a turn that
+   * replaces an unfinished one must replace the same turns as that one.
+   */
+  async firstOf(turn: Turn): Promise<Turn> {
+    const { replaces } = turn.request;
+    const earlier = replaces === undefined ? null : await this.turns.get(replaces);
+    return earlier ? this.firstOf(earlier) : turn;
+  }
+}
+
+/**
+ * Returns whether the turn that a request would replace is already the turn of this request. An edit that changes
+ * nothing is a repeated edit. Another answer is requested again only after the turn has ended.
+ */
+export function isRepeat({ trigger, messageId }: ChatRequest, input: TurnInput, turn: Turn): boolean {
+  if (turn.request.replaces === undefined || !isDeepStrictEqual(turn.request.input, input)) return false;
+  return trigger === 'submit-message' || (messageId === undefined && !isTerminal(turn.status));
+}
+
+function messageIdOf({ request }: Turn): unknown {
+  const ui = request.input.metadata?.ui as { readonly id?: unknown } | undefined;
+  return ui?.id;
+}

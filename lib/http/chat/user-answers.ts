@@ -1,0 +1,33 @@
+import { type UIChunk, type UIMessage } from '../../chat/ui-message.js';
+import { approvalSignal, toolOutputSignal } from '../../chat/user-signals.js';
+
+/** An answer of the user to an approval request, or the output of a tool that the client has run. */
+export interface UserAnswer {
+  readonly toolCallId: string;
+  /** The type of the chunk that requests the answer. */
+  readonly request: 'tool-approval-request' | 'tool-input-available';
+  readonly signal: string;
+  readonly payload: object;
+}
+
+/** Returns the answers of the user that a message may contain. A tool of the server has an output, too. */
+export function answersOf({ parts }: UIMessage): UserAnswer[] {
+  return parts.flatMap(({ state, toolCallId, approval, output = null, errorText }): UserAnswer[] => {
+    if (typeof toolCallId !== 'string') return [];
+    const { approved, reason } = (approval ?? {}) as { approved?: unknown; reason?: unknown };
+    if (state === 'approval-responded' && typeof approved === 'boolean') {
+      const payload = { approved, ...(typeof reason === 'string' ? { reason } : {}) };
+      return [{ toolCallId, request: 'tool-approval-request', signal: approvalSignal(toolCallId), payload }];
+    }
+    if (state !== 'output-available' && state !== 'output-error') return [];
+    const failure = typeof errorText === 'string' ? errorText : 'The tool failed.';
+    const payload = state === 'output-error' ? { errorText: failure } : { output };
+    return [{ toolCallId, request: 'tool-input-available', signal: toolOutputSignal(toolCallId), payload }];
+  });
+}
+
+/** Returns whether a response contains the request of an answer, and no result of the call. */
+export function isRequested({ toolCallId, request }: UserAnswer, response: readonly UIChunk[]): boolean {
+  const latest = response.findLast((chunk) => chunk.toolCallId === toolCallId);
+  return latest?.type === request && latest.providerExecuted !== true;
+}

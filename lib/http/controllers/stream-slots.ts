@@ -1,0 +1,30 @@
+import { type ServerResponse } from 'node:http';
+import { type Session } from '../../ledger/session.js';
+import { TooManyStreamsError } from '../http.errors.js';
+
+/** Limits the streams per principal in this process (FIX-50). */
+export class StreamSlots {
+  private readonly taken = new Map<string, number>();
+
+  constructor(private readonly maxPerPrincipal: number) {}
+
+  /**
+   * Acquires a slot of a user, for example the owner of a session, until the response ends.
+   * @throws TooManyStreamsError
+   */
+  take({ workspaceId, userId }: Pick<Session, 'workspaceId' | 'userId'>, response: ServerResponse): void {
+    // The client has disconnected, so no close event follows.
+    if (response.destroyed || !response.socket) return;
+    const owner = JSON.stringify([workspaceId, userId]);
+    const taken = this.taken.get(owner) ?? 0;
+    if (taken >= this.maxPerPrincipal) throw new TooManyStreamsError(this.maxPerPrincipal);
+    this.taken.set(owner, taken + 1);
+    response.once('close', () => this.release(owner));
+  }
+
+  private release(owner: string): void {
+    const left = (this.taken.get(owner) ?? 0) - 1;
+    if (left > 0) this.taken.set(owner, left);
+    else this.taken.delete(owner);
+  }
+}

@@ -1,1 +1,0 @@
-export { SweepOptions } from './sweep.options.js';

@@ -1,1 +1,0 @@
-export { InMemorySessionStoreAdapter, memoryAdapter, type MemoryAdapterOptions } from './memory-adapter.js';

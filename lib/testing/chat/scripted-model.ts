@@ -1,0 +1,161 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { types } from 'node:util';
+import { InvalidInputError } from '../../common/sessions.error.js';
+import { ModelScriptOverError } from '../testing.errors.js';
+import { type ModelContent, type ModelPart, partsOf, type ScriptedModelAnswer, toFinish } from './model-parts.js';
+
+/** A message of a prompt, as the AI SDK gives it to models. @inline */
+export interface ScriptedPromptMessage {
+  readonly role: string;
+  readonly content: string | readonly { readonly type: string; readonly text?: string }[];
+}
+
+/** The options of a call that the model reads. @inline */
+interface CallOptions {
+  readonly prompt: readonly ScriptedPromptMessage[];
+  readonly abortSignal?: AbortSignal | undefined;
+}
+
+/** A call of a scripted model. */
+export interface ModelCall {
+  /** The messages that the model received. */
+  readonly prompt: readonly ScriptedPromptMessage[];
+  /** Text of the user's last message. */
+  readonly said: string;
+  /** The number of answers of the model since the user's last message: 0 for the first call of an answer. */
+  readonly step: number;
+  /** The number of earlier calls of the model. */
+  readonly calls: number;
+  /** The number of earlier calls with the same prompt, except for the ids of tool calls. */
+  readonly repeats: number;
+  /** The options of the SDK for `doStream` or `doGenerate`, with tools and settings. */
+  readonly options: object;
+}
+
+/** A call with what the model has answered. */
+export interface AnsweredCall extends ModelCall {
+  /** Text of the answer so far. */
+  readonly text: string;
+  /** Reasoning of the answer so far. */
+  readonly reasoning: string;
+}
+
+/** The answer to one call. A string is its text. An error is thrown before the answer begins. */
+export type ModelAnswer = string | ScriptedModelAnswer | Error;
+
+/** Decides the answer to each call: a function, or a list with the answers in their order. */
+export type ModelScript = ((call: ModelCall) => ModelAnswer | Promise<ModelAnswer>) | readonly ModelAnswer[];
+
+/** A language model of the AI SDK that answers from a script. Versions 6 and 7 of `ai` accept it. */
+export interface ScriptedModel {
+  /** The version of the SDK's model interface. */
+  readonly specificationVersion: 'v3';
+  /** `scripted`. */
+  readonly provider: string;
+  /** `scripted`. */
+  readonly modelId: string;
+  /** None: the SDK downloads files for the model. */
+  readonly supportedUrls: Record<string, RegExp[]>;
+  /** The calls so far, in order. */
+  readonly calls: readonly AnsweredCall[];
+  /** @hidden The SDK calls it. */
+  doGenerate(options: CallOptions): Promise<ModelResult>;
+  /** @hidden The SDK calls it. */
+  doStream(options: CallOptions): Promise<{ stream: ReadableStream<ModelPart> }>;
+}
+
+/** The answer of `doGenerate`. @inline */
+type ModelResult = { content: ModelContent[]; warnings: [] } & ReturnType<typeof toFinish>;
+
+type Recorded = { -readonly [Key in keyof AnsweredCall]: AnsweredCall[Key] };
+
+/**
+ * Creates a language model for tests of an agent with the AI SDK:
+ *
+ * ```ts
+ * const model = scriptedModel(({ said, step }) =>
+ *   step === 0 ? { calls: [{ name: 'findOrder', input: { orderId: '7' } }] } : 'Order 7 is shipped.',
+ * );
+ * ```
+ * It streams an answer word by word, and gives each tool call another id, as models do. `model.calls` has the prompts.
+ * @param script a function; or a list of answers, of which each call gets the next one. A call
+ * that is repeated after a crash also gets the next one. Further calls throw ModelScriptOverError
+ * @throws InvalidInputError
+ */
+export function scriptedModel(script: ModelScript): ScriptedModel {
+  if (typeof script !== 'function' && !Array.isArray(script)) {
+    throw new InvalidInputError('script', 'must be a function or an array of answers.');
+  }
+  const calls: Recorded[] = [];
+  const prompts = new Map<string, number>();
+
+  async function answerTo(options: CallOptions): Promise<{ call: Recorded; answer: ScriptedModelAnswer }> {
+    const { prompt } = options;
+    const key = keyOf(prompt);
+    const repeats = prompts.get(key) ?? 0;
+    prompts.set(key, repeats + 1);
+    const call = { ...placeOf(prompt), prompt, calls: calls.length, repeats, options, text: '', reasoning: '' };
+    calls.push(call);
+    const answer = typeof script === 'function' ? await script(call) : script[call.calls];
+    if (answer === undefined) throw new ModelScriptOverError(Array.isArray(script) ? script.length : null, call.said);
+    // Errors of the runtime belong to another realm than the test, so instanceof does not match them.
+    if (answer instanceof Error || types.isNativeError(answer)) throw answer;
+    return { call, answer: typeof answer === 'string' ? { text: answer } : answer };
+  }
+
+  return {
+    specificationVersion: 'v3',
+    provider: 'scripted',
+    modelId: 'scripted',
+    supportedUrls: {},
+    calls,
+    doStream: async (options) => {
+      const { call, answer } = await answerTo(options);
+      return { stream: ReadableStream.from<ModelPart>(streamed(call, answer, options.abortSignal)) };
+    },
+    doGenerate: async (options) => {
+      const { call, answer } = await answerTo(options);
+      const toolCalls: ModelContent[] = [];
+      for await (const part of streamed(call, answer, options.abortSignal)) {
+        if (part.type === 'tool-call') toolCalls.push(part);
+      }
+      const { reasoning, text } = call;
+      return {
+        content: [
+          ...(reasoning === '' ? [] : [{ type: 'reasoning' as const, text: reasoning }]),
+          ...(text === '' ? [] : [{ type: 'text' as const, text }]),
+          ...toolCalls,
+        ],
+        ...toFinish(answer),
+        warnings: [],
+      };
+    },
+  };
+}
+
+/** Yields the parts of an answer, and records its text and reasoning. */
+async function* streamed(
+  call: Recorded,
+  answer: ScriptedModelAnswer,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ModelPart, void> {
+  for await (const part of partsOf(answer)) {
+    signal?.throwIfAborted();
+    if (part.type === 'text-delta') call.text += part.delta;
+    if (part.type === 'reasoning-delta') call.reasoning += part.delta;
+    yield part;
+    if (answer.delayMs !== undefined) await delay(answer.delayMs, undefined, signal ? { signal } : {});
+  }
+}
+
+function placeOf(prompt: CallOptions['prompt']): Pick<ModelCall, 'said' | 'step'> {
+  const last = prompt.findLastIndex(({ role }) => role === 'user');
+  const content = prompt[last]?.content ?? '';
+  const texts = typeof content === 'string' ? [content] : content.flatMap(({ text }) => text ?? []);
+  const step = prompt.slice(last + 1).filter(({ role }) => role === 'assistant').length;
+  return { said: texts.join('\n'), step };
+}
+
+function keyOf(prompt: CallOptions['prompt']): string {
+  return JSON.stringify(prompt, (key, value: unknown) => (key === 'toolCallId' || key === 'approvalId' ? '' : value));
+}

@@ -1,0 +1,63 @@
+import QuickLRU from 'quick-lru';
+import { longestBackoffMs } from '../common/backoff.js';
+import { type ClaimedTurn } from '../ledger/turn.store.js';
+import { type RunnableOrchestrator } from './turn-runner.js';
+import { type TurnSettings } from './turn.settings.js';
+
+/** The number of remembered turns: at least this many, at most twice as many. */
+const REMEMBERED = 5000;
+
+/** Leaves turns of newer versions of an orchestrator to workers that have these versions (BOT-35). */
+export class VersionHandoff {
+  private readonly offers = new QuickLRU<string, { readonly since: number; readonly last: number }>({
+    maxSize: REMEMBERED,
+  });
+
+  constructor(private readonly settings: Pick<TurnSettings, 'leaseMs' | 'reconcileMs' | 'retry'>) {}
+
+  /**
+   * Returns true if this process runs the turn. A turn whose last checkpoint is of a newer version remains available to
+   * newer workers for the longest pause between attempts, counted from its first offer to this process.
+   * @param known the orchestrator of this process
+   */
+  accepts(claimed: ClaimedTurn, known: RunnableOrchestrator | undefined): boolean {
+    const { turn, checkpoint } = claimed;
+    if (!known || compareVersions(known.version, turn.version) < 0) return false;
+    const isBehind = checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0;
+    if (!isBehind || turn.request.force === true) return true;
+    const { leaseMs, reconcileMs, retry } = this.settings;
+    const pauseMs = longestBackoffMs(retry.backoff);
+    // Longer than the time between two offers to this process, even if several processes receive them in turn.
+    const awayMs = pauseMs + leaseMs + 10 * reconcileMs;
+    return this.offeredFor(claimed, awayMs, performance.now()) >= pauseMs;
+  }
+
+  /**
+   * Returns milliseconds since the turn was first offered to this process in its current state. The time restarts if
+   * the turn has progressed, or another process held it for a while.
+   * @param awayMs if the turn was not offered for longer than this, another process held it
+   * @param now by a monotonic clock
+   */
+  offeredFor({ turn, steps }: Pick<ClaimedTurn, 'turn' | 'steps'>, awayMs: number, now: number): number {
+    const key = `${turn.id} ${steps.length}`;
+    const known = this.offers.get(key);
+    const since = known && now - known.last <= awayMs ? known.since : now;
+    this.offers.set(key, { since, last: now });
+    return now - since;
+  }
+}
+
+/** Compares versions: runs of digits as numbers, the rest by code unit. `1.9` < `1.10`, `2026-10-b` < `2026-11-a`. */
+export function compareVersions(a: string, b: string): number {
+  if (a === b) return 0;
+  const [partsOfA, partsOfB] = [a, b].map((version) => version.match(/\d+|\D+/g) ?? []);
+  for (let i = 0; i < Math.max(partsOfA.length, partsOfB.length); i += 1) {
+    const [x = '', y = ''] = [partsOfA[i], partsOfB[i]];
+    if (x === y) continue;
+    const numbers = /^\d/.test(x) && /^\d/.test(y);
+    // BigInt, because a build number made from a time may have more digits than a double holds.
+    if (numbers && BigInt(x) !== BigInt(y)) return BigInt(x) < BigInt(y) ? -1 : 1;
+    if (!numbers) return x < y ? -1 : 1;
+  }
+  return 0;
+}

@@ -1,0 +1,149 @@
+/**
+ * Types of parameters and results, for code that names them.
+ * @module nestjs-agent-sessions/types
+ */
+
+// The module
+export type { FeatureRef } from './module/sessions.feature.js';
+
+// Sessions
+export type { SurfaceLimitPolicy } from './ledger/session.js';
+export type { ErasedRecords } from './records/session-records.service.js';
+export type { SessionStoreConfig } from './session/create-session-store.js';
+export type { SessionEventOf, SessionEventType } from './session/session-events.js';
+export type { SessionStoreSettings } from './session/session-store.service.js';
+export type { MetadataOptions, RevokeOptions, SweepLimit } from './session/session.inputs.js';
+
+// Turns
+export type { LaneHead, LanePage } from './ledger/lane.js';
+export type { TurnRequest, TurnWaitingFor } from './ledger/turn.js';
+export type { DrainOptions, LaneListQuery, LaneScope } from './turn/lane.inputs.js';
+export type { LaneCounts } from './turn/lane.service.js';
+export type { EventResponse } from './turn/turn-event-pace.js';
+export type { RecoveryCounts } from './turn/turn-recovery.js';
+export type { TurnEnd, TurnWaiting } from './turn/turn-result.js';
+export type { CancelOptions } from './turn/turn.inputs.js';
+export type { StopReason } from './turn/turn-stopped.error.js';
+export type { TurnInputLike, TurnListQuery, WaitOptions } from './turn/turn.inputs.js';
+export type { CommandOptions } from './turn/turn.service.js';
+
+// Orchestrators
+export type { StepOptions, ToolCallOptions } from './orchestrator/call-options.js';
+export type { MemoryScope } from './orchestrator/memory-port.js';
+export type { OrchestratorEventType, OrchestratorListeners } from './orchestrator/orchestrator-events.js';
+export type {
+  ConversationCommandArgs,
+  OrchestratorExecuteOptions,
+  OrchestratorSubmitOptions,
+} from './orchestrator/orchestrator-handle.js';
+export type {
+  OrchestratorToolCall,
+  OrchestratorToolCaller,
+  OrchestratorToolResult,
+} from './orchestrator/orchestrator-tool.js';
+export type {
+  EvaluateFunction,
+  ExplainedChoice,
+  IntentChoice,
+  IntentFunction,
+  OrchestratorOptions,
+  RouteFunction,
+} from './orchestrator/orchestrator.js';
+export type { StandardSchema } from './orchestrator/state-schema.js';
+export type { ForkOptions, HistoryQuery, UndoOptions } from './orchestrator/time-travel.inputs.js';
+export type { HistoryEntry, UndoResult } from './orchestrator/time-travel.js';
+export type { OrchestratorToolInput, ToolInputSchema } from './orchestrator/tool-input-schema.js';
+export type {
+  TurnFlowState,
+  TurnModules,
+  TurnTask,
+  TurnTaskState,
+  TurnToolState,
+  TurnUsage,
+  WaitForOptions,
+} from './orchestrator/turn-context.js';
+export type { OutcomeOptions } from './orchestrator/turn-outcome.js';
+export type {
+  CompactionReport,
+  DecisionReport,
+  DecisionSource,
+  EndedBy,
+  IntentReport,
+  IterationReport,
+  UsageReport,
+} from './orchestrator/turn-report.js';
+
+// Steps and tools
+export type {
+  CleanupOptions,
+  OrchestrationStateManagerOptions,
+  StandaloneOrchestrationStateManager,
+} from './module/create-orchestration.js';
+export type { AdmittedTool } from './orchestration/tool-admissions.js';
+export type { AgentRef } from './orchestration/agent-ref.js';
+export type { OnViolation } from './orchestration/orchestration-config.js';
+export type { OrchestrationEffect } from './orchestration/orchestration-entry.js';
+export type { OrchestrationEventType } from './orchestration/orchestration-events.js';
+export type { OrchestrationProgress, SequenceMove, ToolOutcome } from './orchestration/orchestration-state.js';
+export type {
+  OrchestrationUpdates,
+  ToolAdmissionOptions,
+  ToolUsageOptions,
+  ToolUseOptions,
+} from './orchestration/orchestration.inputs.js';
+export type { SequencedStep } from './orchestration/step-sequencer.service.js';
+
+// State of sessions
+export type { FlowCheckpoint } from './state/flow-state.js';
+export type { SessionManagerDefinition } from './state/session-manager-feature.js';
+export type { ManagedSession, SessionManagerOptions } from './state/session-manager.js';
+export type { BuiltInState, ExportedState } from './state/session-state.service.js';
+export type { StatePage } from './state/state-data.js';
+export type {
+  StateClearing,
+  StateCompaction,
+  StateCompactionOptions,
+  StateDataPage,
+  StateDescription,
+  StateHook,
+  StateModuleName,
+} from './state/state-module.js';
+export type {
+  FlowSaveOptions,
+  FlowVersionQuery,
+  MessageQuery,
+  MessageWindow,
+  NewTask,
+  StatePageQuery,
+  TaskQuery,
+  TaskTransitionOptions,
+  ToolEntryOptions,
+  ToolPatchOptions,
+  ToolQuery,
+  ToolSetOptions,
+} from './state/state.inputs.js';
+export type { Task, TaskHistoryEntry, TaskState } from './state/task.js';
+export type { ToolEntry } from './state/tool-state.js';
+
+// The conversation
+export type { Compaction, Summary } from './conversation/compaction-policy.js';
+export type { CompactionResult } from './conversation/compaction-run.js';
+export type { CompactionPhase } from './conversation/compaction.errors.js';
+export type { HistoryWindow, HistoryWindowOption } from './conversation/history-window.js';
+export type { ConversationView, WindowFunction, WindowShape } from './conversation/window.js';
+export type { MessageSpan } from './ledger/message.js';
+
+// Guards and decorators
+export type { CurrentTurnOptions } from './transport/current-turn.decorator.js';
+export type { IdSource } from './transport/id-source.js';
+export type { AgentOfState } from './transport/orchestration-state.decorator.js';
+export type { UseSessionOptions } from './transport/session.decorators.js';
+export type { RequiredTool } from './transport/tool.decorators.js';
+export type { IdPlace, SourceKind } from './transport/transport.js';
+
+// Stores and queues
+export type { MemoryAdapterOptions } from './store/memory/memory-adapter.js';
+
+// Everywhere
+export type { IdGenerator } from './common/ids.js';
+export type { JsonPrimitive } from './common/json.js';

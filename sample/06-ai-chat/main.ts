@@ -1,0 +1,23 @@
+import 'reflect-metadata';
+import { NestFactory } from '@nestjs/core';
+import { type NestExpressApplication } from '@nestjs/platform-express';
+import { AppModule } from './app.module.js';
+import { servePage } from './serve-page.js';
+
+const app = await NestFactory.create<NestExpressApplication>(AppModule, {
+  bodyParser: false,
+  logger: ['warn', 'error', 'fatal'],
+});
+// The front end sends the whole conversation, with attachments.
+app.useBodyParser('json', { limit: '32mb' });
+servePage(app);
+// Exit with 0 after an orderly stop, instead of ending by the signal.
+app.enableShutdownHooks([], { useProcessExit: true });
+await app.listen(process.env.PORT ?? 3000);
+
+const url = (await app.getUrl()).replace('[::1]', 'localhost');
+console.log(`
+The chat listens on ${url}. Open it in a browser.
+
+To see an answer continue after a crash, ask for the return policy, run kill -9 ${process.pid}, and start it again.
+`);

@@ -1,0 +1,430 @@
+import {
+  PermanentTurnError,
+  reply,
+  TurnCancelledError,
+  type TurnContext,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
+import type * as ai6 from 'ai';
+import { z } from 'zod';
+import { approvalSignal } from '../../lib/chat/user-signals.js';
+import { durableModel } from '../../lib/ai-sdk/durable-model.js';
+import { durableTools } from '../../lib/ai-sdk/durable-tools.js';
+import { idempotencyKeyOf } from '../../lib/ai-sdk/tool-call.js';
+import { eventually } from '../support/eventually.js';
+import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
+import { type Chat, CHAT_SDKS, startChat } from './fixtures/chat.js';
+import { failUntil } from './fixtures/desk.js';
+import { type Answer, type ModelOptions, type ScriptedModel } from './fixtures/models.js';
+
+type Calls = NonNullable<Answer['calls']>;
+type Tools = ai6.ToolSet;
+
+const inputSchema = z.object({ id: z.string() });
+const find = (id: string) => ({ id: `find-${id}`, name: 'find', input: { id } });
+
+/** Returns the results of tools in the prompt of a model call. */
+function resultsIn({ prompt }: ModelOptions): unknown[] {
+  return prompt.flatMap(({ role, content }) =>
+    role === 'tool' ? content.flatMap((part) => (part.type === 'tool-result' ? [part.output] : [])) : [],
+  );
+}
+
+describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scripted }) => {
+  /** Calls these tools, and then answers. */
+  function calling(...calls: Calls): ScriptedModel {
+    return scripted((_, { prompt }) => (prompt.at(-1)?.role === 'tool' ? { text: 'Done.' } : { calls }));
+  }
+
+  function settings(turn: TurnContext, { model }: ScriptedModel, tools: Tools) {
+    const options = { model: durableModel(turn, model), tools: durableTools(turn, tools), maxRetries: 0 };
+    return { ...options, prompt: 'Please.', stopWhen: sdk.stepCountIs(5) };
+  }
+
+  async function generate(turn: TurnContext, scripted: ScriptedModel, tools: Tools): Promise<string> {
+    return (await sdk.generateText(settings(turn, scripted, tools))).text;
+  }
+
+  async function stream(turn: TurnContext, scripted: ScriptedModel, tools: Tools): Promise<string> {
+    const result = sdk.streamText({ ...settings(turn, scripted, tools), onError: () => {} });
+    for await (const part of result.fullStream) if (part.type === 'error') throw part.error;
+    return result.text;
+  }
+
+  /** The message of an error that the model reads. */
+  const errorText = (message: string) => ({
+    type: 'error-text',
+    value: version === 'ai 6' ? message : `Error: ${message}`,
+  });
+
+  describe.each(Object.entries({ generate, stream }))('in a loop that can %s', (_, loop) => {
+    it.each(LIVE_STORES)('AIS-03 runs each call once, although attempts fail, over $name', async ({ open }) => {
+      const model = calling(find('7'), find('8'));
+      const keys: string[] = [];
+      const tool = sdk.tool({
+        inputSchema,
+        execute: ({ id }, options) => {
+          keys.push(idempotencyKeyOf(options));
+          return `order ${id} has shipped`;
+        },
+      });
+      const chat = await startChat(
+        async (turn) => {
+          const text = await loop(turn, model, { find: tool });
+          failUntil(3, turn);
+          return reply(text);
+        },
+        { adapter: open() },
+      );
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(new Set(keys).size).toBe(2);
+      expect(keys).toHaveLength(2);
+      expect(model.asked).toHaveLength(2);
+      const values = ['order 7 has shipped', 'order 8 has shipped'];
+      expect(resultsIn(model.asked[1])).toEqual(values.map((value) => ({ type: 'text', value })));
+    });
+
+    it.each(LIVE_STORES)('AIS-03 gives the model the same error in every attempt, over $name', async ({ open }) => {
+      const model = calling(find('7'), find('8'));
+      let executed = 0;
+      const tool = sdk.tool({
+        inputSchema,
+        execute: ({ id }) => {
+          executed += 1;
+          if (id === '7') throw new Error(`There is no order 7. This is call ${executed}.`);
+          return 'found';
+        },
+      });
+      const texts: string[] = [];
+      const chat = await startChat(
+        async (turn) => {
+          texts.push(await loop(turn, model, { find: tool }));
+          failUntil(3, turn);
+          return reply('');
+        },
+        { adapter: open() },
+      );
+      await chat.send('hi');
+      expect(texts).toEqual(['Done.', 'Done.', 'Done.']);
+      expect(executed).toBe(2);
+      expect(model.asked).toHaveLength(2);
+      expect(resultsIn(model.asked[1])).toEqual([
+        errorText('There is no order 7. This is call 1.'),
+        { type: 'text', value: 'found' },
+      ]);
+    });
+
+    it('AIS-03 fails the turn with a permanent error, and does not ask the model', async () => {
+      const model = calling(find('7'));
+      const tool = sdk.tool({
+        inputSchema,
+        execute: (): string => {
+          throw new PermanentTurnError('The account is closed.');
+        },
+      });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+      const { failure } = await rejection(chat.send('hi'), TurnFailedError);
+      expect(failure).toMatchObject({ name: 'PermanentTurnError', message: 'The account is closed.' });
+      expect(model.asked).toHaveLength(1);
+    });
+
+    it('AIS-03 fails the turn if the model uses a call id again with another input', async () => {
+      const first = find('7');
+      const model = scripted((call) => ({ calls: [call === 1 ? first : { ...find('8'), id: first.id }] }));
+      const executed: string[] = [];
+      const tool = sdk.tool({ inputSchema, execute: ({ id }) => executed.push(id) });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+      const { failure } = await rejection(chat.send('hi'), TurnFailedError);
+      expect(failure).toMatchObject({ code: 'TOOL_CALL_CONFLICT' });
+      expect(executed).toEqual(['7']);
+      expect(model.asked).toHaveLength(2);
+    });
+
+    it("AIS-03 gives the model the plan's rejection as error in every attempt", async () => {
+      const model = calling(find('7'), { id: 'refund-7', name: 'refund', input: { id: '7' } });
+      const executed: string[] = [];
+      const tool = (name: string) => sdk.tool({ inputSchema, execute: (): number => executed.push(name) });
+      const texts: string[] = [];
+      const chat = await startChat(
+        async (turn) => {
+          texts.push(await loop(turn, model, { find: tool('find'), refund: tool('refund') }));
+          failUntil(2, turn);
+          return reply('');
+        },
+        { definition: { steps: [{ name: 'search', isDefault: true, availableTools: { allowed: ['find'] } }] } },
+      );
+      await chat.send('hi');
+      expect(texts).toEqual(['Done.', 'Done.']);
+      expect(executed).toEqual(['find']);
+      const prefix = version === 'ai 6' ? '' : 'ToolNotAllowedError: ';
+      expect(resultsIn(model.asked[1])).toEqual([
+        { type: 'json', value: 1 },
+        {
+          type: 'error-text',
+          value: `${prefix}The tool refund is not allowed in step search. Allowed now: find.`,
+        },
+      ]);
+    });
+
+    it('AIS-03 runs parallel calls in parallel', async () => {
+      const model = calling(find('7'), find('8'));
+      const started = gate();
+      const executed: string[] = [];
+      const tool = sdk.tool({
+        inputSchema,
+        execute: async ({ id }) => {
+          if (id === '8') started.open();
+          await started.pass();
+          return executed.push(id);
+        },
+      });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(executed).toHaveLength(2);
+    });
+
+    it('AIS-03 waits for approvals, in any order and across attempts', async () => {
+      const model = calling(find('7'), find('8'), find('9'));
+      const executed: string[] = [];
+      const tool = sdk.tool({ inputSchema, needsApproval: true, execute: ({ id }) => executed.push(id) });
+      const chat = await startChat(async (turn) => {
+        const text = await loop(turn, model, { find: tool });
+        failUntil(2, turn);
+        return reply(text);
+      });
+      const { turns } = chat.app;
+      const id = await chat.submit('hi');
+      await waitsFor(chat, id, ['find-7', 'find-8', 'find-9']);
+      await turns.signal(id, approvalSignal('find-9'), { approved: false, reason: 'Not this one' });
+      expect(executed).toEqual([]);
+      await turns.signal(id, approvalSignal('find-7'), { approved: true });
+      // The answer to the last one has arrived.
+      await waitsFor(chat, id, ['find-8', 'find-9']);
+      await turns.signal(id, approvalSignal('find-8'), { approved: false });
+      expect(await turns.result(id)).toMatchObject({ reply: 'Done.' });
+      expect(executed).toEqual(['7']);
+      expect(model.asked).toHaveLength(2);
+      expect(resultsIn(model.asked[1])).toEqual([
+        { type: 'json', value: 1 },
+        errorText('The user has denied this call.'),
+        errorText('The user has denied this call: Not this one'),
+      ]);
+    });
+
+    it('AIS-03 keeps the decision of needsApproval, also if it would change', async () => {
+      const model = calling(find('7'), find('8'));
+      const decided: string[] = [];
+      const tool = sdk.tool({
+        inputSchema,
+        needsApproval: ({ id }) => {
+          const isFirst = !decided.includes(id);
+          decided.push(id);
+          return (id === '7') === isFirst;
+        },
+        execute: ({ id }) => id,
+      });
+      const chat = await startChat(async (turn) => {
+        const text = await loop(turn, model, { find: tool });
+        failUntil(2, turn);
+        return reply(text);
+      });
+      const id = await chat.submit('hi');
+      await waitsFor(chat, id, ['find-7']);
+      await chat.app.turns.signal(id, approvalSignal('find-7'), { approved: true });
+      expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+      expect(decided).toEqual(['7', '8']);
+    });
+
+    it('AIS-03 fails the turn if the answer to an approval is malformed', async () => {
+      const model = calling(find('7'));
+      const tool = sdk.tool({ inputSchema, needsApproval: true, execute: () => 'found' });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+      const id = await chat.submit('hi');
+      await waitsFor(chat, id, ['find-7']);
+      await chat.app.turns.signal(id, approvalSignal('find-7'), 'yes');
+      const { failure } = await rejection(chat.app.turns.result(id), TurnFailedError);
+      expect(failure).toMatchObject({ name: 'InvalidInputError' });
+      expect(model.asked).toHaveLength(1);
+    });
+
+    it('AIS-03 stops a call with its turn, and stores no failure', async () => {
+      const model = calling(find('7'));
+      const started = gate();
+      const stopped = gate();
+      const tool = sdk.tool({
+        inputSchema,
+        execute: (_, { abortSignal }) => {
+          started.open();
+          abortSignal?.addEventListener('abort', stopped.open);
+          return new Promise((__, reject) =>
+            abortSignal?.addEventListener('abort', () => reject(new Error('stopped'))),
+          );
+        },
+      });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+      const id = await chat.submit('hi');
+      await started.pass();
+      await chat.app.turns.cancel(id);
+      await rejection(chat.app.turns.result(id), TurnCancelledError);
+      await stopped.pass();
+      const steps = await chat.app.adapter.turns.steps(id);
+      expect(steps.map((step) => step.name)).toEqual(['model call']);
+    });
+  });
+
+  describe('inside of another tool', () => {
+    /** A sub-agent that looks up two orders. */
+    function research(turn: TurnContext, inner: ScriptedModel, lookUp: (id: string) => unknown, fail: () => void) {
+      const tools = { find: sdk.tool({ inputSchema, execute: ({ id }) => lookUp(id) }) };
+      const execute = async () => {
+        const text = await generate(turn, inner, tools);
+        fail();
+        return text;
+      };
+      return { research: sdk.tool({ inputSchema: z.object({}), execute }) };
+    }
+
+    const outer = () => calling({ id: 'research-1', name: 'research', input: {} });
+    /** Only the tools of the outer loop count. */
+    const steps = [{ name: 'start', isDefault: true, availableTools: { allowed: ['research'] } }];
+
+    it('AIS-03 runs each call once, although the outer tool runs again', async () => {
+      const [model, inner] = [outer(), calling(find('7'), find('8'))];
+      const executed: string[] = [];
+      const chat = await startChat(
+        async (turn) => {
+          const lookUp = (id: string) => {
+            executed.push(id);
+            if (id === '8') throw new Error(`There is no order 8. This is call ${executed.length}.`);
+            return 'found';
+          };
+          // No attempt stores a permanent error, or the error of a killed process.
+          const kill = () => {
+            if (turn.attempt === 1) throw Object.assign(new Error('killed'), { permanent: true });
+          };
+          return reply(await generate(turn, model, research(turn, inner, lookUp, kill)).catch(retried));
+        },
+        { definition: { steps } },
+      );
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(executed).toEqual(['7', '8']);
+      expect(inner.asked).toHaveLength(2);
+      expect(resultsIn(inner.asked[1])).toEqual([
+        { type: 'text', value: 'found' },
+        errorText('There is no order 8. This is call 2.'),
+      ]);
+      expect(model.asked).toHaveLength(2);
+    });
+
+    it('AIS-03 fails the turn with a permanent error', async () => {
+      const [model, inner] = [outer(), calling(find('7'))];
+      const chat = await startChat(async (turn) => {
+        const lookUp = () => {
+          throw new PermanentTurnError('The account is closed.');
+        };
+        return reply(
+          await generate(
+            turn,
+            model,
+            research(turn, inner, lookUp, () => {}),
+          ),
+        );
+      });
+      const { failure } = await rejection(chat.send('hi'), TurnFailedError);
+      expect(failure).toMatchObject({ message: 'The account is closed.' });
+      expect([model.asked.length, inner.asked.length]).toEqual([1, 1]);
+    });
+  });
+
+  it.each<[string, () => unknown, unknown]>([
+    ['a date', () => new Date(0), '1970-01-01T00:00:00.000Z'],
+    ['an entity', () => new Order('7'), { id: '7', shipped: '1970-01-01T00:00:00.000Z' }],
+    ['nothing', () => undefined, null],
+    ['a promise', () => Promise.resolve({ id: '7' }), { id: '7' }],
+    ['an iteration', () => preliminary('searching', 'found'), 'found'],
+  ])('AIS-03 stores a result that is %s as JSON, which the model gets in every attempt', async (_, execute, result) => {
+    const model = calling(find('7'));
+    const outputs: unknown[] = [];
+    const tool = sdk.tool({ inputSchema, execute: execute });
+    const chat = await startChat(async (turn) => {
+      const { steps } = await sdk.generateText(settings(turn, model, { find: tool }));
+      outputs.push(...steps.flatMap(({ toolResults }) => toolResults.map(({ output }) => output as unknown)));
+      failUntil(2, turn);
+      return reply('');
+    });
+    await chat.send('hi');
+    expect(outputs).toEqual([result, result]);
+  });
+
+  it('AIS-03 passes on input that a schema has transformed', async () => {
+    const model = calling(find('7'));
+    const inputs: unknown[] = [];
+    const tool = sdk.tool({
+      inputSchema: z.object({ id: z.string().transform((id) => BigInt(id)) }),
+      execute: ({ id }) => (inputs.push(id), 'found'),
+    });
+    const chat = await startChat(async (turn) => {
+      // Models with a bigint in the prompt do not exist: the loop ends after the call.
+      await sdk.generateText({ ...settings(turn, model, { find: tool }), stopWhen: sdk.stepCountIs(1) });
+      failUntil(2, turn);
+      return reply('');
+    });
+    await chat.send('hi');
+    expect(inputs).toEqual([7n]);
+  });
+
+  it('AIS-03 keeps the tool as `this`', async () => {
+    const model = calling(find('7'));
+    const tool = {
+      ...sdk.tool({ inputSchema, execute: () => '' }),
+      prefix: 'order',
+      execute(this: { prefix: string }, { id }: { id: string }) {
+        return `${this.prefix} ${id}`;
+      },
+    };
+    const chat = await startChat(async (turn) => reply(await generate(turn, model, { find: tool })));
+    await chat.send('hi');
+    expect(resultsIn(model.asked[1])).toEqual([{ type: 'text', value: 'order 7' }]);
+  });
+
+  it('AIS-03 leaves tools without `execute` unchanged', () => {
+    const turn = {} as TurnContext;
+    const tools = { ask: sdk.tool({ inputSchema, needsApproval: true }) };
+    expect(durableTools(turn, tools)).toEqual(tools);
+  });
+});
+
+describe('idempotencyKeyOf', () => {
+  it('AIS-03 rejects options of another tool', () => {
+    expect(() => idempotencyKeyOf({ toolCallId: 'find-7' })).toThrow('must be the second argument of `execute`');
+  });
+});
+
+// Compiled only: tools keep their types.
+void ((turn: TurnContext<{ count: number }>, given: { a: ai6.Tool<string, number> }) => {
+  const tools: { a: ai6.Tool<string, number> } = durableTools(turn, given);
+  return tools;
+});
+
+class Order {
+  readonly shipped = new Date(0);
+
+  constructor(readonly id: string) {}
+}
+
+async function* preliminary(...values: string[]) {
+  for (const value of values) yield await Promise.resolve(value);
+}
+
+/** Fails the attempt, but not the turn. */
+function retried(error: unknown): never {
+  throw new Error('The attempt fails.', { cause: error });
+}
+
+/** Waits until the turn waits for the approval of these calls, in their order. */
+async function waitsFor({ app: { turns } }: Chat, id: string, toolCallIds: readonly string[]): Promise<void> {
+  await eventually(async () => {
+    const { signal, others = [] } = (await turns.get(id))?.waitingFor ?? {};
+    return [signal, ...others].join() === toolCallIds.map(approvalSignal).join();
+  });
+}

@@ -1,0 +1,111 @@
+import * as ai6 from 'ai';
+import * as ai7 from 'ai-7';
+import { type UIMessage } from '../../lib/chat/ui-message.js';
+
+type Status = 'submitted' | 'streaming' | 'ready' | 'error';
+
+/** What tests use of `AbstractChat`, in both versions. */
+export interface FrontEnd {
+  readonly id: string;
+  readonly status: Status;
+  readonly messages: UIMessage[];
+  readonly error: Error | undefined;
+  readonly lastMessage: UIMessage | undefined;
+  sendMessage(message?: { text: string; messageId?: string; files?: object[] }, options?: object): Promise<void>;
+  regenerate(options?: { messageId?: string }): Promise<void>;
+  resumeStream(): Promise<void>;
+  addToolApprovalResponse(answer: { id: string; approved: boolean; reason?: string }): PromiseLike<void> | void;
+  addToolOutput(
+    result: { tool: string; toolCallId: string } & ({ output: unknown } | { state: 'output-error'; errorText: string }),
+  ): PromiseLike<void> | void;
+  stop(): Promise<void>;
+}
+
+export interface FrontEndOptions {
+  readonly id?: string;
+  readonly api: string;
+  readonly headers?: Record<string, string>;
+  readonly messages?: readonly UIMessage[];
+  /** The version of the SDK. */
+  readonly version: 6 | 7;
+  readonly fetch?: typeof fetch;
+  readonly transport?: object;
+  /** Called when a tool call arrives that the server does not run, or not yet. */
+  readonly onToolCall?: (call: { readonly toolCallId: string; readonly toolName: string }) => void;
+}
+
+type Start = Omit<ConstructorParameters<typeof ai6.AbstractChat<ai6.UIMessage>>[0], 'state'> & {
+  readonly messages: ai6.UIMessage[];
+};
+
+/** The state of a chat, as a page without a framework keeps it. */
+class State implements ai6.ChatState<ai6.UIMessage> {
+  status: Status = 'ready';
+  error: Error | undefined;
+
+  constructor(public messages: ai6.UIMessage[]) {}
+
+  pushMessage = (message: ai6.UIMessage): void => void (this.messages = [...this.messages, message]);
+  popMessage = (): void => void (this.messages = this.messages.slice(0, -1));
+  replaceMessage = (index: number, message: ai6.UIMessage): void =>
+    void (this.messages = this.messages.with(index, structuredClone(message)));
+  snapshot = <T>(value: T): T => structuredClone(value);
+}
+
+class FrontEnd6 extends ai6.AbstractChat<ai6.UIMessage> {
+  constructor({ messages, ...init }: Start) {
+    super({ ...init, state: new State(messages) });
+  }
+}
+
+class FrontEnd7 extends ai7.AbstractChat<ai7.UIMessage> {
+  constructor({ messages, ...init }: Start) {
+    super({ ...init, state: new State(messages) } as unknown as ConstructorParameters<
+      typeof ai7.AbstractChat<ai7.UIMessage>
+    >[0]);
+  }
+}
+
+/**
+ * Returns what `useChat` is without React: a chat with the default transport, which sends approvals and the outputs of
+ * tools automatically.
+ */
+export function frontEnd({
+  version,
+  id,
+  api,
+  headers = {},
+  messages = [],
+  fetch,
+  transport,
+  onToolCall,
+}: FrontEndOptions): FrontEnd {
+  const sdk = version === 6 ? ai6 : (ai7 as unknown as typeof ai6);
+  const init = {
+    ...(id === undefined ? {} : { id }),
+    messages: structuredClone(messages) as unknown as ai6.UIMessage[],
+    transport: (transport ?? new sdk.DefaultChatTransport({ api, headers, ...(fetch ? { fetch } : {}) })) as never,
+    sendAutomaticallyWhen: (chat: { messages: ai6.UIMessage[] }) =>
+      sdk.lastAssistantMessageIsCompleteWithApprovalResponses(chat) ||
+      sdk.lastAssistantMessageIsCompleteWithToolCalls(chat),
+    ...(onToolCall && {
+      onToolCall: ({ toolCall }: { toolCall: Parameters<typeof onToolCall>[0] }) => onToolCall(toolCall),
+    }),
+  };
+  const chat = version === 6 ? new FrontEnd6(init) : new FrontEnd7(init);
+  return chat;
+}
+
+export const VERSIONS = [6, 7] as const;
+
+/** Returns the text of a message. */
+export function textOf(message: UIMessage | undefined): string {
+  return (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text as string] : [])).join('');
+}
+
+/** Returns `type: state` of the tool calls of a message. */
+export function toolsOf(message: UIMessage | undefined): string[] {
+  return (message?.parts ?? []).flatMap((part) =>
+    part.toolCallId === undefined ? [] : [`${part.type}: ${part.state as string}`],
+  );
+}

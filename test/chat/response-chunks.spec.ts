@@ -1,0 +1,124 @@
+import fc from 'fast-check';
+import { ResponseChunks } from '../../lib/chat/response-chunks.js';
+import { segmentsOf } from '../../lib/chat/replay.js';
+import { type UIChunk } from '../../lib/chat/ui-message.js';
+import { client6, client7, comparable } from './clients.js';
+
+const TURN = 'turn';
+const START: UIChunk = { type: 'start', messageId: TURN };
+const FINISH: UIChunk = { type: 'finish' };
+const REQUEST: readonly UIChunk[] = [
+  { type: 'start-step' },
+  { type: 'tool-input-available', toolCallId: 'a', toolName: 'refund', input: {} },
+  { type: 'tool-approval-request', toolCallId: 'a', approvalId: 'a' },
+  { type: 'finish-step' },
+];
+const RESULT: readonly UIChunk[] = [
+  { type: 'tool-output-available', toolCallId: 'a', output: 'done' },
+  ...said('1', 'Done.'),
+];
+/** An answer that waits for an approval. */
+const CHUNKS = [START, ...REQUEST, FINISH, START, ...RESULT, FINISH];
+
+describe('the chunks of a response', () => {
+  it('AIS-13 holds the end until the turn waits or has ended', () => {
+    const response = new ResponseChunks(TURN, 0);
+    expect(response.waiting()).toBeUndefined();
+    expect([START, ...REQUEST, FINISH].flatMap((chunk) => response.add(chunk))).toEqual([START, ...REQUEST]);
+    expect(response.waiting()).toEqual([FINISH]);
+  });
+
+  it('AIS-13 continues over a wait as one message, with all metadata', () => {
+    const withMetadata = CHUNKS.map((chunk, at) => ({
+      ...chunk,
+      ...(at === 5 || at === 6 ? { messageMetadata: { at } } : {}),
+    }));
+    const response = new ResponseChunks(TURN, 0);
+    expect(withMetadata.flatMap((chunk) => response.add(chunk))).toEqual([
+      ...[START, ...REQUEST],
+      ...[5, 6].map((at) => ({ type: 'message-metadata', messageMetadata: { at } })),
+      ...RESULT,
+    ]);
+    expect(response.ended({ status: 'completed', reply: 'Done.' })).toEqual([FINISH]);
+  });
+
+  it('AIS-16 begins with the segment that follows an approval', () => {
+    const response = new ResponseChunks(TURN, 1);
+    expect(CHUNKS.flatMap((chunk) => response.add(chunk))).toEqual([START, ...RESULT]);
+    expect(response.ended({ status: 'awaiting-input', reply: null })).toEqual([FINISH]);
+  });
+
+  it('AIS-16 ends a response at once while the turn waits for another approval', () => {
+    const response = new ResponseChunks(TURN, 1);
+    expect([START, ...REQUEST, FINISH].flatMap((chunk) => response.add(chunk))).toEqual([]);
+    expect(response.waiting()).toEqual([START, FINISH]);
+  });
+
+  it.each([client6, client7])('AIS-10 shows the reply of a handler that has streamed nothing', async (client) => {
+    const chunks = new ResponseChunks(TURN, 0).ended({ status: 'completed', reply: 'Hello.' });
+    const { parts } = await client(chunks);
+    expect(parts.at(-1)).toMatchObject({ type: 'text', text: 'Hello.', state: 'done' });
+    expect(new ResponseChunks(TURN, 0).ended({ status: 'completed', reply: null })).toEqual([START, FINISH]);
+  });
+
+  it.each([client6, client7])('AIS-19 ends a failed and a cancelled answer as clients accept it', async (client) => {
+    for (const end of [{ status: 'failed', code: 'TURN_FAILED' }, { status: 'cancelled' }, { status: 'superseded' }]) {
+      const response = new ResponseChunks(TURN, 0);
+      const shown = [START, ...said('0', 'Hel')].flatMap((chunk) => response.add(chunk));
+      const { parts } = await client([...shown, ...response.ended(end)]);
+      expect(parts.at(-1)).toMatchObject({ type: 'text', text: 'Hel' });
+    }
+  });
+
+  it('AIS-16 starts a step if an answer is stopped before the step that follows an answer of the user', () => {
+    const stop = (from: number, chunks: readonly UIChunk[]) => {
+      const response = new ResponseChunks(TURN, from);
+      for (const chunk of chunks) response.add(chunk);
+      return response.ended({ status: 'cancelled' });
+    };
+    const end = [{ type: 'abort' }, FINISH];
+    const answered = CHUNKS.indexOf(FINISH) + 2;
+    for (const from of [0, 1]) {
+      expect(stop(from, CHUNKS.slice(0, answered))).toEqual([{ type: 'start-step' }, START, ...end]);
+      expect(stop(from, CHUNKS.slice(0, -1))).toEqual(end);
+    }
+    expect(stop(1, CHUNKS.slice(0, answered - 1))).toEqual([{ type: 'start-step' }, START, ...end]);
+    expect(stop(0, CHUNKS.slice(0, 2))).toEqual(end);
+  });
+
+  it('AIS-13 has the same chunks at the same index, wherever a client continues', () => {
+    fc.assert(
+      fc.property(fc.nat(CHUNKS.length), fc.nat(1), (stored, from) => {
+        const whole = new ResponseChunks(TURN, from);
+        const all = CHUNKS.flatMap((chunk) => whole.add(chunk));
+        const part = new ResponseChunks(TURN, from);
+        const before = CHUNKS.slice(0, stored).flatMap((chunk) => part.add(chunk));
+        const after = CHUNKS.slice(stored).flatMap((chunk) => part.add(chunk));
+        expect([...before, ...after]).toEqual(all);
+      }),
+    );
+  });
+
+  it('AIS-13 gives a client of all responses the same message as one of a single response', async () => {
+    const segments = segmentsOf(CHUNKS).map((_, from) => {
+      const response = new ResponseChunks(TURN, from);
+      const until = CHUNKS.indexOf(FINISH, from === 0 ? 0 : CHUNKS.indexOf(FINISH) + 1) + 1;
+      const sent = CHUNKS.slice(0, until).flatMap((chunk) => response.add(chunk));
+      return [...sent, ...(response.waiting() ?? [])];
+    });
+    const single = new ResponseChunks(TURN, 0);
+    const all = [...CHUNKS.flatMap((chunk) => single.add(chunk)), FINISH];
+    const first = await client7(segments[0]);
+    expect(comparable(await client7(segments[1], first))).toEqual(comparable(await client7(all)));
+  });
+});
+
+function said(id: string, text: string): UIChunk[] {
+  return [
+    { type: 'start-step' },
+    { type: 'text-start', id },
+    { type: 'text-delta', id, delta: text },
+    { type: 'text-end', id },
+    { type: 'finish-step' },
+  ];
+}

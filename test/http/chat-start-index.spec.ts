@@ -1,0 +1,92 @@
+import 'reflect-metadata';
+import { memoryAdapter, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { ChatResponses } from '../../lib/http/chat/chat-responses.js';
+import { type UIChunk } from '../../lib/chat/ui-message.js';
+import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
+import { startAssistant } from './chat-assistant.js';
+
+const RUN_ID = 'x-workflow-run-id';
+const TAIL_INDEX = 'x-workflow-stream-tail-index';
+
+describe('startIndex, as WorkflowChatTransport sends it', () => {
+  it('AIS-13 skips the chunks of a response that the client has received', async () => {
+    const { app, chunks, run } = await answered();
+    expect(chunks.length).toBeGreaterThan(10);
+    expect(await resumed(app, `/one/${run}/stream?startIndex=0`)).toEqual(chunks);
+    expect(await resumed(app, `/one/${run}/stream?startIndex=7`)).toEqual(chunks.slice(7));
+    // Without a chunk, the transport would ask again and again.
+    for (const start of [chunks.length - 1, chunks.length, 1000]) {
+      expect(await resumed(app, `/one/${run}/stream?startIndex=${start}`)).toEqual([{ type: 'finish', ...finish }]);
+    }
+    expect((await app.ask('GET', `/one/unknown~0/stream?startIndex=0`)).status).toBe(404);
+    expect((await app.ask('GET', `/one/${run}/stream?startIndex=x`)).status).toBe(400);
+  });
+
+  it('AIS-13 continues the last answer of a chat', async () => {
+    const { app, chunks } = await answered();
+    expect(await resumed(app, '/one/one/stream?startIndex=7')).toEqual(chunks.slice(7));
+    expect((await app.ask('GET', '/two/two/stream?startIndex=7')).status).toBe(204);
+  });
+
+  it('AIS-13 returns only the end if there is no answer to resume', async () => {
+    const { app } = await answered();
+    for (const path of ['/one/one/stream?startIndex=0', '/two/two/stream?startIndex=0', '/one/stream?startIndex=-4']) {
+      expect(await resumed(app, path)).toEqual([{ type: 'finish' }]);
+    }
+    expect((await app.ask('GET', '/one/stream')).status).toBe(204);
+  });
+
+  it('AIS-13 returns a response from its start, with index 0, if the index is negative', async () => {
+    const { app, chunks, run } = await answered();
+    const response = await app.ask('GET', `/one/${run}/stream?startIndex=-5`);
+    // The client adds the index: 4 + 1 - 5 is the first chunk.
+    expect(response.headers.get(TAIL_INDEX)).toBe('4');
+    expect(await chunksOf(response)).toEqual(chunks);
+    expect((await app.ask('GET', `/one/${run}/stream?startIndex=0`)).headers.has(TAIL_INDEX)).toBe(false);
+  });
+
+  it('AIS-13 AIS-15 names a response by its chat if the store is unavailable for long', async () => {
+    const store = new Outage();
+    const { orchestrator } = await startAssistant();
+    const app = await startChatApp({ adapter: store.adapter, orchestrators: [orchestrator] });
+    app.app.get(ChatResponses).patienceMs = 20;
+    const response = await app.ask('POST', '/one', { body: { messages: [said('Where is order 7?')] } });
+    expect(response.headers.get(RUN_ID)).toBe('one');
+    store.isDown = false;
+    const chunks = await chunksOf(response);
+    expect(await resumed(app, '/one/one/stream?startIndex=7')).toEqual(chunks.slice(7));
+  });
+});
+
+const finish = { finishReason: 'stop' };
+
+/** A store that accepts no turn at first. */
+class Outage {
+  isDown = true;
+  readonly adapter: SessionsAdapter;
+
+  constructor() {
+    const adapter = memoryAdapter();
+    const accept: typeof adapter.turns.accept = async (...args) => {
+      if (this.isDown) throw new StoreUnavailableError('The store is down.');
+      return adapter.turns.accept(...args);
+    };
+    const turns = new Proxy(adapter.turns, {
+      get: (port, name) => (name === 'accept' ? accept : (Reflect.get(port, name) as unknown)),
+    });
+    this.adapter = Object.create(adapter, { turns: { value: turns } }) as SessionsAdapter;
+  }
+}
+
+async function answered(): Promise<{ app: ChatApp; chunks: UIChunk[]; run: string }> {
+  const { orchestrator } = await startAssistant();
+  const app = await startChatApp({ orchestrators: [orchestrator] });
+  const response = await app.ask('POST', '/one', { body: { messages: [said('Where is order 7?')] } });
+  return { app, chunks: await chunksOf(response), run: response.headers.get(RUN_ID)! };
+}
+
+async function resumed(app: ChatApp, path: string): Promise<UIChunk[]> {
+  const response = await app.ask('GET', path);
+  expect(response.status).toBe(200);
+  return chunksOf(response);
+}

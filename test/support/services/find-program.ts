@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /** Finds a program on PATH or in more folders. A `*` matches any one folder, the latest version first. */
@@ -17,7 +18,7 @@ export function findFile(name: string, folders: readonly string[]): string | und
 }
 
 /**
- * Installs a Debian package if this process is root on Debian.
+ * Installs a Debian package if this process is root on Debian. Test files that install at the same time take turns.
  * @throws an error with the command to run otherwise
  */
 export function installPackage(name: string): void {
@@ -28,15 +29,20 @@ export function installPackage(name: string): void {
         'or give the tests a server of your own, see CONTRIBUTING.md.',
     );
   }
-  const quietly = { stdio: ['ignore', 'ignore', 'inherit'] as const, env: { ...process.env, ...NON_INTERACTIVE } };
-  execFileSync(aptGet, ['update', '-qq'], { ...quietly, stdio: [...quietly.stdio] });
-  execFileSync(aptGet, ['install', '-y', '-qq', '--no-install-recommends', name], {
-    ...quietly,
-    stdio: [...quietly.stdio],
-  });
+  underInstallationLock(`${aptGet} update -qq && ${aptGet} install -y -qq --no-install-recommends ${name}`);
 }
 
-const NON_INTERACTIVE = { DEBIAN_FRONTEND: 'noninteractive' };
+/** Waits while another process installs a package: until it ends, the files of the package may be incomplete. */
+export function waitForInstallations(): void {
+  if (findProgram('flock')) underInstallationLock('true');
+}
+
+function underInstallationLock(command: string): void {
+  execFileSync('flock', [join(tmpdir(), 'nestjs-agent-sessions-installs.lock'), 'sh', '-c', command], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  });
+}
 
 function expand(folder: string): string[] {
   const [before, after] = folder.split('*');

@@ -1,7 +1,7 @@
 // SQL and Lua are files of their own under lib/. The build and jest make a JavaScript module of each, which exports its text:
 // `import CREATE_TABLES from './tables.sql.js'`. Nothing is read at run time.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 const SOURCE = join(import.meta.dirname, 'lib');
@@ -94,12 +94,34 @@ export default {
       .digest('hex'),
 };
 
-// The build runs this file.
+/** The module that exports every Redis script by its name in camel case: `accept-turn.lua` is `acceptTurn`. */
+const SCRIPTS = join(SOURCE, 'store/redis/scripts');
+const LIST = join(SCRIPTS, 'texts.ts');
+
+function listOfScripts() {
+  const exported = readdirSync(SCRIPTS)
+    .filter((name) => name.endsWith('.lua'))
+    .sort()
+    .map((name) => [name, basename(name, '.lua').replace(/-(\w)/g, (_, letter) => letter.toUpperCase())])
+    .map(([name, camelCase]) => `export { default as ${camelCase} } from './${name}.js';\n`);
+  return `// Generated from the files of this folder: npm run build.\n${exported.join('')}`;
+}
+
+/** Whether the list names the scripts that exist. */
+export function areTextsListed() {
+  return existsSync(LIST) && readFileSync(LIST, 'utf8') === listOfScripts();
+}
+
+// The build runs this file, with `--list` before it compiles TypeScript.
 if (process.argv[1] === import.meta.filename) {
-  for (const name of readdirSync(SOURCE, { recursive: true })) {
-    if (!/\.(lua|sql)$/.test(name) || basename(dirname(name)) === 'include') continue;
-    const target = join(OUTPUT, `${name}.js`);
-    mkdirSync(dirname(target), { recursive: true });
-    writeFileSync(target, moduleOf(join(SOURCE, name)));
+  if (process.argv.includes('--list')) {
+    if (!areTextsListed()) writeFileSync(LIST, listOfScripts());
+  } else {
+    for (const name of readdirSync(SOURCE, { recursive: true })) {
+      if (!/\.(lua|sql)$/.test(name) || basename(dirname(name)) === 'include') continue;
+      const target = join(OUTPUT, `${name}.js`);
+      mkdirSync(dirname(target), { recursive: true });
+      writeFileSync(target, moduleOf(join(SOURCE, name)));
+    }
   }
 }

@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { definitionsOf, textOf } from '../text-modules.js';
+import { definitionsOf, areTextsListed, textOf } from '../text-modules.js';
 
 const SCRIPTS = 'lib/store/redis/scripts';
 const INCLUDES = join(SCRIPTS, 'include');
@@ -26,4 +26,5 @@ const unused = luaFiles(INCLUDES)
   .flatMap((name) => definitionsOf(join(INCLUDES, name)).map((definition) => ({ name, ...definition })))
   .filter(({ text }) => !scripts.includes(text));
 for (const { name, names } of unused) console.error(`${join(INCLUDES, name)}: no script uses ${names.join(', ')}`);
-if (unused.length > 0) process.exit(1);
+if (!areTextsListed()) console.error(`${SCRIPTS}/texts.ts does not list the scripts of its folder. Run: npm run build`);
+if (unused.length > 0 || !areTextsListed()) process.exit(1);

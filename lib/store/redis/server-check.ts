@@ -4,7 +4,6 @@ import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type RedisConnection } from './redis-connection.js';
 import { isForbidden } from './redis-errors.js';
 import { SCRIPTS } from './redis-scripts.js';
-import FORBIDDEN_COMMANDS from './scripts/forbidden-commands.lua.js';
 import { describeServer, judgeServer, reportOf } from './server-report.js';
 
 /**
@@ -42,7 +41,9 @@ function commandsOf(lua: string): string[] {
 
 /** Checks permissions at startup, because a script without permission for a command fails halfway. */
 async function checkPermissions(connection: RedisConnection, base: string): Promise<void> {
-  const forbidden = await connection.read(() => connection.client.eval(FORBIDDEN_COMMANDS, 1, base, ...COMMANDS));
+  const forbidden = await connection.read(() =>
+    connection.client.eval(SCRIPTS.forbiddenCommands.lua, 1, base, ...COMMANDS),
+  );
   const named = (forbidden as string[]).map((command) => `+${command.toLowerCase()}`);
   if (named.length === 0) return;
   throw new SessionsConfigurationError(

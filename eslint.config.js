@@ -1,6 +1,5 @@
 import js from '@eslint/js';
 import prettier from 'eslint-config-prettier';
-import importX, { createNodeResolver } from 'eslint-plugin-import-x';
 import tseslint from 'typescript-eslint';
 import layers from './eslint.layers.js';
 
@@ -26,6 +25,7 @@ export default tseslint.config(
   {
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
+      'no-duplicate-imports': 'error',
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_', varsIgnorePattern: '^_' }],
@@ -53,22 +53,6 @@ export default tseslint.config(
     // TypeScript infers what components return.
     files: ['**/*.tsx'],
     rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' },
-  },
-  {
-    // No file needs one that needs it: what both need is a file of its own.
-    files: ['**/*.ts', '**/*.tsx'],
-    plugins: { 'import-x': importX },
-    settings: {
-      'import-x/extensions': ['.ts', '.tsx'],
-      'import-x/parsers': { '@typescript-eslint/parser': ['.ts', '.tsx'] },
-      'import-x/resolver-next': [
-        createNodeResolver({ extensions: ['.ts', '.tsx'], extensionAlias: { '.js': ['.ts', '.js'] } }),
-      ],
-    },
-    rules: {
-      'import-x/no-cycle': ['error', { ignoreExternal: true }],
-      'import-x/no-duplicates': ['error', { 'prefer-inline': true }],
-    },
   },
   ...layers,
   prettier,

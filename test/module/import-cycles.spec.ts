@@ -5,7 +5,7 @@ import ts from 'typescript';
 const PACKAGE = join(import.meta.dirname, '../..');
 const ROOTS = ['lib', 'sample', 'bench', 'test'];
 
-/** Maps each file to the package files that it imports, including type-only imports, which the ESLint rule ignores. */
+/** Maps each file to the package files that it imports, including type-only imports. */
 function importsOf(root: string): Map<string, string[]> {
   const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
     (file) => file.endsWith('.ts') && !file.includes('node_modules'),

@@ -20,7 +20,7 @@ import { effectiveStep, type StepPlan } from './step-plan.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { type AdmittedTool, ToolAdmissions } from './tool-admissions.js';
 import { assertOwnCall, type ToolCall, toToolCall } from './tool-call.js';
-import { describeMismatch, refusalOf, wouldPassAnew } from './tool-refusal.js';
+import { describeMismatch, refusalOf, allowedAfterReset } from './tool-refusal.js';
 
 /**
  * Applies an agent's plan in a session: the active step, the tools that are allowed now, and the effect of tool uses.
@@ -144,7 +144,7 @@ export class OrchestrationService {
     if (plan.onViolation !== 'reset') throw refusal;
     // Only if the state is still the one that was checked.
     const restarted = await states.appendTo(sessionId, state, (now) =>
-      wouldPassAnew(plan, now, tool) ? [{ type: 'restart', plan: plan.signature }] : null,
+      allowedAfterReset(plan, now, tool) ? [{ type: 'restart', plan: plan.signature }] : null,
     );
     if (!restarted || refusalOf(plan, sessionId, restarted, tool)) throw refusal;
   }

@@ -14,7 +14,7 @@ export function describeMismatch(sessionId: string, effects: readonly Orchestrat
 }
 
 /** Returns true if the tool would be allowed after a restart of the active step's sequence. */
-export function wouldPassAnew(plan: StepPlan, progress: OrchestrationProgress, tool: string): boolean {
+export function allowedAfterReset(plan: StepPlan, progress: OrchestrationProgress, tool: string): boolean {
   const step = effectiveStep(plan, progress.activeStep);
   return step === undefined || isAvailable(step, 0, tool);
 }

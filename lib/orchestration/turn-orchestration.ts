@@ -24,7 +24,7 @@ import { effectiveStep, type StepPlan } from './step-plan.js';
 import { afterwards, messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { type TokenUsage, tokensOf } from '../common/token-usage.js';
-import { refusalOf, wouldPassAnew } from './tool-refusal.js';
+import { refusalOf, allowedAfterReset } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
 import { TurnJournal, type TurnUse } from './turn-journal.js';
 
@@ -242,7 +242,7 @@ export class TurnOrchestration {
     const { onViolation } = plan;
     const refusal = refusalOf(plan, sessionId, state, tool);
     if (!refusal) return;
-    const restarts = onViolation === 'reset' && wouldPassAnew(plan, state, tool);
+    const restarts = onViolation === 'reset' && allowedAfterReset(plan, state, tool);
     if (restarts) this.journal.add({ type: 'restart', plan: plan.signature });
     // An earlier attempt has reported it.
     if (isDone) return;

@@ -50,7 +50,7 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const commands = findProvider(moduleRef, ConversationCommands);
   const timeTravel = findProvider(moduleRef, TimeTravel);
   if (!turns || !sessions || !commands || !timeTravel) {
-    throw homeless(name);
+    throw missingRoot(name);
   }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
   if (!definition) {
@@ -64,11 +64,11 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
 /** `OrchestratorEvents` has no dependencies, so it exists before any provider that injects a handle. */
 function resolveEvents(moduleRef: ModuleRef, name: string): OrchestratorEvents {
   const events = findProvider(moduleRef, OrchestratorEvents);
-  if (!events) throw homeless(name);
+  if (!events) throw missingRoot(name);
   return events;
 }
 
-function homeless(name: string): SessionsConfigurationError {
+function missingRoot(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
     `The orchestrator ${name} requires SessionsModule.forRoot() and must not be used before the application has started. ` +
       "Import the module once, in the application's root module.",

@@ -66,7 +66,7 @@ export class OrchestratorTurn {
   run(): Promise<TurnSettlement | AwaitingSignal> {
     const { request } = this.claimed.turn;
     this.tell({ type: 'turn-starting', attempt: attemptNumber(this.claimed.turn) });
-    return request.command ? this.obey(request.command) : this.converse();
+    return request.command ? this.runCommand(request.command) : this.converse();
   }
 
   /**
@@ -77,7 +77,7 @@ export class OrchestratorTurn {
     return this.parts.logsConversations && !this.claimed.turn.request.unlogged;
   }
 
-  private async obey(command: TurnCommand): Promise<TurnSettlement> {
+  private async runCommand(command: TurnCommand): Promise<TurnSettlement> {
     await this.start.session();
     const load = async (from: Checkpoint | null): Promise<JsonObject> => this.start.state(from);
     const settlement = await this.parts.commands.run(command, this.definition, this.claimed, load);

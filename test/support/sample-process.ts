@@ -82,7 +82,12 @@ export class SampleProcess {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const response = await fetch(`${this.url}${path}`, {
       method,
-      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      // A busy server may close an idle connection while the next request is on its way.
+      headers: {
+        connection: 'close',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
       ...(body === undefined ? {} : { body: text }),
     });
     const answer = await response.text();

@@ -2,12 +2,12 @@
  * `npm run check`: what every commit must pass, without the tests. A part whose inputs have not changed since it last passed is skipped.
  * ESLint checks changed files and all files that import them, because its rules use types. `--all` runs every part on every file.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join, normalize, resolve } from 'node:path';
 import ts from 'typescript';
+import { projectFiles } from './project-files.js';
 
 const STATE = 'build/check';
 const CONFIGURATION =
@@ -56,13 +56,7 @@ const PARTS = [
 /** The sources of the package's entry points, such as `nestjs-agent-sessions/adapter`. */
 const ENTRIES = JSON.parse(readFileSync('tsconfig.json', 'utf8')).compilerOptions.paths;
 
-/** The hash of each file of the work tree, by name. */
-const files = new Map(
-  execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { encoding: 'utf8' })
-    .split('\n')
-    .filter((name) => name !== '' && existsSync(name))
-    .map((name) => [name, createHash('sha1').update(readFileSync(name)).digest('hex')]),
-);
+const files = projectFiles();
 
 function inputsOf(part) {
   return Object.fromEntries([...files].filter(([name]) => part.inputs.test(name) || CONFIGURATION.test(name)));

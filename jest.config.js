@@ -41,8 +41,8 @@ export default {
   // Built by pretest: jest cannot load TypeScript here.
   globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
-  // Two cores run five files at a time: many tests wait for a server or for time to pass.
-  maxWorkers: Math.ceil(availableParallelism() * 2.5),
+  // Two cores run three files at a time: many tests wait for a server or for time to pass. More files take as long, and are flaky.
+  maxWorkers: Math.ceil(availableParallelism() * 1.5),
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '2GB',
   testSequencer: '<rootDir>/test/support/sequencer.mjs',

@@ -69,7 +69,7 @@ export function serverStore(server: TestServer): TestStore {
  */
 export function optionsOn({ type, url }: TestServer, prefix: string, pool: object = {}): StoreOptions {
   // Longer than the default, because a test machine may be busy.
-  const patient = { operationTimeoutMs: 15_000 };
+  const patient = { operationTimeoutMs: 45_000 };
   if (type === 'redis') return { url, keyPrefix: prefix, ...patient };
   // Few connections, so that some calls wait for one.
   return { dataSource: { type, url, poolSize: 8, ...pool }, tablePrefix: prefix, migrationsRun: true, ...patient };

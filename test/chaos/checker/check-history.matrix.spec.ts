@@ -919,6 +919,14 @@ describe('checkHistory', () => {
         },
       ],
       [
+        'AIS-07 detects a wait that is not at the last event that the reader received',
+        /received event 2 \(waiting\) .* after event 1/,
+        (forgery) => {
+          given(forgery, 1, 'piece');
+          given(forgery, 2, 'waiting');
+        },
+      ],
+      [
         'TRN-32 detects that a reader received a different event than the stored one',
         /received event 2 \(attempt\) .* but stored is piece/,
         (forgery) => (forgery.notes('event')[1].name = 'attempt'),

@@ -2,8 +2,9 @@ import { type DoneCall, isDone, mayBeDone } from '../calls.js';
 import { show } from '../describe.js';
 import { type EventNote, type Run, type TurnRun } from '../run.js';
 
-/** Events of the package: the end, which is never stored, and the mark of a new attempt. */
+/** Events of the package: the end and a wait, which are never stored, and the mark of a new attempt. */
 const SETTLED = 'settled';
+const WAITING = 'waiting';
 const ATTEMPT = 'attempt';
 
 /** A turn's events have no gaps, losses or duplicates, and all readers receive the same ones (TRN-30, TRN-32). */
@@ -61,22 +62,26 @@ function* notMore(turn: TurnRun): Generator<string> {
 
 function* read(turn: TurnRun, reader: string, given: readonly EventNote[]): Generator<string> {
   const place = `${show.turn(turn)}: reader ${reader}`;
-  // No reader resumes.
-  if (given[0].offset !== 1) yield `${place} received event ${given[0].offset} first`;
-  for (const [index, { offset, name, at, process }] of given.entries()) {
-    const before = index === 0 ? undefined : given[index - 1];
+  let before: number | undefined;
+  let hasEnded = false;
+  for (const { offset, name, at, process } of given) {
     const event = `event ${offset} (${name}) at ${at} in ${process}`;
-    if (before?.name === SETTLED) {
+    // A wait is derived from the turn, with the offset of the last stored event. No reader resumes.
+    const expected = (before ?? 0) + (name === WAITING ? 0 : 1);
+    if (before === undefined && offset !== expected) yield `${place} received event ${offset} first`;
+    if (hasEnded) {
       yield `${place} received ${event}, after the end`;
-    } else if (before && offset !== before.offset + 1) {
-      yield `${place} received ${event}, after event ${before.offset}`;
+    } else if (before !== undefined && offset !== expected) {
+      yield `${place} received ${event}, after event ${before}`;
     } else if (name === SETTLED) {
       if (offset !== turn.events.length + 1) yield `${place} received ${event}, but ${turn.events.length} are stored`;
       else if (turn.mayHaveEndedAt !== null && at < turn.mayHaveEndedAt) {
         yield `${place} received ${event}, before the turn can have ended, at ${turn.mayHaveEndedAt}`;
       }
-    } else if (turn.events[offset - 1]?.type !== name) {
+    } else if (name !== WAITING && turn.events[offset - 1]?.type !== name) {
       yield `${place} received ${event}, but stored is ${turn.events[offset - 1]?.type ?? 'nothing'}`;
     }
+    hasEnded ||= name === SETTLED;
+    before = offset;
   }
 }

@@ -1,6 +1,6 @@
 import { type Provider } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
-import { provide } from '../common/nest-providers.js';
+import { APP_FILTER, ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { provide, provideClass } from '../common/nest-providers.js';
 import {
   OBSERVED_ADAPTER,
   SESSIONS_ADAPTER,
@@ -18,6 +18,7 @@ import { noopQueue } from '../queue/in-process/noop-queue.js';
 import { observedAdapter } from '../telemetry/observed-adapter.js';
 import { loadTelemetry } from '../telemetry/open-telemetry.js';
 import { Telemetry } from '../telemetry/telemetry.js';
+import { HandlerExplorer } from '../transport/handler.explorer.js';
 import { checkedPrincipals } from '../transport/principal.js';
 import { SessionGuard } from '../transport/session.guard.js';
 import { SessionsExceptionFilter } from '../transport/sessions-exception.filter.js';
@@ -55,6 +56,7 @@ export const TRANSPORT_PROVIDERS: Provider[] = [
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => checkedPrincipals(principal)),
   SessionGuard,
   ToolGuard,
+  provideClass(HandlerExplorer, [ModulesContainer, ApplicationConfig, HttpAdapterHost, SessionGuard, ToolGuard]),
   StateEvents,
   HttpConnections,
   { provide: APP_FILTER, useClass: SessionsExceptionFilter },

@@ -1,8 +1,9 @@
-import { MetadataScanner } from '@nestjs/core';
+import { type Type } from '@nestjs/common';
+import { lostMark } from '../common/method-mark.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type CompactionOptions, type Summarizer } from '../conversation/compaction-policy.js';
 import { defineOrchestrator } from './define-orchestrator.js';
-import { intentName, isEvaluate, isRoute, isSummarize, orchestratorOptions } from './orchestrator.decorators.js';
+import { type MarkedMethod, orchestratorMarks, orchestratorOptions } from './orchestrator.decorators.js';
 import {
   type EvaluateFunction,
   type IntentFunction,
@@ -21,51 +22,52 @@ export type ResolveProvider = <T>(type: abstract new (...args: never[]) => T, op
  * @throws SessionsConfigurationError
  */
 export function compileOrchestrator(instance: object, resolve: ResolveProvider): OrchestratorDefinition {
-  const options = orchestratorOptions(instance.constructor);
-  if (!options)
-    throw new SessionsConfigurationError(`${instance.constructor.name} must be decorated with @Orchestrator().`);
-  const methods = instance as Record<string, Method>;
-  const routes: Method[] = [];
-  const evaluations: Method[] = [];
-  const summarizers: Method[] = [];
-  const intents: Record<string, Method> = {};
-  for (const name of new MetadataScanner().getAllMethodNames(Object.getPrototypeOf(instance) as object)) {
-    const method = methods[name];
-    const intent = intentName(method);
-    if (isRoute(method)) routes.push(method.bind(instance));
-    if (isEvaluate(method)) evaluations.push(method.bind(instance));
-    if (isSummarize(method)) summarizers.push(method.bind(instance));
-    if (intent === undefined) continue;
-    if (Object.hasOwn(intents, intent)) {
+  const type = instance.constructor as Type<object>;
+  const options = orchestratorOptions(type);
+  if (!options) throw new SessionsConfigurationError(`${type.name} must be decorated with @Orchestrator().`);
+  const marks = orchestratorMarks(type.prototype as object);
+  const bind = (mark: MarkedMethod): Method => boundMethod(instance, type, mark);
+  const intents = new Map<string, Method>();
+  for (const mark of marks.intents) {
+    if (intents.has(mark.intent)) {
       throw new SessionsConfigurationError(
-        `Orchestrator ${options.name}: two methods have the intent ${JSON.stringify(intent)}. Intent names must be unique.`,
+        `Orchestrator ${options.name}: two methods have the intent ${JSON.stringify(mark.intent)}. Intent names must be unique.`,
       );
     }
-    intents[intent] = method.bind(instance);
+    intents.set(mark.intent, bind(mark));
   }
-  const single = { Route: routes, Evaluate: evaluations, Summarize: summarizers };
-  for (const [decorator, { length }] of Object.entries(single)) {
-    if (length <= 1) continue;
+  for (const found of [marks.routes, marks.evaluations, marks.summarizers]) {
+    if (found.length <= 1) continue;
     throw new SessionsConfigurationError(
-      `Orchestrator ${options.name} must have at most one method with @${decorator}(). Found: ${length}.`,
+      `Orchestrator ${options.name} must have at most one method with ${found[0].decorator}. Found: ${found.length}.`,
     );
   }
+  const route = marks.routes.map(bind).at(0);
+  const evaluate = marks.evaluations.map(bind).at(0);
+  const summarize = marks.summarizers.map(bind).at(0);
   const { router, memory, compaction, ...rest } = options;
   return defineOrchestrator({
     ...rest,
-    intents,
-    ...(routes.length > 0 ? { route: routes[0] } : {}),
-    ...(evaluations.length > 0 ? { evaluate: evaluations[0] } : {}),
+    intents: Object.fromEntries(intents),
+    ...(route ? { route } : {}),
+    ...(evaluate ? { evaluate } : {}),
     ...(router ? { router: typeof router === 'function' ? resolve(router, 'router') : router } : {}),
-    ...(compaction || summarizers.length > 0 ? { compaction: withMethod(options.name, compaction, summarizers) } : {}),
+    ...(compaction || summarize ? { compaction: withMethod(options.name, compaction, summarize) } : {}),
     ...(memory ? { memory: typeof memory === 'function' ? resolve(memory, 'memory') : memory } : {}),
   });
+}
+
+/** Looks up the method at each call, because libraries and tests replace methods of an instance after its creation. */
+function boundMethod(instance: object, type: Type<object>, { method, decorator }: MarkedMethod): Method {
+  const methods = instance as Record<string | symbol, unknown>;
+  if (typeof methods[method] !== 'function') throw lostMark(type.name, method, decorator);
+  return ((...args: unknown[]) => (methods[method] as (...args: unknown[]) => unknown)(...args)) as Method;
 }
 
 function withMethod(
   orchestrator: string,
   compaction: CompactionOptions = {},
-  [summarize]: readonly Summarizer[],
+  summarize: Summarizer | undefined,
 ): CompactionOptions {
   if (!summarize) return compaction;
   if (compaction.summarize === undefined) return { ...compaction, summarize };

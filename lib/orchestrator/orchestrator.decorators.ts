@@ -1,4 +1,5 @@
-import { Inject, Injectable, SetMetadata } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
+import { MethodMark } from '../common/method-mark.js';
 import {
   markOrchestrator,
   orchestratorMark,
@@ -7,10 +8,10 @@ import {
 } from '../orchestration/orchestrator-ref.js';
 import { type OrchestratorOptions } from './orchestrator.js';
 
-const ROUTE = Symbol('agent-sessions:route');
-const INTENT = Symbol('agent-sessions:intent');
-const EVALUATE = Symbol('agent-sessions:evaluate');
-const SUMMARIZE = Symbol('agent-sessions:summarize');
+const ROUTE = new MethodMark<true>('@Route()', 'agent-sessions:route');
+const INTENT = new MethodMark<string>('@Intent()', 'agent-sessions:intent');
+const EVALUATE = new MethodMark<true>('@Evaluate()', 'agent-sessions:evaluate');
+const SUMMARIZE = new MethodMark<true>('@Summarize()', 'agent-sessions:summarize');
 
 /**
  * Declares a class as an orchestrator. The method with `@Route()` chooses intents; methods with `@Intent()` handle them
@@ -24,22 +25,22 @@ export function Orchestrator<State = Record<string, unknown>>(options: Orchestra
 }
 
 /** Declares the method that routes a turn: it returns the name of an intent, a list of names, or END. */
-export const Route = (): MethodDecorator => SetMetadata(ROUTE, true);
+export const Route = (): MethodDecorator => ROUTE.decorate(true);
 
 /** Declares a method that handles an intent. @param name default: the method's name */
 export const Intent =
   (name?: string): MethodDecorator =>
   (target, method, descriptor) =>
-    SetMetadata(INTENT, name ?? String(method))(target, method, descriptor);
+    INTENT.decorate(name ?? String(method))(target, method, descriptor);
 
 /** Declares the method that evaluates each iteration, see `evaluate`. Requires `iterate: true`. */
-export const Evaluate = (): MethodDecorator => SetMetadata(EVALUATE, true);
+export const Evaluate = (): MethodDecorator => EVALUATE.decorate(true);
 
 /**
  * Declares the method that writes summaries, see `compaction.summarize`. Without a `compaction` option, conversations
  * are compacted only by command.
  */
-export const Summarize = (): MethodDecorator => SetMetadata(SUMMARIZE, true);
+export const Summarize = (): MethodDecorator => SUMMARIZE.decorate(true);
 
 /** Injects the handle of an orchestrator that `forFeature` registered. */
 export const InjectOrchestrator = (orchestrator: OrchestratorRef): ParameterDecorator & PropertyDecorator =>
@@ -54,18 +55,37 @@ export function orchestratorOptions(target: object): OrchestratorOptions | undef
   return orchestratorMark(target);
 }
 
-export function isRoute(method: object): boolean {
-  return Reflect.getMetadata(ROUTE, method) === true;
+/** The methods of an orchestrator class that have a mark. */
+export interface OrchestratorMarks {
+  readonly routes: readonly MarkedMethod[];
+  /** Each with the name of its intent. */
+  readonly intents: readonly (MarkedMethod & { readonly intent: string })[];
+  readonly evaluations: readonly MarkedMethod[];
+  readonly summarizers: readonly MarkedMethod[];
 }
 
-export function isEvaluate(method: object): boolean {
-  return Reflect.getMetadata(EVALUATE, method) === true;
+/** A method, and the decorator that marks it. */
+export interface MarkedMethod {
+  readonly method: string | symbol;
+  readonly decorator: string;
 }
 
-export function intentName(method: object): string | undefined {
-  return Reflect.getMetadata(INTENT, method) as string | undefined;
+/** Returns the marks of the class of this prototype, with those that it inherits (FIX-72). */
+export function orchestratorMarks(prototype: object): OrchestratorMarks {
+  return {
+    routes: marked(ROUTE, prototype),
+    intents: [...INTENT.of(prototype)].map(([method, intent]) => ({ method, decorator: INTENT.decorator, intent })),
+    evaluations: marked(EVALUATE, prototype),
+    summarizers: marked(SUMMARIZE, prototype),
+  };
 }
 
-export function isSummarize(method: object): boolean {
-  return Reflect.getMetadata(SUMMARIZE, method) === true;
+/** Returns a marked method of any class, to find marks of a class that is not an orchestrator. */
+export function anyMark(prototype: object): MarkedMethod | undefined {
+  const { routes, intents, evaluations, summarizers } = orchestratorMarks(prototype);
+  return [...intents, ...routes, ...evaluations, ...summarizers].at(0);
+}
+
+function marked(mark: MethodMark<unknown>, prototype: object): MarkedMethod[] {
+  return [...mark.of(prototype).keys()].map((method) => ({ method, decorator: mark.decorator }));
 }

@@ -3,7 +3,7 @@ import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { compileOrchestrator } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
-import { orchestratorOptions } from './orchestrator.decorators.js';
+import { anyMark, orchestratorOptions } from './orchestrator.decorators.js';
 import { OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
@@ -65,6 +65,8 @@ export class OrchestratorExplorer {
         instances.add(instance as object);
       } else if (isOrchestratorDefinition(instance)) {
         this.register(instance);
+      } else {
+        assertUnmarked(instance);
       }
       const predicate = [wrapper.token, wrapper.metatype]
         .filter(isClass)
@@ -139,6 +141,18 @@ function claimNamespace(taken: Map<string, unknown>, owner: { readonly namespace
     );
   }
   taken.set(namespace, owner);
+}
+
+/** Stops the start if a class has methods with marks that no orchestrator would use (FIX-72). */
+function assertUnmarked(instance: unknown): void {
+  if (typeof instance !== 'object' || instance === null) return;
+  const mark = anyMark((Object.getPrototypeOf(instance) as object | null) ?? {});
+  if (!mark) return;
+  const { name } = instance.constructor;
+  throw new SessionsConfigurationError(
+    `${name}.${String(mark.method)} has ${mark.decorator}, but ${name} is not an orchestrator. Decorate the class with ` +
+      '@Orchestrator({ name }), below decorators that replace the class.',
+  );
 }
 
 function isOrchestratorClass(value: unknown): value is Type<object> {

@@ -1,5 +1,6 @@
-import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { type ReflectableDecorator, type Reflector } from '@nestjs/core';
+import { MethodMark } from '../common/method-mark.js';
 import { type Session, type SessionState } from '../ledger/session.js';
 import { sessionOf } from './carried-session.js';
 import { type IdSource } from './id-source.js';
@@ -16,22 +17,33 @@ export interface UseSessionOptions {
   readonly optional?: boolean;
 }
 
-/** Requires a session, which `SessionGuard` loads (NST-10). On a class it applies to all handlers. */
-export const UseSession = Reflector.createDecorator<UseSessionOptions, UseSessionOptions>({
-  transform: (options) => options ?? {},
-});
+/** The mark of {@link UseSession}. */
+export const USED_SESSION = new MethodMark<UseSessionOptions>('@UseSession()', 'agent-sessions:use-session');
 
-const ANONYMOUS = Symbol('agent-sessions:anonymous');
+/**
+ * Requires a session, which `SessionGuard` loads (NST-10). On a class it applies to all handlers. The start stops if a handler lacks the
+ * guard (FIX-72).
+ */
+export const UseSession: ReflectableDecorator<UseSessionOptions, UseSessionOptions> = Object.assign(
+  (options: UseSessionOptions = {}) => USED_SESSION.decorate(options),
+  { KEY: USED_SESSION.key },
+);
+
+/** The mark of {@link AllowAnonymousSession}. */
+export const ANONYMOUS_SESSION = new MethodMark<true>('@AllowAnonymousSession()', 'agent-sessions:anonymous');
 
 /**
  * Allows any caller that knows the session id to use the session (NST-11). Use it in back ends without users: the id is then the only
  * secret.
  */
-export const AllowAnonymousSession = (): MethodDecorator & ClassDecorator => SetMetadata(ANONYMOUS, true);
+export const AllowAnonymousSession = (): MethodDecorator & ClassDecorator => ANONYMOUS_SESSION.decorate(true);
 
 export function allowsAnonymous(reflector: Reflector, context: ExecutionContext): boolean {
   return (
-    reflector.getAllAndOverride<boolean | undefined>(ANONYMOUS, [context.getHandler(), context.getClass()]) === true
+    reflector.getAllAndOverride<boolean | undefined>(ANONYMOUS_SESSION.key, [
+      context.getHandler(),
+      context.getClass(),
+    ]) === true
   );
 }
 

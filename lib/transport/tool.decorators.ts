@@ -1,5 +1,5 @@
 import { applyDecorators, UseInterceptors } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
+import { MethodMark } from '../common/method-mark.js';
 import { type AgentRef } from '../orchestration/agent-ref.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 
@@ -15,16 +15,18 @@ export interface RequiredTool {
   readonly record?: boolean;
 }
 
-export const ToolRequirement = Reflector.createDecorator<RequiredTool>();
+/** The mark of {@link RequireTool}. */
+export const REQUIRED_TOOL = new MethodMark<RequiredTool>('@RequireTool()', 'agent-sessions:require-tool');
 
 /**
  * Marks a handler as a tool. It runs only if the session's plan admits the use, which is checked and recorded in one
  * operation (FIX-21). Otherwise it fails with 403, depending on the plan's `onViolation`. The outcome is recorded at
- * the end: `failed` if the handler throws (NST-14). Requires `ToolGuard`. On a class it applies to all handlers.
+ * the end: `failed` if the handler throws (NST-14). On a class it applies to all handlers. Requires `ToolGuard`; the start
+ * stops if a handler lacks it (FIX-72).
  */
 export function RequireTool(required: string | RequiredTool): MethodDecorator & ClassDecorator {
   return applyDecorators(
-    ToolRequirement(typeof required === 'string' ? { tool: required } : required),
+    REQUIRED_TOOL.decorate(typeof required === 'string' ? { tool: required } : required),
     UseInterceptors(ToolUseInterceptor),
   );
 }

@@ -5,7 +5,7 @@ import { OrchestrationService } from '../orchestration/orchestration.service.js'
 import { wantUse } from './admitted-use.js';
 import { requiredSession } from './carried-session.js';
 import { handlerName } from './transport.js';
-import { ToolRequirement } from './tool.decorators.js';
+import { REQUIRED_TOOL, type RequiredTool } from './tool.decorators.js';
 
 /**
  * Finds the session and the plan for handlers with `@RequireTool()` (NST-14), whose interceptor then admits the use. Handlers
@@ -19,7 +19,10 @@ export class ToolGuard implements CanActivate {
   ) {}
 
   canActivate(context: ExecutionContext): boolean {
-    const required = this.reflector.getAllAndOverride(ToolRequirement, [context.getHandler(), context.getClass()]);
+    const required = this.reflector.getAllAndOverride<RequiredTool | undefined>(REQUIRED_TOOL.key, [
+      context.getHandler(),
+      context.getClass(),
+    ]);
     if (!required) return true;
     const { tool, agent, record = true } = required;
     const session = requiredSession(context, `requires the tool ${tool}`, 'AuthGuard, SessionGuard, ToolGuard');

@@ -158,13 +158,6 @@ export abstract class Handlers {
   book(): object {
     return { booked: true };
   }
-
-  @Handler()
-  @UseSession()
-  @RequireTool('search')
-  unguarded(): object {
-    return { found: 3 };
-  }
 }
 
 @Controller()
@@ -206,7 +199,6 @@ export const SCHEMA = `
     searchInVain: JSON
     searchTogether: JSON
     book: JSON
-    unguarded: JSON
   }
 `;
 

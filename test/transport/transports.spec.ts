@@ -303,16 +303,6 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(await running.app.get(OrchestrationStateManager).getState(sessionId)).toMatchObject({ sequenceIndex: 1 });
       expect(violations).toEqual(['search']);
     });
-
-    it('NST-14 runs no handler without ToolGuard', async () => {
-      const sessionId = await annsSession();
-      errors.length = 0;
-
-      expect(await asAnn('unguarded', { sessionId })).toMatchObject({ error: { code: 'CONFIGURATION' } });
-
-      expect(errors.join()).toContain('Add @UseGuards(SessionGuard, ToolGuard) to it');
-      expect(await usesIn(sessionId)).toEqual([]);
-    });
   });
 
   async function usesIn(sessionId: string): Promise<string[]> {

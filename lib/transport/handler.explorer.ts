@@ -1,0 +1,118 @@
+import { type CanActivate, type OnModuleInit, type Type, UseInterceptors } from '@nestjs/common';
+import { type ApplicationConfig, type HttpAdapterHost, type ModulesContainer } from '@nestjs/core';
+import { methodAt, type MethodMark, methodNames } from '../common/method-mark.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { ANONYMOUS_SESSION, USED_SESSION } from './session.decorators.js';
+import { SessionGuard } from './session.guard.js';
+import { ToolUseInterceptor } from './tool-use.interceptor.js';
+import { REQUIRED_TOOL } from './tool.decorators.js';
+import { ToolGuard } from './tool.guard.js';
+
+// Keys of Nest's metadata. The packages that define the last three are optional.
+const GUARDS = '__guards__';
+const INTERCEPTORS = '__interceptors__';
+const ROUTE = 'path';
+const MESSAGE_PATTERN = 'microservices:pattern';
+const SUBSCRIBED_MESSAGE = 'websockets:message_mapping';
+const GRAPHQL_TYPE = 'graphql:resolver_type';
+
+/**
+ * Restores the marks of handlers whose method another decorator or a subclass replaced, and stops the start if a marked handler
+ * lacks its guard (FIX-72). It is created before Nest registers the handlers, which is when Nest reads their interceptors.
+ */
+export class HandlerExplorer implements OnModuleInit {
+  private readonly guards: readonly { mark: MethodMark<unknown>; type: Type<CanActivate>; instance: CanActivate }[];
+
+  constructor(
+    private readonly modules: ModulesContainer,
+    private readonly config: ApplicationConfig,
+    private readonly host: HttpAdapterHost,
+    sessionGuard: SessionGuard,
+    toolGuard: ToolGuard,
+  ) {
+    this.guards = [
+      { mark: USED_SESSION, type: SessionGuard, instance: sessionGuard },
+      { mark: REQUIRED_TOOL, type: ToolGuard, instance: toolGuard },
+    ];
+    for (const type of this.classes()) {
+      const prototype = type.prototype as object;
+      for (const mark of [USED_SESSION, ANONYMOUS_SESSION, REQUIRED_TOOL]) mark.restore(prototype);
+      for (const method of REQUIRED_TOOL.of(prototype).keys()) restoreInterceptor(prototype, method);
+    }
+  }
+
+  /** Checks the guards, when global guards are known. @throws SessionsConfigurationError naming the handler */
+  onModuleInit(): void {
+    for (const type of this.classes()) {
+      for (const { mark, ...guard } of this.guards) {
+        const unguarded = this.handlersWith(mark, type).find((method) => !this.runs(guard, type, method));
+        if (unguarded !== undefined) throw missingGuard(`${type.name}.${String(unguarded)}`, mark, guard.type);
+      }
+    }
+  }
+
+  /** Returns the classes of controllers, gateways and resolvers, among others. */
+  private classes(): Set<Type<object>> {
+    const modules = [...this.modules.values()];
+    const wrappers = modules.flatMap(({ controllers, providers }) => [...controllers.values(), ...providers.values()]);
+    const classes = wrappers.map(({ metatype }) => metatype as Type<object> | null).filter((type) => type?.prototype);
+    return new Set(classes as Type<object>[]);
+  }
+
+  /** Returns the handlers that have the mark, or whose class has it. */
+  private handlersWith(mark: MethodMark<unknown>, type: Type<object>): (string | symbol)[] {
+    const prototype = type.prototype as object;
+    const marked = mark.of(prototype);
+    if (!mark.isOn(type) && marked.size === 0) return [];
+    return methodNames(prototype).filter((method) => {
+      const handler = methodAt(prototype, method);
+      if (!handler) return false;
+      // Without an HTTP server, the process may be a worker that serves no routes and registers no global guards.
+      if (!this.host.httpAdapter)
+        return Reflect.hasMetadata(MESSAGE_PATTERN, handler) && (mark.isOn(type) || marked.has(method));
+      return marked.has(method) || (mark.isOn(type) && isHandler(handler));
+    });
+  }
+
+  private runs(guard: { type: Type; instance: object }, type: Type<object>, method: string | symbol): boolean {
+    const handler = methodAt(type.prototype as object, method);
+    const bound: unknown[] = [
+      ...this.config.getGlobalGuards(),
+      ...this.config.getGlobalRequestGuards().map(({ metatype }) => metatype),
+      ...metadataList(GUARDS, type),
+      ...(handler ? metadataList(GUARDS, handler) : []),
+    ];
+    return bound.some((each) => each === guard.instance || isOf(each, guard.type));
+  }
+}
+
+/** Adds the interceptor of `@RequireTool()` to a method that has lost it. */
+function restoreInterceptor(prototype: object, method: string | symbol): void {
+  const handler = methodAt(prototype, method);
+  if (!handler || metadataList(INTERCEPTORS, handler).some((each) => isOf(each, ToolUseInterceptor))) return;
+  // An instance: Nest has already collected the classes that it creates for this module.
+  UseInterceptors(new ToolUseInterceptor())(prototype, method, { value: handler });
+}
+
+function isHandler(method: object): boolean {
+  if ([ROUTE, MESSAGE_PATTERN, SUBSCRIBED_MESSAGE].some((key) => Reflect.hasMetadata(key, method))) return true;
+  // Guards do not run for the other fields by default.
+  return ['Query', 'Mutation', 'Subscription'].includes(Reflect.getMetadata(GRAPHQL_TYPE, method) as string);
+}
+
+function metadataList(key: string, target: object): readonly unknown[] {
+  return (Reflect.getMetadata(key, target) as readonly unknown[] | undefined) ?? [];
+}
+
+/** Returns whether a class is the type or extends it, or whether an object is an instance of it. */
+function isOf(value: unknown, type: Type): boolean {
+  return value === type || value instanceof type || (typeof value === 'function' && value.prototype instanceof type);
+}
+
+function missingGuard(handler: string, { decorator }: MethodMark<unknown>, guard: Type): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `${handler} has ${decorator}, but ${guard.name} does not run for it. Add ${guard.name}, or a class that extends it, to @UseGuards() ` +
+      'of the class or of the method, or register it as a global guard. On a method, @UseGuards() must be above decorators that wrap ' +
+      'the method, because they lose it.',
+  );
+}

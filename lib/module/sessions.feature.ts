@@ -4,7 +4,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { isStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { isOrchestratorDefinition } from '../orchestrator/define-orchestrator.js';
-import { handleProvider, OrchestratorFeature } from '../orchestrator/orchestrator-feature.js';
+import { handleProvider, LISTED_BY_FEATURE, OrchestratorFeature } from '../orchestrator/orchestrator-feature.js';
 import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import {
   isSessionManagerDefinition,
@@ -49,9 +49,19 @@ export function featureProviders(features: readonly FeatureRef[] | FeatureOption
   return {
     own: [
       { provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators, plans, managers, stateModules) },
+      ...[...orchestrators, ...stateModules].filter(isClass).map(placeholder),
     ],
     exported: [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)],
   };
+}
+
+/** Lets tests replace the class, see {@link LISTED_BY_FEATURE}. */
+function placeholder(type: Type): Provider {
+  return { provide: type, useValue: LISTED_BY_FEATURE };
+}
+
+function isClass(item: unknown): item is Type {
+  return typeof item === 'function';
 }
 
 function isList(features: readonly FeatureRef[] | FeatureOptions): features is readonly FeatureRef[] {

@@ -19,10 +19,14 @@ export type ResolveProvider = <T>(type: abstract new (...args: never[]) => T, op
 
 /**
  * Compiles an instance of a class with `@Orchestrator` to a definition.
+ * @param instance of the class, or an object with its marked methods, which replaces it in a test (FIX-79)
  * @throws SessionsConfigurationError
  */
-export function compileOrchestrator(instance: object, resolve: ResolveProvider): OrchestratorDefinition {
-  const type = instance.constructor as Type<object>;
+export function compileOrchestrator(
+  instance: object,
+  type: Type<object>,
+  resolve: ResolveProvider,
+): OrchestratorDefinition {
   const options = orchestratorOptions(type);
   if (!options) throw new SessionsConfigurationError(`${type.name} must be decorated with @Orchestrator().`);
   const marks = orchestratorMarks(type.prototype as object);
@@ -60,8 +64,18 @@ export function compileOrchestrator(instance: object, resolve: ResolveProvider):
 /** Looks up the method at each call, because libraries and tests replace methods of an instance after its creation. */
 function boundMethod(instance: object, type: Type<object>, { method, decorator }: MarkedMethod): Method {
   const methods = instance as Record<string | symbol, unknown>;
-  if (typeof methods[method] !== 'function') throw lostMark(type.name, method, decorator);
+  if (typeof methods[method] !== 'function') {
+    throw instance instanceof type
+      ? lostMark(type.name, method, decorator)
+      : missingMethod(type.name, method, decorator);
+  }
   return ((...args: unknown[]) => (methods[method] as (...args: unknown[]) => unknown)(...args)) as Method;
+}
+
+function missingMethod(type: string, method: string | symbol, decorator: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `The provider that replaces ${type} has no method ${String(method)}, which has ${decorator} in ${type}. Add the method to it.`,
+  );
 }
 
 function withMethod(

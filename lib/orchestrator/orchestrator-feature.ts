@@ -16,6 +16,12 @@ import { type OrchestratorPlace } from './orchestrator-place.js';
 import { OrchestratorRegistry } from './orchestrator.registry.js';
 import { TimeTravel } from './time-travel.js';
 
+/**
+ * The value of a provider for each class that `forFeature` lists, so that `overrideProvider` can replace the class in tests (FIX-79). The
+ * explorer removes those that were not replaced.
+ */
+export const LISTED_BY_FEATURE = Symbol('agent-sessions:listed-by-feature');
+
 /** The orchestrators, plans, session managers and state modules of one `forFeature` call. The explorer reads them. */
 export class OrchestratorFeature {
   constructor(

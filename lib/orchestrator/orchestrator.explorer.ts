@@ -1,10 +1,10 @@
 import { type Type } from '@nestjs/common';
 import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { compileOrchestrator } from './compile-orchestrator.js';
+import { compileOrchestrator, type ResolveProvider } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { anyMark, orchestratorOptions } from './orchestrator.decorators.js';
-import { OrchestratorFeature } from './orchestrator-feature.js';
+import { LISTED_BY_FEATURE, OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { predicateName, type StepPredicateHandler, type StepPredicates } from '../orchestration/step-predicates.js';
 import { RESERVED_PREFIX } from '../ledger/namespaces.js';
@@ -12,6 +12,8 @@ import { isStateModuleClass } from '../state/state-module.js';
 import { type StateModules } from '../state/state-modules.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
+
+type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /**
  * Finds the application's orchestrators: providers with `@Orchestrator`, providers that are definitions, and those that
@@ -27,7 +29,9 @@ export class OrchestratorExplorer {
     private readonly agents: OrchestrationAgents,
     private readonly predicates: StepPredicates,
     private readonly stateModules: StateModules,
-  ) {}
+  ) {
+    this.removePlaceholders();
+  }
 
   async explore(): Promise<void> {
     const provided = this.exploreProviders();
@@ -41,7 +45,8 @@ export class OrchestratorExplorer {
         if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
         if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
         provided.add(orchestrator);
-        this.registerInstance(await make(orchestrator as Type<object>, host, requestScoped));
+        const type = orchestrator as Type<object>;
+        this.registerInstance(await make(type, host, requestScoped), type);
       }
       for (const type of feature.stateModules) {
         if (!modules.has(type)) modules.set(type, await make(type, host, requestScopedModule));
@@ -52,17 +57,27 @@ export class OrchestratorExplorer {
     this.agents.complete();
   }
 
+  /**
+   * Removes the placeholders of classes that only `forFeature` lists, before another provider finds one. Those that a test has
+   * replaced with `overrideProvider` stay, and are used (FIX-79).
+   */
+  private removePlaceholders(): void {
+    for (const { providers } of this.modules.values()) {
+      for (const [token, { instance }] of providers) if (instance === LISTED_BY_FEATURE) providers.delete(token);
+    }
+  }
+
   /** @returns the orchestrator classes that are providers of any kind */
   private exploreProviders(): Set<unknown> {
     const provided = new Set<unknown>();
-    const instances = new Set<object>();
+    const orchestrators = new Map<Type<object>, InstanceWrapper>();
     for (const wrapper of this.discovery.getProviders()) {
       const instance: unknown = wrapper.instance;
-      const classes = [wrapper.token, wrapper.metatype].filter(isOrchestratorClass);
-      if (classes.length > 0) {
-        if (!wrapper.isDependencyTreeStatic()) throw requestScoped(classes[0].name);
-        classes.forEach((orchestrator) => provided.add(orchestrator));
-        instances.add(instance as object);
+      const [type, ...others] = [wrapper.token, wrapper.metatype].filter(isOrchestratorClass);
+      if (type) {
+        if (!wrapper.isDependencyTreeStatic()) throw requestScoped(type.name);
+        [type, ...others].forEach((orchestrator) => provided.add(orchestrator));
+        addOnce(orchestrators, orchestratorClassOf(instance, type), wrapper);
       } else if (isOrchestratorDefinition(instance)) {
         this.register(instance);
       } else {
@@ -76,7 +91,7 @@ export class OrchestratorExplorer {
       if (!wrapper.isDependencyTreeStatic()) throw requestScopedPredicate(predicate);
       this.predicates.register(predicate, instance as StepPredicateHandler);
     }
-    instances.forEach((instance) => this.registerInstance(instance));
+    for (const [type, { instance }] of orchestrators) this.registerInstance(instance as object | null, type);
     return provided;
   }
 
@@ -111,16 +126,17 @@ export class OrchestratorExplorer {
     else this.agents.add(definition.name);
   }
 
-  private registerInstance(instance: object): void {
-    this.register(compileOrchestrator(instance, (type, option) => this.resolve(instance, type, option)));
+  private registerInstance(instance: object | null, orchestrator: Type<object>): void {
+    const resolve: ResolveProvider = (type, option) => this.resolve(orchestrator.name, type, option);
+    this.register(compileOrchestrator(instance ?? {}, orchestrator, resolve));
   }
 
-  private resolve<T>(instance: object, type: abstract new (...args: never[]) => T, option: string): T {
+  private resolve<T>(orchestrator: string, type: abstract new (...args: never[]) => T, option: string): T {
     try {
       return this.moduleRef.get<T>(type, { strict: false });
     } catch (error) {
       throw new SessionsConfigurationError(
-        `${instance.constructor.name}: its ${option} ${type.name} is not a provider. Add it to the providers of a module.`,
+        `${orchestrator}: its ${option} ${type.name} is not a provider. Add it to the providers of a module.`,
         { cause: error },
       );
     }
@@ -141,6 +157,31 @@ function claimNamespace(taken: Map<string, unknown>, owner: { readonly namespace
     );
   }
   taken.set(namespace, owner);
+}
+
+/** Returns the class whose marks count: that of the instance, or the token if a test provides another object (FIX-79). */
+function orchestratorClassOf(instance: unknown, token: Type<object>): Type<object> {
+  const type: unknown = (instance as object | null | undefined)?.constructor;
+  return isOrchestratorClass(type) ? type : token;
+}
+
+/** @throws SessionsConfigurationError if two modules provide the class, which would create it twice (FIX-79) */
+function addOnce(found: Map<Type<object>, InstanceWrapper>, type: Type<object>, wrapper: InstanceWrapper): void {
+  const first = found.get(type);
+  // A test that replaces a class also replaces the placeholder of `forFeature`.
+  if (first && isOfFeature(wrapper)) return;
+  if (first && !isOfFeature(first) && first.instance !== wrapper.instance) {
+    const [one, other] = [first, wrapper].map(({ host }) => host?.name ?? 'an unknown module');
+    throw new SessionsConfigurationError(
+      `The orchestrator ${type.name} is a provider of two modules: ${one} and ${other}. Provide it in one of them, export it there, ` +
+        'and import that module in the other.',
+    );
+  }
+  found.set(type, wrapper);
+}
+
+function isOfFeature({ host }: InstanceWrapper): boolean {
+  return host?.providers.has(OrchestratorFeature) === true;
 }
 
 /** Stops the start if a class has methods with marks that no orchestrator would use (FIX-72). */

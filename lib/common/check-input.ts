@@ -19,9 +19,12 @@ export interface InputProblem {
  */
 export function checkInput<T extends object>(type: new () => T, input: unknown, path: string): T {
   const checked = validateInput(type, input, path);
-  if ('value' in checked) return checked.value;
-  const { path: at, rule, value } = checked.problem;
-  throw new InvalidInputError(at, rule.startsWith(UNKNOWN_KEY) ? rule : problemOf(rule, value));
+  return 'value' in checked ? checked.value : throwProblem(checked.problem);
+}
+
+/** @throws InvalidInputError */
+export function throwProblem({ path, rule, value }: InputProblem): never {
+  throw new InvalidInputError(path, rule.startsWith(UNKNOWN_KEY) ? rule : problemOf(rule, value));
 }
 
 /** Validates like {@link checkInput}, but returns the problem instead of throwing. */
@@ -35,13 +38,8 @@ export function validateInput<T extends object>(
     return { problem: { path, value: input, rule: 'must be an object.' } };
   }
   // Check unknown keys first, so that many of them cost little. Assigning __proto__ would also change the copy.
-  const unknown = unknownKeyOf(type, input);
-  if (unknown !== undefined) {
-    const allowed = [...knownKeysOf(type), ...(others.includes(unknown) ? [] : others)];
-    return {
-      problem: { path: inside(path, unknown), value: input[unknown], rule: unknownKeyRule(unknown, allowed) },
-    };
-  }
+  const problem = unknownKeyProblem(type, input, path, others);
+  if (problem) return { problem };
   // Copy shallowly: stores, functions and the application's JSON must be passed unchanged.
   const value = Object.assign(new type(), input);
   if (isCertainlyValid(type, value)) return { value };
@@ -50,10 +48,23 @@ export function validateInput<T extends object>(
   return error ? { problem: toProblem(error, path) } : { value };
 }
 
+/** Returns the problem of the first key for which `type` has no rule. @param others keys that are checked elsewhere */
+export function unknownKeyProblem(
+  type: new () => object,
+  input: Readonly<Record<string, unknown>>,
+  path: string,
+  others: readonly string[] = [],
+): InputProblem | undefined {
+  const unknown = unknownKeyOf(type, input);
+  if (unknown === undefined) return undefined;
+  const allowed = [...knownKeysOf(type), ...(others.includes(unknown) ? [] : others)];
+  return { path: insidePath(path, unknown), value: input[unknown], rule: unknownKeyRule(unknown, allowed) };
+}
+
 /** @throws InvalidInputError if `type` has no rule for the key */
 export function assertKnownKey(type: new () => object, key: string, path: string): void {
   if (!isKnownKey(type, key)) {
-    throw new InvalidInputError(inside(path, key), unknownKeyRule(key, knownKeysOf(type)));
+    throw new InvalidInputError(insidePath(path, key), unknownKeyRule(key, knownKeysOf(type)));
   }
 }
 
@@ -96,12 +107,17 @@ export function isIntegerWithin(value: unknown, min: number, max: number): value
   return Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
+/** Descends to the first rule: an object whose nested object is invalid has none. */
 function toProblem(error: ValidationError, parent: string): InputProblem {
-  const [name, message] = Object.entries(error.constraints ?? {})[0] ?? ['', 'is not valid.'];
-  const rule = name === 'whitelistValidation' ? UNKNOWN_KEY : message;
-  return { path: inside(parent, error.property), value: error.value, rule };
+  const path = Array.isArray(error.target) ? `${parent}[${error.property}]` : insidePath(parent, error.property);
+  const [rule] = Object.entries(error.constraints ?? {});
+  const [child] = error.children ?? [];
+  if (!rule && child) return toProblem(child, path);
+  const [name, message] = rule ?? ['', 'is not valid.'];
+  return { path, value: error.value, rule: name === 'whitelistValidation' ? UNKNOWN_KEY : message };
 }
 
-function inside(path: string, key: string): string {
+/** Returns the path of a property. */
+export function insidePath(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`;
 }

@@ -106,7 +106,7 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly migrations?: readonly StateMigration[];
   /**
    * Validates every state before it is stored: a class with class-validator's decorators, or a Standard Schema.
-   * Default: any object.
+   * Nested objects of a class need `@ValidateNested()` and `@Type()` of class-transformer (FIX-73). Default: any object.
    */
   readonly stateSchema?: StateSchema;
   /**

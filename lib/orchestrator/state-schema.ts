@@ -1,5 +1,5 @@
 import { getMetadataStorage } from 'class-validator';
-import { validateInput } from '../common/check-input.js';
+import { validateSchema } from '../common/check-schema.js';
 import { type JsonObject } from '../common/json.js';
 import { StateSchemaError } from './orchestrator.errors.js';
 
@@ -23,7 +23,7 @@ interface SchemaResult {
     | undefined;
 }
 
-/** A class with class-validator's decorators, or a Standard Schema. */
+/** A class with class-validator's decorators, which may nest other classes (FIX-73), or a Standard Schema. */
 export type StateSchema = (new () => object) | StandardSchema;
 
 export function isStateSchema(value: unknown): value is StateSchema {
@@ -35,7 +35,7 @@ export function isStateSchema(value: unknown): value is StateSchema {
 /** Validates the state without changing it. @throws StateSchemaError naming the first invalid value */
 export async function assertState(orchestrator: string, schema: StateSchema, state: JsonObject): Promise<void> {
   if (!isStandard(schema)) {
-    const checked = validateInput(schema, state, 'state');
+    const checked = await validateSchema(schema, state, 'state');
     if ('problem' in checked) throw new StateSchemaError(orchestrator, checked.problem.path, checked.problem.rule);
     return;
   }

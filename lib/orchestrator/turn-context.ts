@@ -252,8 +252,8 @@ export interface TurnUsage {
 /** Options of `turn.waitFor` (TRN-13). */
 export interface WaitForOptions<T> {
   /**
-   * A class with class-validator's decorators. The payload is validated and converted to an instance of it. Default:
-   * any JSON.
+   * A class with class-validator's decorators. The payload is validated and converted to an instance of it; its values do not change.
+   * Nested objects with `@ValidateNested()` need `@Type()` of class-transformer (FIX-73). Default: any JSON.
    */
   readonly schema?: new () => T & object;
   /** The timeout in milliseconds. Default: none. */

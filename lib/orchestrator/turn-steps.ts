@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { checkInput } from '../common/check-input.js';
+import { checkSchema, plainFields } from '../common/check-schema.js';
 import { type JsonValue, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
@@ -208,7 +209,7 @@ export class TurnSteps {
     const result = known.value as WaitResult;
     await this.tellWait(name, result.received ? 'received' : 'timed-out');
     const payload = result.received ? result.payload : await this.timedOut(step, options);
-    return schema ? checkInput(schema, payload, `signal ${name}`) : (payload as T);
+    return schema ? checkSchema(schema, payload, `signal ${name}`) : (payload as T);
   }
 
   private countWait(step: StepKey, change: number): void {
@@ -222,7 +223,7 @@ export class TurnSteps {
     return this.runAt({ ...wait, kind: 'timeout' }, stepSpan(`${wait.name} timed out`), async () => {
       const outcome = await onTimeout();
       // JSON has no classes: store a plain object, which is validated like a payload.
-      return schema && outcome instanceof schema ? { ...outcome } : outcome;
+      return schema && outcome instanceof schema ? plainFields(schema, outcome) : outcome;
     });
   }
 

@@ -1,10 +1,11 @@
+import { type Patch } from '../common/patch.js';
 import { isPlainObject } from '../common/json.js';
 import { type ConversationMessage, type MessageDraft, type MessageToolCall } from '../ledger/message.js';
 import { isStoredModelMessage, type ModelMessageLike, readModelMessage } from './stored-model-message.js';
 import { type UIPart } from './ui-message.js';
 
 /** A message from a log, or one that is not stored yet. */
-export type StoredMessage = MessageDraft & Partial<ConversationMessage>;
+export type StoredMessage = MessageDraft & Patch<ConversationMessage>;
 
 /** The fields of a UI message that are stored under `metadata.ui`. */
 export interface UIFields {

@@ -1,3 +1,4 @@
+import { type Patch } from '../common/patch.js';
 import { type OnViolation, type OrchestrationStep } from './orchestration-config.js';
 import { type OrchestrationProgress, type ToolOutcome } from './orchestration-state.js';
 import { NewerStateError } from './orchestration.errors.js';
@@ -72,7 +73,7 @@ export type OrchestrationEntry =
     }
   | {
       readonly type: 'merge';
-      readonly updates: Partial<OrchestrationProgress>;
+      readonly updates: Patch<OrchestrationProgress>;
       readonly unset: readonly string[];
       /** The maximum length of `recentlyUsedTools`, from the writer's options. Default 10. */
       readonly recentTools?: number;

@@ -1,3 +1,4 @@
+import { type Patch } from '../common/patch.js';
 import { Allow, ArrayMaxSize, IsArray } from 'class-validator';
 import { checkInput, Must, MustBeInteger, MustBeName, MustBeTime, Optional } from '../common/check-input.js';
 import { isName } from '../common/ids.js';
@@ -105,7 +106,7 @@ class ToolUseInput implements ToolUse {
  * The fields that `updateState` can change. `undefined` leaves a field unchanged, except `activeStep`, which is then
  * removed.
  */
-export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
+export class OrchestrationUpdates implements Patch<OrchestrationProgress> {
   @Optional()
   @MustBeName()
   activeStep?: string | undefined;
@@ -138,7 +139,7 @@ export class OrchestrationUpdates implements Partial<OrchestrationProgress> {
 
 /** Returns a validated copy of the updates, and the fields that they remove. @throws InvalidInputError */
 export function toUpdates(updates: OrchestrationUpdates): {
-  readonly updates: Partial<OrchestrationProgress>;
+  readonly updates: Patch<OrchestrationProgress>;
   readonly unset: readonly 'activeStep'[];
 } {
   const { toolHistory, cumulativeTokenUsage, ...rest } = checkInput(OrchestrationUpdates, updates, 'updates');

@@ -1,3 +1,4 @@
+import { type Patch } from '../common/patch.js';
 import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type Session } from '../ledger/session.js';
 import { type Turn } from '../ledger/turn.js';
@@ -19,7 +20,7 @@ import { type HistoryEntry, type UndoResult } from './time-travel.js';
 /** Options of `handle.submit`. The `State` parameter only types the patch of the state. */
 export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
   /** Merged into the state before dispatch, by top-level keys. Default: no change. */
-  readonly state?: Partial<State>;
+  readonly state?: Patch<State>;
   /** Called for each event of the turn while it runs in this process; errors are logged. Default: none. */
   readonly onEvent?: (event: OrchestratorEvent) => unknown;
 }

@@ -1,3 +1,4 @@
+import { type Patch } from '../common/patch.js';
 import { type KeepCheckpoints } from '../ledger/checkpoint.store.js';
 import { type CompactionOptions, type CompactionPolicy } from '../conversation/compaction-policy.js';
 import { type HistoryWindow, type HistoryWindowOption } from '../conversation/history-window.js';
@@ -44,7 +45,7 @@ export abstract class IntentRouter<State = Record<string, unknown>> {
  * The result of an intent. A string is the reply, a plain object is a patch of the state, and `undefined` changes
  * nothing.
  */
-export type IntentResult<State> = TurnOutcome<State> | Partial<State> | string | undefined | void;
+export type IntentResult<State> = TurnOutcome<State> | Patch<State> | string | undefined | void;
 
 /** Handles a turn. */
 export type IntentFunction<State> = (turn: TurnContext<State>) => Awaitable<IntentResult<State>>;

@@ -1,3 +1,4 @@
+import { type Patch } from '../common/patch.js';
 import { type BegunLog, type ConversationHeads } from '../conversation/conversation-heads.js';
 import { undoneBy, withoutUndone } from '../conversation/undone-messages.js';
 import { type CheckpointStore } from '../ledger/checkpoint.store.js';
@@ -25,7 +26,7 @@ export interface TranscriptTurn {
 }
 
 /** A message of the log, or one that is not in the log. */
-export type TranscriptMessage = MessageDraft & Partial<ConversationMessage>;
+export type TranscriptMessage = MessageDraft & Patch<ConversationMessage>;
 
 /** A page of a conversation, in its order. It can be empty if many turns are hidden: go on while it has `before`. */
 export interface TranscriptPage {

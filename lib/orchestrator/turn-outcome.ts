@@ -1,3 +1,4 @@
+import { type Patch } from '../common/patch.js';
 import { type MessageDraft } from '../ledger/message.js';
 
 /** Returned by a route if the turn needs no (further) intent. */
@@ -6,7 +7,7 @@ export const END: unique symbol = Symbol('END');
 /** Changes and data besides the text of an answer. */
 export interface OutcomeOptions<State = Record<string, unknown>> {
   /** Merged into the state by top-level keys; `undefined` removes a key. Default: no change. */
-  readonly state?: Partial<State>;
+  readonly state?: Patch<State>;
   /** `completed` ends the conversation. Default `awaiting-input`. */
   readonly status?: 'awaiting-input' | 'completed';
   /** JSON for the caller, in addition to the text. Default: none. */

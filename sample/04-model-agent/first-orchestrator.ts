@@ -37,7 +37,7 @@ class Copywriter {
     // Ask your model here, with the feedback in its prompt. A step is stored, so it is not repeated after a crash.
     const draft = await turn.step('draft', () => {
       if (!turn.feedback) return 'Lamps for everybody who reads in bed until late';
-      return `${turn.replies[0].text}`.split(' ').slice(0, -2).join(' ');
+      return `${turn.replies[0]?.text}`.split(' ').slice(0, -2).join(' ');
     });
     return reply(draft, { state: { drafts: drafts + 1 } });
   }
@@ -48,9 +48,9 @@ class Copywriter {
   }
 
   @Evaluate() // after each iteration: accept, or iterate again
-  check(_: TurnContext<Notes>, [{ intent, text }]: readonly IntentReply[]) {
-    const tooLong = (text ?? '').length - 30;
-    if (intent !== 'write' || tooLong <= 0) return true;
+  check(_: TurnContext<Notes>, [answer]: readonly IntentReply[]) {
+    const tooLong = (answer?.text ?? '').length - 30;
+    if (answer?.intent !== 'write' || tooLong <= 0) return true;
     return { feedback: `Shorter, by ${tooLong} characters.` };
   }
 }

@@ -17,7 +17,7 @@ const KNOWN = [
 ];
 
 /**
- * Compiles the TypeScript and JavaScript of the pages as strictly as the project, each block as a separate module.
+ * Compiles the TypeScript and JavaScript of the pages as in the strictest application, each block as a separate module.
  * CONTRIBUTING.md describes what a block may omit.
  */
 export class CompiledBlocks {
@@ -33,7 +33,10 @@ export class CompiledBlocks {
       PROJECT,
     );
     const lib = ['lib.es2023.d.ts', 'lib.dom.d.ts'];
-    this.options = { ...options, lib, noUnusedLocals: false, noUnusedParameters: false, allowJs: true, checkJs: true };
+    const unlike = { noUnusedLocals: false, noUnusedParameters: false, allowJs: true, checkJs: true };
+    const stricter = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true };
+    // Without paths, the package is the one that was built.
+    this.options = { ...options, lib, ...unlike, ...stricter, paths: {} };
     const host = this.host();
     const known = this.namesOf(KNOWN, host);
     for (const block of blocks) {

@@ -1,4 +1,5 @@
 import { type BackendFactory, type ConnectionOptions } from 'bullmq';
+import { type Loose } from '../../common/patch.js';
 
 /**
  * Options of `bullmqQueue`. @typeParam Connection the connection type of the backend; BullMQ's Redis options by default
@@ -11,7 +12,7 @@ export interface BullmqQueueOptions<Connection = ConnectionOptions> {
    * To detect half-open connections, options get `socketTimeout: 12000` by default, and with `backendFactory`
    * `query_timeout: 8000` and `idle_in_transaction_session_timeout: 5000`. Set these yourself on a client or a pool.
    */
-  readonly connection?: Connection;
+  readonly connection?: Loose<Connection>;
   /**
    * The key of `BullModule.forRoot(configKey, ...)`, if `connection` is absent. Default: `BullModule.forRoot(...)`
    * without a key.

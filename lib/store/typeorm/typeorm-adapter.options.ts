@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { assertKnownKeys } from '../../common/check-options.js';
+import { type Loose } from '../../common/patch.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 
@@ -10,7 +11,7 @@ export interface TypeormAdapterOptions {
    * The application's DataSource, or the options to create one. The adapter closes only a DataSource that it opened. The
    * `type` must be `better-sqlite3` with a file path, `postgres`, `mysql` or `mariadb`.
    */
-  readonly dataSource: DataSource | DataSourceOptions;
+  readonly dataSource: DataSource | Loose<DataSourceOptions>;
   /** The prefix of every table name. Letters, digits and underscores, at most 31 characters. Default `agent_`. */
   readonly tablePrefix?: string;
   /**

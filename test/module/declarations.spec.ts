@@ -1,0 +1,90 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+
+const project = process.cwd();
+const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, { types?: string }> };
+const ENTRIES = Object.values(exports).flatMap(({ types }) => (types === undefined ? [] : join(project, types)));
+
+/** The strictest options of an application. */
+const STRICT: ts.CompilerOptions = {
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  skipLibCheck: false,
+  noEmit: true,
+  target: ts.ScriptTarget.ES2022,
+  lib: ['lib.es2023.d.ts'],
+  types: ['node'],
+};
+
+/** The exports of the build's script. */
+interface Declarations {
+  declarationFiles(): string[];
+  parse(file: string): ts.SourceFile;
+  exactOptionals(source: ts.SourceFile): ts.Node[];
+}
+
+const APPLICATION = `
+  import { defineOrchestrator, reply, SessionsModule, type SessionStore, type TurnService } from 'nestjs-agent-sessions';
+  declare const found: string | undefined;
+  declare const seconds: number | undefined;
+  interface State { readonly order?: string; readonly count: number }
+  export const desk = defineOrchestrator<State>({
+    name: 'desk',
+    version: found,
+    maxIterations: seconds,
+    initialState: () => ({ count: 0 }),
+    on: { routed: undefined },
+    intents: { answer: ({ input }) => reply(input.text, { state: { count: seconds }, data: undefined }) },
+  });
+  export const root = SessionsModule.forRoot({ ttlSeconds: seconds, isGlobal: undefined, turns: { retry: { attempts: seconds } } });
+  export async function say(sessions: SessionStore, turns: TurnService): Promise<string | null | undefined> {
+    const session = await sessions.create({ userId: 'ann', workspaceId: found, metadata: undefined });
+    const turn = await turns.submit(desk.name, 'hi', { sessionId: session.id, idempotencyKey: found });
+    return (await turns.result(turn.id, { timeoutMs: seconds })).reply;
+  }
+`;
+
+describe('the declarations of the package', () => {
+  it('FIX-78 accept undefined for each optional property', async () => {
+    const { declarationFiles, exactOptionals, parse } = (await import(
+      join(project, 'declarations.js')
+    )) as Declarations;
+    const exact = declarationFiles().flatMap((file) =>
+      exactOptionals(parse(file)).map((node) => `${file}: ${node.getText()}`),
+    );
+    expect(exact).toEqual([]);
+  });
+
+  it.each([
+    ['nodenext', ts.ModuleKind.NodeNext, ts.ModuleResolutionKind.NodeNext],
+    ['bundler', ts.ModuleKind.ESNext, ts.ModuleResolutionKind.Bundler],
+  ])(
+    'FIX-78 compile under %s with exactOptionalPropertyTypes, noUncheckedIndexedAccess and without skipLibCheck',
+    (_, module, moduleResolution) => {
+      const options = { ...STRICT, module, moduleResolution };
+      const main = join(project, 'application.ts');
+      const host = ts.createCompilerHost(options);
+      const read = host.getSourceFile.bind(host);
+      host.getSourceFile = (name, version, ...more) =>
+        name === main ? ts.createSourceFile(name, APPLICATION, version, true) : read(name, version, ...more);
+      host.fileExists = (name) => name === main || ts.sys.fileExists(name);
+      const program = ts.createProgram([main, ...ENTRIES], options, host);
+      const ours = program
+        .getSourceFiles()
+        .filter(({ fileName }) => [main, join(project, 'dist/')].some((path) => fileName.startsWith(path)));
+      expect(ours.length).toBeGreaterThan(ENTRIES.length);
+      const problems = ours.flatMap((file) => [
+        ...program.getSyntacticDiagnostics(file),
+        ...program.getSemanticDiagnostics(file),
+      ]);
+      expect(
+        problems.map(
+          ({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+        ),
+      ).toEqual([]);
+    },
+    120_000,
+  );
+});

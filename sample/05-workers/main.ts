@@ -4,6 +4,7 @@ import { ConsoleLogger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { type ProcessRole } from 'nestjs-agent-sessions';
 import { AppModule } from './app.module.js';
+import { parentEnded, tellParent } from './parent-process.js';
 import { mountQueueBoard } from './queue-board.js';
 import { SELF } from './worker-notes.service.js';
 
@@ -12,9 +13,9 @@ const module = AppModule.as(ROLE as ProcessRole);
 const logger = new ConsoleLogger({ prefix: SELF.name, logLevels: ['warn', 'error', 'fatal'] });
 
 const url = ROLE === 'work' ? await work() : await listen();
-// Notify the parent process, and end with it.
-process.send?.({ url });
-process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+// End with the parent process, like a process manager's SIGTERM.
+tellParent({ url });
+void parentEnded().then(() => process.kill(process.pid, 'SIGTERM'));
 
 async function work(): Promise<undefined> {
   const app = await NestFactory.createApplicationContext(module, { logger });

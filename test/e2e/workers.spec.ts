@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
@@ -139,6 +139,24 @@ describeRedis('one API and two workers', () => {
     expect(stopping).toMatch(/Stopped\.\n$/);
     expect(stopping).not.toMatch(/\bERROR\b|exit code|[Uu]ncaught|[Uu]nhandled/);
     await expect(fetch(url)).rejects.toThrow('fetch failed');
+  });
+
+  it.each([
+    ['a worker', 'main.js', { ROLE: 'work' }],
+    ['the API', 'main.js', { ROLE: 'submit', PORT: '0' }],
+    ['the servers', 'servers.js', {}],
+  ])('FIX-80 %s ends cleanly if its starter ends while it starts', async (_, program, env) => {
+    const child = fork(join(process.cwd(), 'build/sample/05-workers', program), [], {
+      env: { PATH: process.env.PATH, STORE_URL: redisUrl, REDIS_URL: redisUrl, ...env },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => (output += text));
+    }
+    child.disconnect();
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(output).not.toMatch(/ERR_|Error/);
   });
 
   function count(pattern: RegExp): number {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { SessionsConfigurationError } from './sessions.error.js';
 
-const require = createRequire(import.meta.url);
+let requireHere: NodeJS.Require | undefined;
 
 /**
  * Loads an optional package.
@@ -15,10 +15,20 @@ export async function loadPeer<T>(name: string, load: () => Promise<T>): Promise
   }
 }
 
+/**
+ * Loads an installed package when it is needed, synchronously. Bundlers cannot see this: the package must stay external.
+ * @throws the error of `require`
+ */
+export function requireInstalled(name: string): unknown {
+  // In a CommonJS bundle, `import.meta.url` is empty or the path of the source, and `__filename` exists (FIX-74).
+  requireHere ??= createRequire(typeof __filename === 'string' ? __filename : import.meta.url);
+  return requireHere(name) as unknown;
+}
+
 /** Works like {@link loadPeer}, synchronously. */
 export function requirePeer(name: string): unknown {
   try {
-    return require(name) as unknown;
+    return requireInstalled(name);
   } catch (error) {
     throw explained(name, error);
   }
@@ -27,7 +37,7 @@ export function requirePeer(name: string): unknown {
 /** Returns a package if it can be loaded, or `null`. For optional features. */
 export function optionalPeer(name: string): unknown {
   try {
-    return require(name) as unknown;
+    return requireInstalled(name);
   } catch {
     return null;
   }

@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
+import { requireInstalled } from '../common/load-peer.js';
 import { type OrchestrationCondition } from './orchestration-config.js';
 
 type MessageCondition = Extract<OrchestrationCondition, { type: 'message_matches' }>;
@@ -58,6 +58,6 @@ function compile(value: string, flags = ''): RE2JS {
 
 /** Loads the engine for the first plan with a condition on the message, because that takes 10 to 40 ms. */
 function loaded(): Engine {
-  engine ??= (createRequire(import.meta.url)('re2js') as { RE2JS: Engine }).RE2JS;
+  engine ??= (requireInstalled('re2js') as { RE2JS: Engine }).RE2JS;
   return engine;
 }

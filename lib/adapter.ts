@@ -85,6 +85,7 @@ export {
   SessionsConfigurationError,
   SessionsError,
   StateSerializationError,
+  StoreRejectedError,
   StoreUnavailableError,
   TooLargeError,
 } from './common/sessions.error.js';

@@ -84,7 +84,14 @@ export class TooLargeError extends SessionsError {
 }
 
 /**
- * The store was unreachable, did not respond in time, or rejected the operation. HTTP 503.
+ * Why a store is unavailable (FIX-61). `outage`: it did not answer, or cannot work at present. `deployment`: it lacks a table, a
+ * function or a privilege, which an operator must add. `unknown`: it answered with an error that its adapter does not know.
+ * @inline
+ */
+export type StoreUnavailableReason = 'outage' | 'deployment' | 'unknown';
+
+/**
+ * The store was unreachable, did not respond in time, or cannot run the operation at present. HTTP 503.
  * It never means "not found": the stored data is unknown. Retrying the call is safe, whatever `maybeApplied` is, because it is not
  * applied twice. (Exception: `ConversationLog.append` outside a turn appends again.)
  */
@@ -95,11 +102,49 @@ export class StoreUnavailableError extends SessionsError {
    * `true`: the response was lost, so the write may have been applied or may still be applied.
    */
   readonly maybeApplied: boolean;
+  readonly reason: StoreUnavailableReason;
 
-  /** @param options `maybeApplied` is true unless it is certain that nothing was written */
-  constructor(message: string, options: ErrorOptions & { readonly maybeApplied?: boolean } = {}) {
+  /**
+   * @param options `maybeApplied` is true unless it is certain that nothing was written. `reason` is `outage` unless the server has
+   * answered with another error
+   */
+  constructor(
+    message: string,
+    options: ErrorOptions & { readonly maybeApplied?: boolean; readonly reason?: StoreUnavailableReason } = {},
+  ) {
     super(message, options);
     this.maybeApplied = options.maybeApplied ?? true;
+    this.reason = options.reason ?? 'outage';
+  }
+}
+
+/**
+ * The store rejects a value in every call: a character that its encoding lacks, a value above a limit of the server, a violated
+ * constraint (FIX-61). HTTP 500. The value was not stored. A turn whose step or result is rejected fails with this error, also if
+ * its handler catches it, and is not retried.
+ */
+export class StoreRejectedError extends SessionsError {
+  readonly code = 'STORE_REJECTED';
+  readonly permanent = true;
+  /** The operation of the store: `saveStep`, `settle`. Absent outside a turn. */
+  readonly operation?: string;
+
+  /**
+   * @param problem what the store answered, without the rejected value
+   * @param cure what to change
+   */
+  constructor(
+    readonly problem: string,
+    readonly cure: string,
+    options: ErrorOptions & { readonly operation?: string } = {},
+  ) {
+    super(`${options.operation === undefined ? '' : `${options.operation}: `}${problem} ${cure}`, options);
+    if (options.operation !== undefined) this.operation = options.operation;
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
   }
 }
 

@@ -4,6 +4,7 @@ import { chunksOf } from '../chat/ui-events.js';
 import { backoffMs } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
 import { assertWithin } from '../common/json.js';
+import { StoreRejectedError } from '../common/sessions.error.js';
 import { hashed } from '../common/digests.js';
 import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
@@ -135,7 +136,9 @@ export class TurnAttempt implements AttemptHandle {
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
       this.stop.abandon('failed');
-      return await this.conclude(error, next).catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
+      return await this.conclude(error, next)
+        .catch((failure: unknown) => this.failWithoutContent(failure, next))
+        .catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.end();
       this.writer?.drop();
@@ -188,9 +191,16 @@ export class TurnAttempt implements AttemptHandle {
     // The parts of an iteration have separate limits.
     if (kind !== 'iteration')
       assertWithin(value, this.dependencies.settings.maxStepBytes, `The result of ${kind} ${name}`);
-    return this.spending.recordAlone((spending) =>
-      this.lease.retrying(() => this.dependencies.ledger.saveStep(this.claimed.hold, step, before, spending)),
+    const saved = this.spending.recordAlone((spending) =>
+      this.lease.retrying('saveStep', () =>
+        this.dependencies.ledger.saveStep(this.claimed.hold, step, before, spending),
+      ),
     );
+    return saved.catch((error: unknown) => {
+      // The turn fails, whatever the handler does with the error: another attempt would repeat the effect of the step.
+      if (error instanceof StoreRejectedError) this.stop.interrupt(error);
+      throw error;
+    });
   }
 
   onSettled(listener: (turn: Turn) => void): void {
@@ -253,6 +263,7 @@ export class TurnAttempt implements AttemptHandle {
     if (error instanceof TurnFencedError) return { type: 'lost', error };
     if (request?.why === 'lost') return { type: 'lost', error: request.error };
     await this.writer?.close();
+    if (error instanceof StoreRejectedError) return this.fail(error, next);
     // If the handler submitted a turn that was rejected because this process stops, another process runs the attempt
     // again.
     if (request?.why === 'shutdown' || error instanceof ShuttingDownError) {
@@ -263,16 +274,28 @@ export class TurnAttempt implements AttemptHandle {
       return { type: 'settled', settled: await this.settle(await this.cancelled(request.mode), next()) };
     }
     const failures = turn.failures + 1;
+    if (isPermanent(error) || failures >= settings.retry.attempts) return this.fail(error, next);
     const record = toErrorRecord(error);
-    if (isPermanent(error) || failures >= settings.retry.attempts) {
-      return { type: 'settled', settled: await this.settle(this.failed(record), next()), error };
-    }
     const retryInMs = Math.max(backoffMs(settings.retry.backoff, failures), retryAfterMs(error));
     const failure = { error: record, delayMs: retryInMs };
-    const back = await this.record((spending) => ledger.retry(hold, spending ? { ...failure, spending } : failure));
+    const back = await this.record('retry', (spending) =>
+      ledger.retry(hold, spending ? { ...failure, spending } : failure),
+    );
     // The turn was cancelled just before and has ended, so its lane continues.
     if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', notifyAfterMs: 0 };
     return { type: 'failed', error, retryInMs };
+  }
+
+  private async fail(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
+    return { type: 'settled', settled: await this.settle(this.failed(toErrorRecord(error)), next()), error };
+  }
+
+  /** Fails a turn whose report or error record the store rejects too. @throws `error` if it is another one */
+  private async failWithoutContent(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
+    if (!(error instanceof StoreRejectedError)) throw error;
+    const { usage } = this.spent();
+    const failed = { status: 'failed', error: toErrorRecord(error), messages: [], keepCheckpoints: 'all' } as const;
+    return { type: 'settled', settled: await this.settle(usage ? { ...failed, usage } : failed, next()), error };
   }
 
   /** Ends the attempt until the signal arrives. If it arrived earlier, the next attempt finds it. */
@@ -282,7 +305,7 @@ export class TurnAttempt implements AttemptHandle {
     try {
       const spending = this.spending.read();
       const waiting = spending ? { ...wait, spending } : wait;
-      const { turn, received } = await this.lease.retrying(() => ledger.wait(hold, waiting));
+      const { turn, received } = await this.lease.retrying('wait', () => ledger.wait(hold, waiting));
       // If the signal arrived earlier, `wait` records no tokens: the release does.
       if (received) await this.giveBack(0);
       else this.spending.recorded(spending);
@@ -298,7 +321,7 @@ export class TurnAttempt implements AttemptHandle {
     try {
       await this.dependencies.localEvents.store(turn.id, async () => {
         const batch = { number, events, restart };
-        const last = await this.lease.retrying(() => this.dependencies.events.append(hold, batch, ttlMs));
+        const last = await this.lease.retrying('append', () => this.dependencies.events.append(hold, batch, ttlMs));
         const first = last - events.length + 1;
         return events.map((event, at) => ({ ...event, offset: first + at }));
       });
@@ -314,7 +337,7 @@ export class TurnAttempt implements AttemptHandle {
     const { sessionTtlMs } = this.dependencies.settings;
     for (let rest: TurnSettlement = { sessionTtlMs, ...settlement }; ;) {
       try {
-        const settled = await this.lease.retrying(() => this.dependencies.ledger.settle(hold, rest, next));
+        const settled = await this.lease.retrying('settle', () => this.dependencies.ledger.settle(hold, rest, next));
         for (const listener of this.settledListeners) this.tell(listener, settled.turn);
         return settled;
       } catch (error) {
@@ -357,16 +380,16 @@ export class TurnAttempt implements AttemptHandle {
     const { ledger, settings } = this.dependencies;
     if (!settings.logsConversations) return [];
     const { turn } = this.claimed;
-    const { keep } = (await this.lease.retrying(() => ledger.get(turn.id))) ?? turn;
+    const { keep } = (await this.lease.retrying('get', () => ledger.get(turn.id))) ?? turn;
     const given = keep ? interruptedMessages({ ...turn, keep }) : (partial?.messages ?? interruptedMessages(turn));
     if (keep ? !isAnswer(keep) : given.length > 1) return given;
     // Clients have received more of the answer than the caller who cancelled the turn has read.
-    const shown = stoppedAnswer(chunksOf(await this.lease.retrying(() => this.emitted())));
+    const shown = stoppedAnswer(chunksOf(await this.lease.retrying('read', () => this.emitted())));
     return shown ? interruptedMessages({ ...turn, keep: [{ ...shown, id: messageId(turn.id, 1) }] }) : given;
   }
 
-  private async record<T>(call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
-    return this.spending.record((spending) => this.lease.retrying(() => call(spending)));
+  private async record<T>(operation: 'retry' | 'release', call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
+    return this.spending.record((spending) => this.lease.retrying(operation, () => call(spending)));
   }
 
   private spent(): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
@@ -380,7 +403,7 @@ export class TurnAttempt implements AttemptHandle {
    * finds it.
    */
   private async giveBack(delayMs: number): Promise<void> {
-    await this.record((spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
+    await this.record('release', (spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
   }
 
   private askToStop(stop: Stop): void {

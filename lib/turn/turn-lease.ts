@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { StoreUnavailableError } from '../common/sessions.error.js';
+import { StoreRejectedError, StoreUnavailableError } from '../common/sessions.error.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
+import { type TurnEventLog } from '../ledger/turn-event-log.js';
 import { type TurnHold, type TurnLedger } from '../ledger/turn.store.js';
 import { type CancelMode } from '../ledger/turn.js';
 import { type TurnSettings } from './turn.settings.js';
@@ -10,6 +11,9 @@ import { type TurnSettings } from './turn.settings.js';
  * ends.
  */
 const MAX_PAUSE_MS = 250;
+
+/** How often a call is repeated after errors that the store's adapter does not know. */
+const MAX_UNKNOWN = 8;
 
 /** Returns how often the lease of a running attempt is renewed. */
 export function renewEveryMs({ leaseMs }: Pick<TurnSettings, 'leaseMs'>): number {
@@ -64,15 +68,32 @@ export class TurnLease {
     return this.renewing;
   }
 
-  /** Retries a store call that failed because the store was unavailable, until the lease ends. */
-  async retrying<T>(call: () => Promise<T>): Promise<T> {
+  /**
+   * Repeats a store call while the store is unavailable, until the lease ends (FIX-61). An error that the store's adapter does not
+   * know is repeated {@link MAX_UNKNOWN} times.
+   * @throws StoreRejectedError, which names the operation
+   */
+  async retrying<T>(operation: keyof TurnLedger | keyof TurnEventLog, call: () => Promise<T>): Promise<T> {
+    let unknown = 0;
     for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       try {
         return await call();
       } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || performance.now() + pauseMs >= this.end) throw error;
+        if (error instanceof StoreRejectedError) throw rejected(operation, error);
+        if (!(error instanceof StoreUnavailableError)) throw error;
+        if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);
+        if (performance.now() + pauseMs >= this.end) throw error;
         await delay(pauseMs);
       }
     }
   }
+}
+
+function rejected(operation: string, { problem, cure, cause }: StoreRejectedError): StoreRejectedError {
+  return new StoreRejectedError(problem, cure, { cause, operation });
+}
+
+function unexpected(operation: string, error: StoreUnavailableError): StoreRejectedError {
+  const cure = `It gave the same answer ${MAX_UNKNOWN + 1} times. Look the code up in the manual of the server.`;
+  return new StoreRejectedError(error.message, cure, { cause: error.cause, operation });
 }

@@ -2,8 +2,8 @@ import { type Duplex } from 'node:stream';
 import { type PoolConnection, type QueryOptions, type TypeCast } from 'mysql2';
 import { type Deadline } from '../../common/deadline.js';
 import { type SqlPlace } from '../sql/sql-place.js';
-import { endsConnection, MysqlFailure } from './mysql-errors.js';
-import { type Answer, type Statement, statement } from './statement.js';
+import { endsConnection, MysqlFailure, PacketTooLargeError } from './mysql-errors.js';
+import { type Answer, type Statement, statement, type Value } from './statement.js';
 
 /** The maximum characters per round trip: `max_allowed_packet` is 16 MB in MariaDB, and quoting lengthens strings. */
 const MAX_TRIP = 1_000_000;
@@ -19,7 +19,11 @@ const SETTINGS: readonly Statement[] = [
   statement(
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', autocommit = 1, innodb_lock_wait_timeout = 5",
   ),
+  statement('SELECT @@max_allowed_packet AS bytes'),
 ];
+
+/** The most bytes of UTF-8 per character of a string, and the most characters that quoting makes of one. */
+const MAX_GROWTH = 3 * 2;
 
 const NUMBERS = new Set(['TINY', 'SHORT', 'LONG', 'INT24', 'LONGLONG']);
 
@@ -31,7 +35,8 @@ const typeCast: TypeCast = (field) => {
 
 /** A connection of the pool for one operation. Sends several statements in one round trip. */
 export class MysqlConnection {
-  private static readonly prepared = new WeakSet<object>();
+  /** The `max_allowed_packet` of each connection that has the settings. */
+  private static readonly prepared = new WeakMap<object, number>();
   private broken = false;
 
   constructor(
@@ -45,7 +50,7 @@ export class MysqlConnection {
     const prepare = MysqlConnection.prepared.has(this.raw) ? [] : SETTINGS;
     const answers: Answer[] = [];
     for (const trip of trips([...prepare, ...statements])) answers.push(...(await this.send(trip)));
-    MysqlConnection.prepared.add(this.raw);
+    if (prepare.length > 0) MysqlConnection.prepared.set(this.raw, Number(answers[prepare.length - 1].rows[0].bytes));
     return answers.slice(prepare.length);
   }
 
@@ -83,14 +88,15 @@ export class MysqlConnection {
     }
   }
 
-  private query(statements: readonly Statement[]): Promise<Answer[]> {
-    const options: QueryOptions = {
+  private async query(statements: readonly Statement[]): Promise<Answer[]> {
+    const options = {
       sql: statements.map(({ sql }) => this.place.fill(sql)).join(';\n'),
       values: statements.flatMap(({ values }) => values),
       typeCast,
       rowsAsArray: false,
       nestTables: false,
-    };
+    } satisfies QueryOptions;
+    this.assertFits(options);
     return new Promise((resolve, reject) => {
       this.raw.query(options, (error, result) => {
         if (error) reject(error);
@@ -98,13 +104,26 @@ export class MysqlConnection {
       });
     });
   }
+
+  /** @throws PacketTooLargeError. After a packet that is too large, the server would close the connection without an answer */
+  private assertFits({ sql, values }: { readonly sql: string; readonly values: readonly Value[] }): void {
+    const maxBytes = MysqlConnection.prepared.get(this.raw) ?? Infinity;
+    if (MAX_GROWTH * values.reduce(lengthWith, sql.length) < maxBytes) return;
+    const bytes = Buffer.byteLength(this.raw.format(sql, [...values]));
+    // The server counts the byte of the command, and rejects a packet that reaches the limit.
+    if (bytes + 1 >= maxBytes) throw new PacketTooLargeError(bytes, maxBytes);
+  }
+}
+
+function lengthWith(length: number, value: Value): number {
+  return length + String(value).length;
 }
 
 function* trips(statements: readonly Statement[]): Generator<Statement[]> {
   let trip: Statement[] = [];
   let size = 0;
   for (const next of statements) {
-    const length = next.values.reduce<number>((sum, value) => sum + String(value).length, next.sql.length);
+    const length = next.values.reduce(lengthWith, next.sql.length);
     if (trip.length > 0 && size + length > MAX_TRIP) {
       yield trip;
       trip = [];

@@ -5,17 +5,20 @@ import { serverPlace } from '../../common/server-place.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
-import { asStoreError, isReadOnly } from './redis-errors.js';
+import { asStoreError, BulkTooLargeError, isReadOnly } from './redis-errors.js';
 
 /** The idle time before the first TCP keep-alive probe. The connection is closed after ten unanswered probes. */
 const KEEP_ALIVE_MS = 10_000;
 /** The delay before a reconnect grows by this step with each attempt. */
 const RETRY_STEP_MS = 50;
 const LONGEST_RETRY_MS = 2000;
+/** The default of `proto-max-bulk-len`. */
+const DEFAULT_MAX_VALUE_BYTES = 536_870_912;
 
 /** The client that sends operations: the application's, which is never changed or closed, or the adapter's own. */
 export class RedisConnection {
   private connecting: Promise<void> | null = null;
+  private maxValueBytes = DEFAULT_MAX_VALUE_BYTES;
 
   private constructor(
     readonly client: RedisClient,
@@ -45,6 +48,21 @@ export class RedisConnection {
   /** @throws StoreUnavailableError; its `maybeApplied` says whether the write may have happened */
   write<T>(operation: () => Promise<T>): Promise<T> {
     return this.call(operation, true);
+  }
+
+  /** @param maxBytes the `proto-max-bulk-len` of a server */
+  limitValues(maxBytes: number): void {
+    this.maxValueBytes = Math.min(this.maxValueBytes, maxBytes);
+  }
+
+  /** @throws BulkTooLargeError */
+  assertFits(values: readonly (string | number)[]): void {
+    for (const value of values) {
+      // A character has at most three bytes of UTF-8.
+      if (typeof value !== 'string' || 3 * value.length <= this.maxValueBytes) continue;
+      const bytes = Buffer.byteLength(value);
+      if (bytes > this.maxValueBytes) throw new BulkTooLargeError(bytes, this.maxValueBytes);
+    }
   }
 
   /** Returns the primaries: a client per shard, or the client itself without a Cluster. */

@@ -16,7 +16,10 @@ export class RedisDatabase {
   /** @throws StoreUnavailableError, or the typed error of the script's refusal */
   async run<T extends readonly unknown[]>(script: Script, ...args: readonly (string | number)[]): Promise<T> {
     const connection = this.connection();
-    const evaluate = (): Promise<Reply> => this.evaluate(connection.client, script, args);
+    const evaluate = (): Promise<Reply> => {
+      connection.assertFits(args);
+      return this.evaluate(connection.client, script, args);
+    };
     return granted(await (script.writes ? connection.write(evaluate) : connection.read(evaluate)));
   }
 

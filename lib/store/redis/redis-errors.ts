@@ -1,5 +1,6 @@
-import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { SessionsError } from '../../common/sessions.error.js';
 import { DeadlineError } from '../../common/deadline.js';
+import { type FailureKind, kinds, storeError } from '../core/store-failure.js';
 
 /** Error codes that Redis returns before it runs a script, so that nothing was written. */
 const REFUSALS: ReadonlySet<string> = new Set([
@@ -8,10 +9,34 @@ const REFUSALS: ReadonlySet<string> = new Set([
   ...['MOVED', 'ASK', 'TRYAGAIN', 'CLUSTERDOWN'],
 ]);
 
+/** How answers of Redis are handled (FIX-61), by the beginning of their message. */
+const KINDS: Readonly<Record<string, FailureKind>> = {
+  ...kinds('outage', 'OOM ', 'MISCONF ', 'READONLY ', 'NOREPLICAS ', 'MASTERDOWN ', 'LOADING ', 'BUSY ', 'NOSCRIPT '),
+  ...kinds('outage', 'MOVED ', 'ASK ', 'TRYAGAIN ', 'CLUSTERDOWN ', 'UNBLOCKED ', 'ERR max number of clients'),
+  ...kinds('deployment', 'NOPERM ', 'NOAUTH ', 'WRONGPASS ', 'DENIED ', 'CROSSSLOT ', 'ERR unknown command'),
+  // The same inside a script, by Redis 7.0 and by later versions
+  ...kinds('deployment', "ERR The user executing the script can't run", 'ERR ACL failure', 'ERR Unknown Redis command'),
+  ...kinds('value', 'ERR string exceeds maximum allowed size', 'ERR Protocol error: invalid bulk length'),
+};
+
+const CURES: Readonly<Partial<Record<FailureKind, string>>> = {
+  deployment: 'Allow the user the commands, keys and channels that docs/stores/redis.md lists.',
+};
+
+/** A value is larger than `proto-max-bulk-len`. It was not sent, because the server would close the connection. */
+export class BulkTooLargeError extends Error {
+  constructor(bytes: number, maxBytes: number) {
+    super(`A value of ${bytes} bytes is larger than proto-max-bulk-len (${maxBytes})`);
+  }
+}
+
 /** Returns the code of a Redis error, such as `OOM`, or '' if Redis did not answer. */
 function codeOf(error: unknown): string {
-  const isAnswer = error instanceof Error && error.name === 'ReplyError';
-  return isAnswer ? (/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? '') : '';
+  return isAnswer(error) ? (/^[A-Z]+(?= )/.exec(error.message)?.[0] ?? '') : '';
+}
+
+function isAnswer(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
 }
 
 export function isUnknownScript(error: unknown): boolean {
@@ -29,16 +54,30 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * Returns typed errors unchanged, and converts errors of Redis or its client to `StoreUnavailableError`.
+ * Returns typed errors unchanged, and converts errors of Redis or its client to the typed error for their kind.
  * @param writes whether a write was sent
  */
 export function asStoreError(error: unknown, writes: boolean): SessionsError {
   if (error instanceof SessionsError) return error;
-  const code = codeOf(error);
-  // Messages with a code come from the server and contain no user data.
-  const says = error instanceof Error && (error instanceof DeadlineError || code !== '');
-  return new StoreUnavailableError(`The Redis store failed${says ? `: ${error.message}` : '.'}`, {
+  const kind = kindOf(error);
+  return storeError({
+    store: 'Redis',
+    kind,
+    detail: detailOf(error),
+    cure: CURES[kind],
     cause: error,
-    maybeApplied: writes && !REFUSALS.has(code),
+    maybeApplied: writes && !REFUSALS.has(codeOf(error)),
   });
+}
+
+function kindOf(error: unknown): FailureKind {
+  if (error instanceof BulkTooLargeError) return 'value';
+  if (!isAnswer(error)) return 'outage';
+  return Object.entries(KINDS).find(([start]) => error.message.startsWith(start))?.[1] ?? 'unknown';
+}
+
+/** Messages with a code come from the server and contain no user data. */
+function detailOf(error: unknown): string {
+  const isKnown = error instanceof DeadlineError || error instanceof BulkTooLargeError || codeOf(error) !== '';
+  return isKnown && error instanceof Error ? `: ${error.message.replace(/\.?\s*$/, '')}` : '';
 }

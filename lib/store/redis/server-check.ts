@@ -21,6 +21,7 @@ export async function checkServer(connection: RedisConnection, base: string, log
     const config = await connection.read(() => unlessForbidden(configOf(server), []));
     const report = reportOf(info, config);
     const warnings = judgeServer(report);
+    if (report.maxValueBytes !== undefined) connection.limitValues(report.maxValueBytes);
     logger.log(`${describeServer(report)}.`);
     for (const warning of warnings) logger.warn(`Redis: ${warning}`);
     if (info.includes('\ncluster_enabled:1') && !('nodes' in connection.client)) {
@@ -61,5 +62,5 @@ async function unlessForbidden<T>(answer: Promise<T>, otherwise: T): Promise<T> 
 }
 
 async function configOf(server: Redis): Promise<string[]> {
-  return (await server.config('GET', 'appendfsync', 'save')) as string[];
+  return (await server.config('GET', 'appendfsync', 'save', 'proto-max-bulk-len')) as string[];
 }

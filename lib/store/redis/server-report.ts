@@ -20,6 +20,8 @@ export interface ServerReport {
   readonly appendFsync?: string;
   /** The snapshot schedule, such as `3600 1 300 100`. An empty string means no snapshots. */
   readonly save?: string;
+  /** `proto-max-bulk-len`: the largest value in bytes. */
+  readonly maxValueBytes?: number;
   readonly lastAppendFailed: boolean;
   readonly lastSnapshotFailed: boolean;
 }
@@ -42,6 +44,7 @@ export function reportOf(info: string, config: readonly string[]): ServerReport 
     appendOnly: fields.has('aof_enabled') ? fields.get('aof_enabled') === '1' : undefined,
     appendFsync: settings.get('appendfsync'),
     save: settings.get('save'),
+    maxValueBytes: settings.has('proto-max-bulk-len') ? Number(settings.get('proto-max-bulk-len')) : undefined,
     lastAppendFailed: fields.get('aof_last_write_status') === 'err',
     lastSnapshotFailed: fields.get('rdb_last_bgsave_status') === 'err',
   };

@@ -26,6 +26,12 @@ export interface SessionsAdapter {
   readonly system?: string;
   /** Resolves if the store responds. @throws StoreUnavailableError */
   ping(): Promise<void>;
+  /**
+   * Checks, without a change, that the store has the tables, functions and privileges that this process needs. A worker that has found
+   * one missing calls it until it resolves. Without this method, it calls `ping`.
+   * @throws StoreUnavailableError, which names what is missing
+   */
+  probe?(): Promise<void>;
   /** Returns the names of pending migrations, for health checks (NST-20). Absent in stores without migrations. */
   pendingMigrations?(): Promise<readonly string[]>;
   /** Connects and checks the schema. Called once, before all other methods. */

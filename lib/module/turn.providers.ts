@@ -11,6 +11,7 @@ import { LaneNotifier } from '../turn/lane-notifier.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { VersionHandoff } from '../turn/version-handoff.js';
 import { LocalEvents } from '../turn/local-events.js';
+import { StoreWatch } from '../turn/store-watch.js';
 import { TurnContexts } from '../turn/turn-contexts.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { TurnRecovery } from '../turn/turn-recovery.js';
@@ -48,6 +49,7 @@ function dependenciesOf(
   return {
     ledger: adapter.turns,
     changes: adapter.changes,
+    storeWatch: new StoreWatch(adapter),
     events: adapter.events,
     localEvents: new LocalEvents(),
     queue,

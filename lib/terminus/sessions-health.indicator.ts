@@ -5,6 +5,7 @@ import { errorType } from '../common/error-trace.js';
 import { type SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
+import { type StoreWatch } from '../turn/store-watch.js';
 import { type TurnService } from '../turn/turn.service.js';
 import { type LaneHealth, LaneLooks } from './lane-health.js';
 import { SessionsHealthOptions } from './sessions-health.options.js';
@@ -13,12 +14,15 @@ type Status = 'up' | 'degraded' | 'down';
 /** Numbers and codes, which may be shown to any caller of the health endpoint. */
 type Part = { readonly status: Status } & Readonly<Record<string, number | string>>;
 
+const NOT_DEPLOYED: Part = { status: 'down', error: 'STORE_UNAVAILABLE', reason: 'deployment' };
+
 /** The parts that the indicator checks. */
 export interface HealthSources {
   readonly adapter: SessionsAdapter;
   readonly queue: TurnQueue;
   readonly turns: TurnService;
   readonly sweeper: SessionSweeper;
+  readonly storeWatch: StoreWatch;
 }
 
 /**
@@ -39,8 +43,8 @@ export class SessionsHealthIndicator {
   ) {}
 
   /**
-   * Checks every part, each for at most `timeoutMs`. Down: the store or the queue does not respond, migrations are
-   * pending, or a configured limit of stuck lanes or queue time is exceeded. Degraded (up in Terminus 11): lanes are
+   * Checks every part, each for at most `timeoutMs`. Down: the store or the queue does not respond, the store lacks a
+   * table, a function or a privilege, so that this process claims no turns (FIX-61), migrations are pending, or a configured limit of stuck lanes or queue time is exceeded. Degraded (up in Terminus 11): lanes are
    * stuck or could not be checked. Details are numbers and codes, without ids.
    * @throws InvalidInputError for invalid options
    */
@@ -50,9 +54,9 @@ export class SessionsHealthIndicator {
   ): Promise<HealthIndicatorResult<Key>> {
     const checked = checkInput(SessionsHealthOptions, options, 'options');
     const { timeoutMs = 1000 } = checked;
-    const { adapter, queue, sweeper } = this.sources();
+    const { adapter, queue, storeWatch, sweeper } = this.sources();
     const [store, notifications, migrations, lanes] = await Promise.all([
-      partOf(timeoutMs, 'down', () => adapter.ping()),
+      storeWatch.isUsable ? partOf(timeoutMs, 'down', () => adapter.ping()) : NOT_DEPLOYED,
       queue.ping && partOf(timeoutMs, 'down', () => queue.ping?.()),
       adapter.pendingMigrations && partOf(timeoutMs, 'down', () => pendingIn(adapter)),
       partOf(timeoutMs, isBounded(checked) ? 'down' : 'degraded', (deadline) => this.lanes(checked, deadline)),

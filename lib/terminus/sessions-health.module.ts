@@ -7,6 +7,7 @@ import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { SESSIONS_ADAPTER, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
+import { TurnDependencies } from '../turn/turn-dependencies.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type HealthSources, SessionsHealthIndicator } from './sessions-health.indicator.js';
 
@@ -38,7 +39,8 @@ function sourcesIn(moduleRef: ModuleRef): HealthSources {
   const queue = findProvider<TurnQueue>(moduleRef, TURN_QUEUE);
   const turns = findProvider(moduleRef, TurnService);
   const sweeper = findProvider(moduleRef, SessionSweeper);
-  if (adapter && queue && turns && sweeper) return { adapter, queue, turns, sweeper };
+  const storeWatch = findProvider(moduleRef, TurnDependencies)?.storeWatch;
+  if (adapter && queue && turns && sweeper && storeWatch) return { adapter, queue, turns, sweeper, storeWatch };
   throw new SessionsConfigurationError(
     'SessionsHealthModule: SessionsModule is missing. Import SessionsModule.forRoot() or forRootAsync() once.',
   );

@@ -44,7 +44,10 @@ export class LaneClaims {
   private readonly suspects = new SuspectSlot();
 
   constructor(
-    private readonly dependencies: Pick<TurnDependencies, 'ledger' | 'notifier' | 'recovery' | 'runner' | 'settings'>,
+    private readonly dependencies: Pick<
+      TurnDependencies,
+      'ledger' | 'notifier' | 'recovery' | 'runner' | 'settings' | 'storeWatch'
+    >,
     private readonly failures: FailureLog,
   ) {}
 
@@ -102,7 +105,11 @@ export class LaneClaims {
   private async send(sessionId: string, { request, sentAt }: SentClaim): Promise<ClaimAnswer> {
     const notices: ClaimNotice[] = [];
     const onNotice = (notice: ClaimNotice): void => void notices.push(notice);
-    const claimed = await this.dependencies.ledger.claim(sessionId, { onNotice, ...request });
+    const { ledger, storeWatch } = this.dependencies;
+    const claimed = await ledger.claim(sessionId, { onNotice, ...request }).catch((error: unknown) => {
+      storeWatch.failed(error);
+      throw error;
+    });
     for (const notice of notices) {
       if (notice.type !== 'lost') continue;
       this.failures.lost(notice.turn, notice.holder);

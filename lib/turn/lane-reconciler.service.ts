@@ -20,7 +20,12 @@ export class LaneReconciler {
   private stopped = false;
   private failing = false;
 
-  constructor(private readonly dependencies: Pick<TurnDependencies, 'ledger' | 'notifier' | 'recovery' | 'settings'>) {}
+  constructor(
+    private readonly dependencies: Pick<
+      TurnDependencies,
+      'ledger' | 'notifier' | 'recovery' | 'settings' | 'storeWatch'
+    >,
+  ) {}
 
   /**
    * Offers lanes again that were offered before, the longest waiting first, because the process that received the offer
@@ -65,8 +70,10 @@ export class LaneReconciler {
 
   /** @param tell receives the number of notified lanes, per batch */
   private async reconcile(isStart = false, tell: (lanes: number) => void = () => undefined): Promise<void> {
+    const { storeWatch } = this.dependencies;
     try {
-      for (let includeOffered = isStart; ; includeOffered = false) {
+      // A process that claims nothing leaves the lanes to others.
+      for (let includeOffered = isStart; storeWatch.isUsable; includeOffered = false) {
         const lanes = await this.notifyDue(includeOffered);
         tell(lanes);
         // A full batch may leave some behind, for example after an outage, or when all lanes are resumed.
@@ -74,6 +81,7 @@ export class LaneReconciler {
       }
       this.failing = false;
     } catch (error) {
+      storeWatch.failed(error);
       // Log once per outage.
       if (!this.failing) this.logger.error('Could not query the lanes that are due; retrying.', traceOf(error));
       this.failing = true;

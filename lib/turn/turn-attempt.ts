@@ -90,17 +90,18 @@ export class TurnAttempt implements AttemptHandle {
     private readonly claimed: ClaimedTurn,
     private readonly dependencies: Pick<
       TurnDependencies,
-      'ledger' | 'events' | 'localEvents' | 'runner' | 'settings' | 'telemetry' | 'versionHandoff'
+      'ledger' | 'events' | 'localEvents' | 'runner' | 'settings' | 'storeWatch' | 'telemetry' | 'versionHandoff'
     >,
     claimSentAt: number,
     private readonly waits: HandlerWaits,
   ) {
-    const { ledger, settings, runner, versionHandoff } = dependencies;
+    const { ledger, settings, runner, storeWatch, versionHandoff } = dependencies;
     const { id, sessionId, orchestrator, request } = claimed.turn;
     this.stop = new AttemptStop(id, settings);
     this.lease = new TurnLease(claimed.hold, ledger, settings.leaseMs, claimSentAt, {
       cancelled: (mode) => this.askToStop({ why: 'cancelled', mode }),
       lost: (error) => this.askToStop({ why: 'lost', error }),
+      failed: (error) => storeWatch.failed(error),
     });
     this.promises = new HandedPromises(id);
     this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])], waits, promises: this.promises };
@@ -258,8 +259,10 @@ export class TurnAttempt implements AttemptHandle {
   /** Decides how an attempt that did not settle ends. */
   private async conclude(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
-    const { ledger, settings } = this.dependencies;
+    const { ledger, settings, storeWatch } = this.dependencies;
     const { request } = this.stop;
+    // The handler may have called the store itself.
+    storeWatch.failed(error);
     if (error instanceof TurnFencedError) return { type: 'lost', error };
     if (request?.why === 'lost') return { type: 'lost', error: request.error };
     await this.writer?.close();
@@ -290,12 +293,15 @@ export class TurnAttempt implements AttemptHandle {
     return { type: 'settled', settled: await this.settle(this.failed(toErrorRecord(error)), next()), error };
   }
 
-  /** Fails a turn whose report or error record the store rejects too. @throws `error` if it is another one */
+  /**
+   * Fails a turn whose report or error record the store rejects too. Waits while the store can store nothing: the effects of the
+   * turn must not run again. @throws `error` if it is another one
+   */
   private async failWithoutContent(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     if (!(error instanceof StoreRejectedError)) throw error;
     const { usage } = this.spent();
     const failed = { status: 'failed', error: toErrorRecord(error), messages: [], keepCheckpoints: 'all' } as const;
-    return { type: 'settled', settled: await this.settle(usage ? { ...failed, usage } : failed, next()), error };
+    return { type: 'settled', settled: await this.settle(usage ? { ...failed, usage } : failed, next(), true), error };
   }
 
   /** Ends the attempt until the signal arrives. If it arrived earlier, the next attempt finds it. */
@@ -332,12 +338,17 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /** Settles the turn. Writes to state that was reset since the turn began are dropped. */
-  private async settle(settlement: TurnSettlement, next?: ClaimRequest): Promise<SettledTurn> {
+  private async settle(
+    settlement: TurnSettlement,
+    next?: ClaimRequest,
+    waitsForOperator = false,
+  ): Promise<SettledTurn> {
     const { hold } = this.claimed;
     const { sessionTtlMs } = this.dependencies.settings;
     for (let rest: TurnSettlement = { sessionTtlMs, ...settlement }; ;) {
       try {
-        const settled = await this.lease.retrying('settle', () => this.dependencies.ledger.settle(hold, rest, next));
+        const settle = (): Promise<SettledTurn> => this.dependencies.ledger.settle(hold, rest, next);
+        const settled = await this.lease.retrying('settle', settle, waitsForOperator);
         for (const listener of this.settledListeners) this.tell(listener, settled.turn);
         return settled;
       } catch (error) {

@@ -3,6 +3,7 @@ import { type Telemetry } from '../telemetry/telemetry.js';
 import { type LaneNotifier } from './lane-notifier.js';
 import { type VersionHandoff } from './version-handoff.js';
 import { type LocalEvents } from './local-events.js';
+import { type StoreWatch } from './store-watch.js';
 import { type TurnContexts } from './turn-contexts.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
@@ -15,6 +16,7 @@ import { type TurnChanges, type TurnLedger } from '../ledger/turn.store.js';
 export abstract class TurnDependencies {
   abstract readonly ledger: TurnLedger;
   abstract readonly changes: TurnChanges;
+  abstract readonly storeWatch: StoreWatch;
   abstract readonly events: TurnEventLog;
   abstract readonly localEvents: LocalEvents;
   abstract readonly queue: TurnQueue;

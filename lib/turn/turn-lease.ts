@@ -24,6 +24,8 @@ export function renewEveryMs({ leaseMs }: Pick<TurnSettings, 'leaseMs'>): number
 export interface LeaseListener {
   cancelled(mode: CancelMode): void;
   lost(error: unknown): void;
+  /** Receives the error of every call that failed. */
+  failed(error: unknown): void;
 }
 
 /** The lease of a running attempt, by this process's monotonic clock. */
@@ -54,6 +56,7 @@ export class TurnLease {
       this.end = sentAt + this.leaseMs;
       if (cancelMode) this.listener.cancelled(cancelMode);
     } catch (error) {
+      this.listener.failed(error);
       if (error instanceof TurnFencedError || this.hasEnded) this.listener.lost(error);
     }
   }
@@ -71,9 +74,14 @@ export class TurnLease {
   /**
    * Repeats a store call while the store is unavailable, until the lease ends (FIX-61). An error that the store's adapter does not
    * know is repeated {@link MAX_UNKNOWN} times.
+   * @param waitsForOperator whether to repeat the call also while the store lacks a table, a function or a privilege
    * @throws StoreRejectedError, which names the operation
    */
-  async retrying<T>(operation: keyof TurnLedger | keyof TurnEventLog, call: () => Promise<T>): Promise<T> {
+  async retrying<T>(
+    operation: keyof TurnLedger | keyof TurnEventLog,
+    call: () => Promise<T>,
+    waitsForOperator = false,
+  ): Promise<T> {
     let unknown = 0;
     for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       try {
@@ -81,6 +89,8 @@ export class TurnLease {
       } catch (error) {
         if (error instanceof StoreRejectedError) throw rejected(operation, error);
         if (!(error instanceof StoreUnavailableError)) throw error;
+        this.listener.failed(error);
+        if (error.reason === 'deployment' && !waitsForOperator) throw unstorable(operation, error);
         if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);
         if (performance.now() + pauseMs >= this.end) throw error;
         await delay(pauseMs);
@@ -91,6 +101,11 @@ export class TurnLease {
 
 function rejected(operation: string, { problem, cure, cause }: StoreRejectedError): StoreRejectedError {
   return new StoreRejectedError(problem, cure, { cause, operation });
+}
+
+function unstorable(operation: string, error: StoreUnavailableError): StoreRejectedError {
+  const cure = 'The worker claims no turns until an operator has added what is missing.';
+  return new StoreRejectedError(error.message, cure, { cause: error.cause, operation });
 }
 
 function unexpected(operation: string, error: StoreUnavailableError): StoreRejectedError {

@@ -63,10 +63,11 @@ export class TurnWorker {
   }
 
   async start(): Promise<void> {
-    const { changes } = this.dependencies;
+    const { changes, queue, storeWatch } = this.dependencies;
     this.unsubscribe = changes.subscribe((turnId) => this.hear(turnId));
     if (changes.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
-    await this.dependencies.queue.process((sessionId, slot) => this.visit(sessionId, slot));
+    storeWatch.onChange((isUsable) => void this.holdQueue(!isUsable));
+    await queue.process((sessionId, slot) => this.visit(sessionId, slot));
   }
 
   /** Stops claiming. Call it before anything else stops. */
@@ -80,7 +81,8 @@ export class TurnWorker {
    */
   async stop(): Promise<void> {
     this.claimNoMore();
-    const { queue, runner, settings } = this.dependencies;
+    const { queue, runner, settings, storeWatch } = this.dependencies;
+    storeWatch.stop();
     await queue.pause();
     let timer: NodeJS.Timeout | undefined;
     const grace = new Promise<void>((resolve) => {
@@ -97,6 +99,21 @@ export class TurnWorker {
       clearTimeout(timer);
       this.unsubscribe?.();
       if (this.poll) clearInterval(this.poll);
+    }
+  }
+
+  /** True while this worker starts no turns. */
+  private get isHeld(): boolean {
+    return this.stopping || !this.dependencies.storeWatch.isUsable;
+  }
+
+  /** Leaves notifications in the queue, or to other processes, while the store cannot store turns. */
+  private async holdQueue(isHeld: boolean): Promise<void> {
+    const { queue } = this.dependencies;
+    try {
+      await (isHeld ? queue.pause() : this.stopping ? undefined : queue.resume());
+    } catch (error) {
+      this.logger.error(`Could not ${isHeld ? 'pause' : 'resume'} the queue.`, traceOf(error));
     }
   }
 
@@ -120,7 +137,7 @@ export class TurnWorker {
    * @param turnId the turn that is about to be accepted. Do not await anything before that
    */
   prepare(sessionId: string, turnId: string): ReadyVisit | null {
-    if (this.stopping) return null;
+    if (this.isHeld) return null;
     const first = this.claims.next();
     const place = this.dependencies.queue.reserve?.(sessionId);
     if (!place) return null;
@@ -173,13 +190,13 @@ export class TurnWorker {
     first: SentClaim,
     given?: ClaimedTurn,
   ): Promise<void> {
-    if (this.stopping && !given) return;
+    if (this.isHeld && !given) return;
     const visitEnds = performance.now() + MAX_VISIT_MS;
     let turns = 0;
     let last = first;
     const next = (): ClaimRequest | undefined => {
       turns += 1;
-      if (this.stopping || turns >= this.dependencies.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
+      if (this.isHeld || turns >= this.dependencies.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
         return undefined;
       last = this.claims.next();
       return last.request;

@@ -6,6 +6,7 @@ import { type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { LaneNotifier } from '../../lib/turn/lane-notifier.js';
 import { LaneReconciler } from '../../lib/turn/lane-reconciler.service.js';
+import { StoreWatch } from '../../lib/turn/store-watch.js';
 import { TurnRecovery } from '../../lib/turn/turn-recovery.js';
 import { type TurnDependencies } from '../../lib/turn/turn-dependencies.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
@@ -100,6 +101,7 @@ it('TRN-11 the reconciler notifies every lane that is due, however many wait for
     notifier,
     recovery: new TurnRecovery(),
     settings: { reconcileMs: 3_600_000 },
+    storeWatch: new StoreWatch({ ping: async () => undefined }),
   } as TurnDependencies);
 
   await reconciler.start();
@@ -120,6 +122,7 @@ it('TRN-11 BOT-24 two processes in step: what one of them gives back each time c
         notifier: new LaneNotifier({ notify }),
         recovery: new TurnRecovery(),
         settings,
+        storeWatch: new StoreWatch({ ping: async () => undefined }),
       } as TurnDependencies);
     const givesBack = starting(async (sessionId) => {
       const claimed = await ledger.claim(sessionId, claimRequest(mintId()));

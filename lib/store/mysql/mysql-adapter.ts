@@ -4,6 +4,7 @@ import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { corePorts } from '../core/core-ports.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
 import { optionsOf } from '../sql/open-data-source.js';
+import { probeStatements } from '../sql/probe.js';
 import { runMigrations } from '../sql/run-migrations.js';
 import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
@@ -37,6 +38,7 @@ export class MysqlAdapter {
       ping: async () => {
         await database.read((tx) => tx.now);
       },
+      probe: () => adapter.probe(),
       pendingMigrations: () =>
         pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place, MYSQL_MIGRATIONS),
       close: () => adapter.close(),
@@ -57,6 +59,23 @@ export class MysqlAdapter {
       if (known instanceof SessionsError) throw known;
       // Also applies to the connections that run migrations.
       throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
+    }
+  }
+
+  /** Checks the privileges on all tables, in one round trip. */
+  private async probe(): Promise<void> {
+    const pool = this.opened();
+    const statements = ['START TRANSACTION', ...probeStatements(MYSQL_MIGRATIONS, 'INSERT IGNORE')];
+    try {
+      await pool.use(pool.deadline(), async (connection) => {
+        try {
+          await connection.run(statements.map((sql) => statement(sql)));
+        } finally {
+          await connection.rollBack();
+        }
+      });
+    } catch (error) {
+      throw asStoreError(error);
     }
   }
 

@@ -15,6 +15,7 @@ import { PostgresLaneCalls } from './postgres-lane-calls.js';
 import { PostgresLeases } from './postgres-leases.js';
 import { POSTGRES_MIGRATIONS } from './postgres-migrations.js';
 import { PostgresNotifications } from './postgres-notifications.js';
+import { probePostgres } from './postgres-probe.js';
 import { PostgresSessions } from './postgres-sessions.js';
 import { PostgresState } from './postgres-state.js';
 import { PostgresTurnEvents } from './postgres-turn-events.js';
@@ -56,6 +57,7 @@ export class PostgresAdapter {
       system: adapter.place.dialect.system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
+      probe: () => probePostgres(database),
       pendingMigrations: () => pendingMigrations((sql) => database.query(sql), adapter.place, POSTGRES_MIGRATIONS),
       close: () => adapter.close(),
     };

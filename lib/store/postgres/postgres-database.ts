@@ -78,6 +78,20 @@ export class PostgresDatabase {
     return this.retrying(deadline, (connection) => connection.query<Row>(deadline, this.place.fill(sql), values));
   }
 
+  /** Runs statements in one round trip and a transaction that is rolled back, with table names such as `{turn}`. */
+  tryOut(statements: readonly string[]): Promise<void> {
+    const deadline = this.deadline();
+    const sql = ['START TRANSACTION', ...statements.map((each) => this.place.fill(each)), 'ROLLBACK'].join(';\n');
+    return this.retrying(deadline, async (connection) => {
+      try {
+        await connection.query(deadline, sql);
+      } catch (error) {
+        await connection.query(deadline, 'ROLLBACK').catch(() => connection.end());
+        throw error;
+      }
+    });
+  }
+
   /**
    * Returns the distinct values of a column in one session. Jumps from value to value in an index that starts with both
    * columns, so the cost does not depend on the number of rows.

@@ -13,7 +13,7 @@ import { RedisSessions } from './redis-sessions.js';
 import { RedisState } from './redis-state.js';
 import { RedisTurnEvents } from './redis-turn-events.js';
 import { RedisTurns } from './redis-turns.js';
-import { checkServer } from './server-check.js';
+import { checkServer, probeRedis } from './server-check.js';
 import { SCRIPTS } from './redis-scripts.js';
 
 /**
@@ -56,6 +56,7 @@ class RedisAdapter {
       system: 'redis',
       init: () => adapter.init(),
       ping: () => adapter.ping(),
+      probe: async () => probeRedis(adapter.opened(), options.base),
       close: () => adapter.close(),
     };
   }

@@ -1,6 +1,6 @@
 import { type Logger } from '@nestjs/common';
 import { type Redis } from 'ioredis';
-import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type RedisConnection } from './redis-connection.js';
 import { isForbidden } from './redis-errors.js';
 import { SCRIPTS } from './redis-scripts.js';
@@ -28,7 +28,14 @@ export async function checkServer(connection: RedisConnection, base: string, log
       logger.warn('Redis: the server is a node of a cluster. Pass an ioredis Cluster as client.');
     }
   }
-  await checkPermissions(connection, base);
+  const problem = await missingPermissions(connection, base);
+  if (problem !== null) throw new SessionsConfigurationError(problem);
+}
+
+/** Checks the permissions of the user. @throws StoreUnavailableError with the reason `deployment` */
+export async function probeRedis(connection: RedisConnection, base: string): Promise<void> {
+  const problem = await missingPermissions(connection, base);
+  if (problem !== null) throw new StoreUnavailableError(problem, { maybeApplied: false, reason: 'deployment' });
 }
 
 /** Every command that the scripts call, and EVALSHA, which runs them. */
@@ -40,16 +47,14 @@ function commandsOf(lua: string): string[] {
   return [...lua.matchAll(/(?:redis\.call|call_with)\('(\w+)'/g)].map(([, command]) => command);
 }
 
-/** Checks permissions at startup, because a script without permission for a command fails halfway. */
-async function checkPermissions(connection: RedisConnection, base: string): Promise<void> {
+/** Checks every command, because a script without permission for a command fails halfway. */
+async function missingPermissions(connection: RedisConnection, base: string): Promise<string | null> {
   const forbidden = await connection.read(() =>
     connection.client.eval(SCRIPTS.forbiddenCommands.lua, 1, base, ...COMMANDS),
   );
   const named = (forbidden as string[]).map((command) => `+${command.toLowerCase()}`);
-  if (named.length === 0) return;
-  throw new SessionsConfigurationError(
-    `redisAdapter: the Redis user lacks permissions. Allow ${named.join(' ')} ~${base}* &${base}* with ACL SETUSER.`,
-  );
+  if (named.length === 0) return null;
+  return `redisAdapter: the Redis user lacks permissions. Allow ${named.join(' ')} ~${base}* &${base}* with ACL SETUSER.`;
 }
 
 async function unlessForbidden<T>(answer: Promise<T>, otherwise: T): Promise<T> {

@@ -9,6 +9,7 @@ import { corePorts } from '../core/core-ports.js';
 import { type CoreDatabase } from '../core/tables.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
 import { dialectOf } from '../sql/dialects.js';
+import { probeStatements } from '../sql/probe.js';
 import { runMigrations } from '../sql/run-migrations.js';
 import { placeOf } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
@@ -57,6 +58,7 @@ export class SqliteAdapter {
       system: dialectOf(dataSource).system,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
+      probe: async () => adapter.opened().tryOut(probeStatements(SQLITE_MIGRATIONS)),
       pendingMigrations: () => adapter.pendingMigrations(),
       beginWork: () => adapter.beginWork(),
       close: () => adapter.close(),

@@ -79,6 +79,15 @@ export class SqliteDatabase implements CoreDatabase {
     }
   }
 
+  /** Runs statements that change nothing in a transaction for writing. */
+  tryOut(statements: readonly string[]): void {
+    try {
+      this.db.transaction(() => statements.forEach((sql) => this.connection.statement(sql).run())).immediate();
+    } catch (error) {
+      throw asStoreError(error);
+    }
+  }
+
   /** Releases the turns that the previous worker of the file was running, and the lanes that were offered to it. */
   lapseAll(): Promise<void> {
     return this.write((tx) => this.lanes.lapseAll(tx.now));

@@ -1,0 +1,66 @@
+import { Logger } from '@nestjs/common';
+import { outsideRequests } from '../common/background-work.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
+import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+
+const PROBE_EVERY_MS = 2000;
+
+/**
+ * Watches the errors of the store in this process. If the store lacks a table, a function or a privilege, the worker claims no
+ * turns until a probe finds that it has them (FIX-61).
+ */
+export class StoreWatch {
+  private readonly logger = new Logger(StoreWatch.name);
+  private readonly outsideRequests = outsideRequests();
+  private problem: StoreUnavailableError | null = null;
+  private timer: NodeJS.Timeout | null = null;
+  private changed: (isUsable: boolean) => void = () => undefined;
+  private stopped = false;
+
+  constructor(private readonly adapter: Pick<SessionsAdapter, 'probe' | 'ping'>) {}
+
+  /** False while the store cannot store turns until an operator acts. */
+  get isUsable(): boolean {
+    return this.problem === null;
+  }
+
+  /** @param listener called when {@link isUsable} changes */
+  onChange(listener: (isUsable: boolean) => void): void {
+    this.changed = listener;
+  }
+
+  /** Called with the error of each failed store call. */
+  failed(error: unknown): void {
+    if (!(error instanceof StoreUnavailableError) || error.reason !== 'deployment') return;
+    if (this.problem || this.stopped) return;
+    this.problem = error;
+    this.logger.error(
+      `${error.message} This process claims no turns until a check succeeds, which runs every ${PROBE_EVERY_MS / 1000} s.`,
+    );
+    this.changed(false);
+    this.probeLater();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    if (this.timer) clearTimeout(this.timer);
+  }
+
+  private probeLater(): void {
+    this.timer = this.outsideRequests(() => setTimeout(() => void this.probe(), PROBE_EVERY_MS).unref());
+  }
+
+  private async probe(): Promise<void> {
+    try {
+      await (this.adapter.probe ? this.adapter.probe() : this.adapter.ping());
+    } catch {
+      // The first error is already logged.
+      if (!this.stopped) this.probeLater();
+      return;
+    }
+    this.problem = null;
+    if (this.stopped) return;
+    this.logger.log('The check of the store succeeded. This process claims turns again.');
+    this.changed(true);
+  }
+}

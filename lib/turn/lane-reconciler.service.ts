@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 
 const BATCH = 500;
@@ -18,7 +19,8 @@ export class LaneReconciler {
   private timer: NodeJS.Timeout | null = null;
   private running: Promise<void> = Promise.resolve();
   private stopped = false;
-  private failing = false;
+  /** When queries began to fail, by `performance.now()`. */
+  private failingSince: number | null = null;
 
   constructor(
     private readonly dependencies: Pick<
@@ -79,12 +81,13 @@ export class LaneReconciler {
         // A full batch may leave some behind, for example after an outage, or when all lanes are resumed.
         if (lanes < BATCH || this.stopped) break;
       }
-      this.failing = false;
+      this.failingSince = null;
     } catch (error) {
       storeWatch.failed(error);
-      // Log once per outage.
-      if (!this.failing) this.logger.error('Could not query the lanes that are due; retrying.', traceOf(error));
-      this.failing = true;
+      const isFirst = this.failingSince === null;
+      this.failingSince ??= performance.now();
+      if (error instanceof StoreUnavailableError) storeWatch.outages.repeats('due', this.failingSince, error);
+      else if (isFirst) this.logger.error('Could not query the lanes that are due; retrying.', traceOf(error));
     }
     if (this.stopped) return;
     this.timer = setTimeout(() => {

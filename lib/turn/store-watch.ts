@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { outsideRequests } from '../common/background-work.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { OutageLog } from './outage-log.js';
 
 const PROBE_EVERY_MS = 2000;
 
@@ -11,6 +12,8 @@ const PROBE_EVERY_MS = 2000;
  */
 export class StoreWatch {
   private readonly logger = new Logger(StoreWatch.name);
+  /** Logs the calls that this process repeats. */
+  readonly outages = new OutageLog(this.logger);
   private readonly outsideRequests = outsideRequests();
   private problem: StoreUnavailableError | null = null;
   private timer: NodeJS.Timeout | null = null;

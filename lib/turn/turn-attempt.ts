@@ -36,6 +36,8 @@ import { type NewMessage } from '../ledger/conversation.store.js';
 import { interruptedMessages, messageId } from '../ledger/user-message.js';
 
 const logger = new Logger('TurnAttempt');
+/** How long a turn may take to settle after its handler has ended, also with `timeoutMs: false` (FIX-61). */
+const SETTLE_MS = 60_000;
 /** Page size for reading the turn's own events. */
 const EMITTED_PAGE = 500;
 
@@ -102,6 +104,7 @@ export class TurnAttempt implements AttemptHandle {
       cancelled: (mode) => this.askToStop({ why: 'cancelled', mode }),
       lost: (error) => this.askToStop({ why: 'lost', error }),
       failed: (error) => storeWatch.failed(error),
+      repeats: (operation, since, error) => storeWatch.outages.repeats(operation, since, error),
     });
     this.promises = new HandedPromises(id);
     this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])], waits, promises: this.promises };
@@ -130,12 +133,14 @@ export class TurnAttempt implements AttemptHandle {
     this.stop.start();
     try {
       const outcome = await this.execute();
+      this.lease.limit(SETTLE_MS);
       // The handler has ended: it can no longer be stopped, and the notification of its own settle is ignored.
       this.end();
       if (this.writer) await this.writer.close();
       if (outcome instanceof AwaitingSignal) return await this.awaitSignal(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (error) {
+      this.lease.limit(SETTLE_MS);
       this.stop.abandon('failed');
       return await this.conclude(error, next)
         .catch((failure: unknown) => this.failWithoutContent(failure, next))

@@ -26,11 +26,15 @@ export interface LeaseListener {
   lost(error: unknown): void;
   /** Receives the error of every call that failed. */
   failed(error: unknown): void;
+  /** Called before a call is repeated. @param since when it was made first, by `performance.now()` */
+  repeats(operation: string, since: number, error: unknown): void;
 }
 
 /** The lease of a running attempt, by this process's monotonic clock. */
 export class TurnLease {
   private end: number;
+  /** When calls are no longer repeated, although the lease lasts. */
+  private limitAt = Infinity;
   /** Shared by all calls that found the lease ended. */
   private renewing: Promise<void> | null = null;
 
@@ -47,6 +51,11 @@ export class TurnLease {
 
   get hasEnded(): boolean {
     return performance.now() >= this.end;
+  }
+
+  /** Limits the repetition of calls from now on. The first limit counts. */
+  limit(ms: number): void {
+    this.limitAt = Math.min(this.limitAt, performance.now() + ms);
   }
 
   async renew(): Promise<void> {
@@ -72,8 +81,8 @@ export class TurnLease {
   }
 
   /**
-   * Repeats a store call while the store is unavailable, until the lease ends (FIX-61). An error that the store's adapter does not
-   * know is repeated {@link MAX_UNKNOWN} times.
+   * Repeats a store call while the store is unavailable, until the lease ends or the {@link limit} (FIX-61). An error that the
+   * store's adapter does not know is repeated {@link MAX_UNKNOWN} times.
    * @param waitsForOperator whether to repeat the call also while the store lacks a table, a function or a privilege
    * @throws StoreRejectedError, which names the operation
    */
@@ -83,6 +92,7 @@ export class TurnLease {
     waitsForOperator = false,
   ): Promise<T> {
     let unknown = 0;
+    const since = performance.now();
     for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       try {
         return await call();
@@ -92,7 +102,8 @@ export class TurnLease {
         this.listener.failed(error);
         if (error.reason === 'deployment' && !waitsForOperator) throw unstorable(operation, error);
         if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);
-        if (performance.now() + pauseMs >= this.end) throw error;
+        if (performance.now() + pauseMs >= Math.min(this.end, this.limitAt)) throw error;
+        this.listener.repeats(operation, since, error);
         await delay(pauseMs);
       }
     }

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
+import { defineOrchestrator, memoryAdapter, reply, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { OutageLog } from '../../lib/turn/outage-log.js';
+import { TurnLease } from '../../lib/turn/turn-lease.js';
+import { capturingLogger } from '../support/capturing-logger.js';
+import { eventually } from '../support/eventually.js';
+import { startApplication } from '../support/running-application.js';
+import { describePostgres, POSTGRES } from '../support/servers.js';
+import { adapterOf, optionsOn } from '../support/stores.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
+
+const NO_LISTENER = { cancelled: () => {}, lost: () => {}, failed: () => {}, repeats: () => {} };
+
+describePostgres('an outage that lasts', () => {
+  it('FIX-61 is logged after 5 s with its cause, and the turn settles once when it is over', async () => {
+    const { lines, logger } = capturingLogger();
+    const proxy = await TcpProxy.start(POSTGRES.url);
+    const options = {
+      ...optionsOn({ ...POSTGRES, url: proxy.url }, `o${randomUUID().slice(0, 8)}_`),
+      operationTimeoutMs: 1000,
+    };
+    let runs = 0;
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: () => {
+          runs += 1;
+          proxy.cut();
+          return reply('Done.');
+        },
+      },
+    });
+    const app = await startApplication({
+      adapter: adapterOf(options),
+      orchestrators: [desk],
+      logger,
+      turns: { leaseMs: 60_000 },
+    });
+    try {
+      const { id } = await app.turns.submit('desk', 'hello', { sessionId: await app.session() });
+      await eventually(() => runs === 1);
+      const ofOutage = (): string[] => lines.filter((line) => line.includes('The store is unavailable'));
+      await delay(4000);
+      expect(ofOutage()).toEqual([]);
+      await eventually(() => ofOutage().length > 0, { limitMs: 4000 });
+      expect(ofOutage()[0]).toMatch(
+        /^error .* has failed for [5-8] s, and is repeated\. StoreUnavailableError[^]*caused by/,
+      );
+      await delay(1000);
+      proxy.restore();
+      expect(await app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+      expect(runs).toBe(1);
+      expect(ofOutage()).toHaveLength(1);
+    } finally {
+      proxy.restore();
+      await app.close();
+      await proxy.stop();
+    }
+  }, 30_000);
+});
+
+it('FIX-61 logs repeated calls once per minute', () => {
+  const { lines, logger } = capturingLogger();
+  Logger.overrideLogger(logger);
+  const log = new OutageLog(new Logger('Outages'));
+  const error = new StoreUnavailableError('no');
+  const now = performance.now();
+  log.repeats('settle', now - 4000, error);
+  expect(lines).toEqual([]);
+  for (const call of ['settle', 'saveStep', 'settle']) log.repeats(call, now - 7000, error);
+  Logger.overrideLogger(false);
+  expect(lines).toEqual([expect.stringContaining('settle has failed for 7 s')]);
+});
+
+it('FIX-61 a call is repeated until its limit, although the lease lasts', async () => {
+  const hold = { sessionId: 's', turnId: 't', fence: 1 };
+  const lease = new TurnLease(hold, memoryAdapter().turns, 60_000, performance.now(), NO_LISTENER);
+  lease.limit(300);
+  const startedAt = performance.now();
+  const calls = lease.retrying('settle', () => Promise.reject(new StoreUnavailableError('no')));
+  await expect(calls).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  expect(performance.now() - startedAt).toBeLessThan(5000);
+});

@@ -34,8 +34,12 @@ export interface SessionsAdapter {
   probe?(): Promise<void>;
   /** Returns the names of pending migrations, for health checks (NST-20). Absent in stores without migrations. */
   pendingMigrations?(): Promise<readonly string[]>;
-  /** Connects and checks the schema. Called once, before all other methods. */
-  init?(): Promise<void>;
+  /**
+   * Connects, and checks the schema and the settings of the server. Called once, before all other methods.
+   * @param limits `maxValueBytes` is the size of the largest value that a turn may store
+   * @throws SessionsConfigurationError, StoreUnavailableError
+   */
+  init?(limits?: { readonly maxValueBytes: number }): Promise<void>;
   /**
    * Called once before this process claims turns. A store that allows only one worker process acquires its lock here,
    * and releases the turns of a crashed worker.

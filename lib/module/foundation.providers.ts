@@ -35,8 +35,8 @@ export const FOUNDATION_PROVIDERS: Provider[] = [
   provide(TURN_QUEUE, [SESSIONS_SETTINGS, SESSIONS_ROLE], queueOf),
 ];
 
-async function connected({ adapter }: SessionsSettings): Promise<SessionsAdapter> {
-  await adapter.init?.();
+async function connected({ adapter, turns }: SessionsSettings): Promise<SessionsAdapter> {
+  await adapter.init?.({ maxValueBytes: Math.max(turns.maxStepBytes, turns.maxReplyBytes, turns.maxInputBytes) });
   return adapter;
 }
 

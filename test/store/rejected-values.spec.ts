@@ -162,6 +162,8 @@ describeMariadb('a statement above max_allowed_packet', () => {
     await server.query('SET GLOBAL max_allowed_packet = 1048576');
     const adapter = typeormAdapter({ dataSource: { type: 'mysql', url }, migrationsRun: true });
     try {
+      // Without the limits of an application, the start does not check the limit of the server.
+      await adapter.init?.();
       const app = await startApplication({ adapter, orchestrators: [desk], turns: TURNS });
       const sessionId = await app.session();
       const before = await aborted();

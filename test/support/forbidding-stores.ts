@@ -68,6 +68,8 @@ async function forbiddingServer({ type, url }: SqlServer): Promise<ForbiddingSto
 async function forbiddingRedis(): Promise<ForbiddingStore> {
   const redis = await PrivateRedis.start('--proto-max-bulk-len', '1mb');
   const adapter = redis.store();
+  // Without the limits of an application, the start does not check the limit of the server.
+  await adapter.init?.();
   return {
     adapter,
     stop: async () => {

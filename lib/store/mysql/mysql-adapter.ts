@@ -4,14 +4,15 @@ import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { corePorts } from '../core/core-ports.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
 import { optionsOf } from '../sql/open-data-source.js';
-import { probeStatements } from '../sql/probe.js';
 import { runMigrations } from '../sql/run-migrations.js';
+import { asStartError } from '../sql/start-checks.js';
 import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { MysqlDatabase } from './mysql-database.js';
 import { asStoreError } from './mysql-errors.js';
 import { MYSQL_MIGRATIONS } from './mysql-migrations.js';
 import { MysqlPool } from './mysql-pool.js';
+import { checkMysqlSettings, probeMysql } from './mysql-start.js';
 import { statement } from './statement.js';
 
 /** The store in MySQL 8 or MariaDB 10.6 and later, for any number of processes. */
@@ -34,7 +35,7 @@ export class MysqlAdapter {
       ...corePorts(database),
       shared: true,
       system: adapter.place.dialect.system,
-      init: () => adapter.init(),
+      init: (limits) => adapter.init(limits?.maxValueBytes),
       ping: async () => {
         await database.read((tx) => tx.now);
       },
@@ -45,35 +46,29 @@ export class MysqlAdapter {
     };
   }
 
-  private async init(): Promise<void> {
+  private async init(maxValueBytes = 0): Promise<void> {
     if (this.pool) return;
-    const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
+    const { tablePrefix, migrationsRun, operationTimeoutMs, checkServer } = this.options;
     try {
       if (migrationsRun) await runMigrations(this.connection, MYSQL_MIGRATIONS, tablePrefix, operationTimeoutMs);
       const pool = await MysqlPool.open(this.connection, this.place, operationTimeoutMs);
       this.pool = pool;
       await assertSchema((sql) => this.query(pool, sql), this.place, MYSQL_MIGRATIONS);
+      if (!checkServer) return;
+      await checkMysqlSettings(pool, tablePrefix, maxValueBytes);
+      await probeMysql(pool);
     } catch (error) {
       await this.close();
-      const known = asStoreError(error);
+      const known = asStartError(asStoreError(error));
       if (known instanceof SessionsError) throw known;
       // Also applies to the connections that run migrations.
       throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
     }
   }
 
-  /** Checks the privileges on all tables, in one round trip. */
   private async probe(): Promise<void> {
-    const pool = this.opened();
-    const statements = ['START TRANSACTION', ...probeStatements(MYSQL_MIGRATIONS, 'INSERT IGNORE')];
     try {
-      await pool.use(pool.deadline(), async (connection) => {
-        try {
-          await connection.run(statements.map((sql) => statement(sql)));
-        } finally {
-          await connection.rollBack();
-        }
-      });
+      await probeMysql(this.opened());
     } catch (error) {
       throw asStoreError(error);
     }

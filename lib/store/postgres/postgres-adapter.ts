@@ -5,6 +5,7 @@ import { NotifiedTurnChanges } from '../core/notifications.js';
 import { assertSchema, pendingMigrations } from '../sql/assert-schema.js';
 import { openDataSource, type OpenDataSource, optionsOf } from '../sql/open-data-source.js';
 import { runMigrations } from '../sql/run-migrations.js';
+import { asStartError } from '../sql/start-checks.js';
 import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { PostgresCheckpoints } from './postgres-checkpoints.js';
@@ -65,17 +66,18 @@ export class PostgresAdapter {
 
   private async init(): Promise<void> {
     if (this.opened) return;
-    const { tablePrefix, migrationsRun, operationTimeoutMs } = this.options;
+    const { tablePrefix, migrationsRun, operationTimeoutMs, checkServer } = this.options;
     try {
       if (migrationsRun)
         await runMigrations(optionsOf(this.given), POSTGRES_MIGRATIONS, tablePrefix, operationTimeoutMs);
       this.opened = await openDataSource(this.given, operationTimeoutMs);
       await assertSchema((sql) => this.database.query(sql), this.place, POSTGRES_MIGRATIONS);
-      await this.database.init();
+      await this.database.init(checkServer);
+      if (checkServer) await probePostgres(this.database);
       await this.notifications.open();
     } catch (error) {
       await this.close();
-      throw asStoreError(error, true);
+      throw asStartError(asStoreError(error, true));
     }
   }
 

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
 import { Deadline } from '../../common/deadline.js';
 import { type SqlPlace } from '../sql/sql-place.js';
+import { settingError } from '../sql/start-checks.js';
 import { PostgresConnection } from './postgres-connection.js';
 import { isSerializationFailure } from './postgres-errors.js';
 
@@ -33,11 +34,30 @@ export class PostgresDatabase {
     private readonly operationTimeoutMs: number,
   ) {}
 
-  async init(): Promise<void> {
-    const [{ level }] = await this.query<{ level: string }>(
-      "SELECT current_setting('default_transaction_isolation') AS level",
+  /**
+   * Reads the settings of the server.
+   * @param checksEncoding whether to check the encodings (FIX-65)
+   * @throws SessionsConfigurationError for an encoding that lacks characters
+   */
+  async init(checksEncoding: boolean): Promise<void> {
+    const [{ level, ...encodings }] = await this.query<{
+      level: string;
+      server_encoding: string;
+      client_encoding: string;
+    }>(
+      `SELECT current_setting('default_transaction_isolation') AS level,
+              current_setting('server_encoding') AS server_encoding, current_setting('client_encoding') AS client_encoding`,
     );
     this.otherIsolation = level !== 'read committed';
+    for (const [name, value] of Object.entries(checksEncoding ? encodings : {})) {
+      // Both spellings are valid values of client_encoding.
+      if (/^(UTF8|UNICODE)$/i.test(value.replace('-', ''))) continue;
+      const cure =
+        name === 'server_encoding'
+          ? "It must be UTF8: create the database with ENCODING 'UTF8' TEMPLATE template0."
+          : 'It must be UTF8: remove client_encoding from the options of the connection and the role.';
+      throw settingError(name, value, cure);
+    }
   }
 
   /** Returns the deadline of an operation that starts now. */

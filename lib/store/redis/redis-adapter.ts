@@ -54,19 +54,19 @@ class RedisAdapter {
       leases: new RedisLeases(database),
       shared: true,
       system: 'redis',
-      init: () => adapter.init(),
+      init: (limits) => adapter.init(limits?.maxValueBytes),
       ping: () => adapter.ping(),
       probe: async () => probeRedis(adapter.opened(), options.base),
       close: () => adapter.close(),
     };
   }
 
-  private async init(): Promise<void> {
+  private async init(maxValueBytes = 0): Promise<void> {
     if (this.connection) return;
     const connection = await RedisConnection.open(this.options);
     this.connection = connection;
     try {
-      await checkServer(connection, this.options.base, this.logger);
+      await checkServer(connection, this.options.base, this.logger, maxValueBytes);
       await connection.read(() => this.loadScripts(connection));
       await connection.read(() => this.notifications.open(connection.subscriber()));
     } catch (error) {

@@ -10,7 +10,12 @@ import { describeServer, judgeServer, reportOf } from './server-report.js';
  * Logs the version and settings of each server at startup, and warns about settings that an operator should change.
  * @throws SessionsConfigurationError, StoreUnavailableError if the server cannot store turns
  */
-export async function checkServer(connection: RedisConnection, base: string, logger: Logger): Promise<void> {
+export async function checkServer(
+  connection: RedisConnection,
+  base: string,
+  logger: Logger,
+  maxValueBytes: number,
+): Promise<void> {
   const servers = connection.primaries();
   for (const server of servers) {
     const info = await connection.read(() => unlessForbidden(server.info(), undefined));
@@ -20,7 +25,7 @@ export async function checkServer(connection: RedisConnection, base: string, log
     }
     const config = await connection.read(() => unlessForbidden(configOf(server), []));
     const report = reportOf(info, config);
-    const warnings = judgeServer(report);
+    const warnings = judgeServer(report, maxValueBytes);
     if (report.maxValueBytes !== undefined) connection.limitValues(report.maxValueBytes);
     logger.log(`${describeServer(report)}.`);
     for (const warning of warnings) logger.warn(`Redis: ${warning}`);

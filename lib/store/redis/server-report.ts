@@ -59,11 +59,13 @@ export function describeServer(report: ServerReport): string {
 
 /**
  * Returns warnings about settings that an operator should change.
- * @throws SessionsConfigurationError if the server is too old or evicts sessions
+ * @param maxValueBytes the size of the largest value, if it is known
+ * @throws SessionsConfigurationError if the server is too old, evicts sessions or rejects the largest values
  * @throws StoreUnavailableError for a replica, because it may be promoted soon
  */
-export function judgeServer(report: ServerReport): string[] {
+export function judgeServer(report: ServerReport, maxValueBytes = 0): string[] {
   refuseServer(report);
+  refuseLimit(report, maxValueBytes);
   const { evictionPolicy = '', usedMemory, maxMemory, systemMemory } = report;
   const warnings: string[] = [];
   if (evictionPolicy.startsWith('allkeys')) {
@@ -111,6 +113,14 @@ function refuseServer({ product, version, role, evictionPolicy = '', maxMemory }
   if (role === 'slave') {
     throw new StoreUnavailableError('The Redis store is a replica, which rejects writes. Connect to its primary.');
   }
+}
+
+function refuseLimit({ maxValueBytes: limit = Infinity }: ServerReport, maxValueBytes: number): void {
+  if (limit >= 2 * maxValueBytes) return;
+  throw new SessionsConfigurationError(
+    `redisAdapter: the server's proto-max-bulk-len is ${limit}. It must be ${2 * maxValueBytes} or more, twice the largest of ` +
+      'turns.maxStepBytes, turns.maxReplyBytes and turns.maxInputBytes. Raise it with CONFIG SET, or lower these options.',
+  );
 }
 
 function persistenceOf({ appendOnly, appendFsync = 'unknown', save }: ServerReport): string {

@@ -19,6 +19,11 @@ export function probeStatements(migrations: readonly Migration[], insert = 'INSE
   });
 }
 
+/** Returns the names of the tables, without prefix. */
+export function tableNames(migrations: readonly Migration[]): string[] {
+  return created(migrations, /^CREATE TABLE \{(\w+)\}/).map(([, name]) => name);
+}
+
 /** Returns the names of the functions, without prefix. */
 export function functionNames(migrations: readonly Migration[]): string[] {
   return created(migrations, /^CREATE FUNCTION \{(\w+)\}/).map(([, name]) => name);

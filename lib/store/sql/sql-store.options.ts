@@ -3,6 +3,7 @@ export interface SqlStoreOptions {
   readonly tablePrefix: string;
   readonly migrationsRun: boolean;
   readonly operationTimeoutMs: number;
+  readonly checkServer: boolean;
   readonly synchronous: 'FULL' | 'NORMAL';
   readonly busyTimeoutMs: number;
 }

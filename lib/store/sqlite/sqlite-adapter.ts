@@ -11,6 +11,7 @@ import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/asse
 import { dialectOf } from '../sql/dialects.js';
 import { probeStatements } from '../sql/probe.js';
 import { runMigrations } from '../sql/run-migrations.js';
+import { asStartError } from '../sql/start-checks.js';
 import { placeOf } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { FileLock, type OpenDatabase } from './file-lock.js';
@@ -71,16 +72,18 @@ export class SqliteAdapter {
     if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
     // A short timeout, because this wait blocks the event loop. Longer waits are asynchronous.
     const db = open(this.file, { timeout: 10 });
+    const database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
     try {
       await this.migrate(db, open);
       db.pragma(`synchronous = ${this.options.synchronous}`);
       db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT}`);
+      if (this.options.checkServer) database.tryOut(probeStatements(SQLITE_MIGRATIONS));
     } catch (error) {
       db.close();
-      throw asStoreError(error);
+      throw asStartError(asStoreError(error));
     }
     this.connection = db;
-    this.database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
+    this.database = database;
   }
 
   /** Runs the migrations. Processes that start at once run one after the other, and only the first one migrates. */

@@ -25,6 +25,11 @@ export interface TypeormAdapterOptions {
    * this option; see `sqlite.busyTimeoutMs`.
    */
   readonly operationTimeoutMs?: number;
+  /**
+   * Whether to check at startup the encodings and limits of the server, and the privileges on tables and functions, with statements
+   * that change nothing (FIX-65). `false` is for users that may not read the catalogues of the server. Default true.
+   */
+  readonly checkServer?: boolean;
   /** Options for SQLite only. Default: the defaults of its properties. */
   readonly sqlite?: {
     /**
@@ -44,7 +49,13 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** @throws SessionsConfigurationError for an option that is not allowed */
 export function resolveOptions(options: TypeormAdapterOptions): SqlStoreOptions {
-  const { tablePrefix = 'agent_', migrationsRun = false, operationTimeoutMs = 5_000, sqlite = {} } = options;
+  const {
+    tablePrefix = 'agent_',
+    migrationsRun = false,
+    operationTimeoutMs = 5_000,
+    checkServer = true,
+    sqlite = {},
+  } = options;
   assertKnownKeys(sqlite, SQLITE_KEYS, 'typeormAdapter: sqlite.');
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
   // The prefix is inserted into SQL.
@@ -63,15 +74,14 @@ export function resolveOptions(options: TypeormAdapterOptions): SqlStoreOptions 
       `typeormAdapter: sqlite.busyTimeoutMs must be a number of milliseconds, 0 or more. Received: ${inspect(busyTimeoutMs)}.`,
     );
   }
-  if (typeof migrationsRun !== 'boolean') {
-    throw new SessionsConfigurationError(
-      `typeormAdapter: migrationsRun must be true or false. Received: ${inspect(migrationsRun)}.`,
-    );
+  for (const [name, value] of Object.entries({ migrationsRun, checkServer })) {
+    if (typeof value === 'boolean') continue;
+    throw new SessionsConfigurationError(`typeormAdapter: ${name} must be true or false. Received: ${inspect(value)}.`);
   }
   if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
     throw new SessionsConfigurationError(
       `typeormAdapter: operationTimeoutMs must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}. Received: ${inspect(operationTimeoutMs)}.`,
     );
   }
-  return { tablePrefix, migrationsRun, operationTimeoutMs, synchronous, busyTimeoutMs };
+  return { tablePrefix, migrationsRun, operationTimeoutMs, checkServer, synchronous, busyTimeoutMs };
 }

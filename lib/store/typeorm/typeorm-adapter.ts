@@ -40,5 +40,6 @@ const KEYS = {
   tablePrefix: true,
   migrationsRun: true,
   operationTimeoutMs: true,
+  checkServer: true,
   sqlite: true,
 } as const;

@@ -1,0 +1,143 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import Database from 'better-sqlite3';
+import { type SessionsAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
+import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { DataSource } from 'typeorm';
+import { LimitedUser } from '../support/limited-user.js';
+import { PrivateRedis } from '../support/private-redis.js';
+import { rejection, startApplication } from '../support/running-application.js';
+import {
+  describeMariadb,
+  describePostgres,
+  describeRedis,
+  describeSqlServers,
+  MARIADB,
+  POSTGRES,
+} from '../support/servers.js';
+import { adapterOf, sqliteOptions } from '../support/stores.js';
+
+const opened: SessionsAdapter[] = [];
+
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close?.();
+});
+
+async function open(options: TypeormAdapterOptions, limits?: { readonly maxValueBytes: number }): Promise<void> {
+  const store = typeormAdapter(options);
+  opened.push(store);
+  await store.init?.(limits);
+}
+
+describeSqlServers('privileges that a user lacks at the start', (server) => {
+  let user: LimitedUser;
+
+  beforeAll(async () => {
+    user = await LimitedUser.create(server);
+  });
+
+  afterAll(() => user.drop());
+
+  it.each(['INSERT', 'UPDATE', 'DELETE'])('FIX-65 stop it: %s on a table', async (privilege) => {
+    await user.revoke(privilege, 'message');
+    const store = user.store();
+    opened.push(store);
+    const { message } = await rejection(Promise.resolve(store.init?.()), SessionsConfigurationError);
+    expect(message).toMatch(new RegExp(`${user.tablePrefix}message`));
+    expect(message).toContain('checkServer: false');
+
+    const unchecked = user.store({ checkServer: false });
+    opened.push(unchecked);
+    await unchecked.init?.();
+    await user.grant(privilege, 'message');
+    await store.init?.();
+  });
+
+  if (server.type === 'postgres') {
+    it('FIX-65 stop it: EXECUTE on a function', async () => {
+      const name = `${user.tablePrefix}settle_v1`;
+      await user.server.query(`REVOKE EXECUTE ON FUNCTION ${name} FROM PUBLIC`);
+      const store = user.store();
+      opened.push(store);
+      const { message } = await rejection(Promise.resolve(store.init?.()), SessionsConfigurationError);
+      expect(message).toContain(name);
+      await user.server.query(`GRANT EXECUTE ON FUNCTION ${name} TO PUBLIC`);
+      await store.init?.();
+    });
+  }
+});
+
+describePostgres('settings of PostgreSQL', () => {
+  it('FIX-65 an encoding without every character stops the start', async () => {
+    const name = `latin_${randomBytes(4).toString('hex')}`;
+    const server = await new DataSource({ type: 'postgres', url: POSTGRES.url }).initialize();
+    await server.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`);
+    try {
+      const url = new URL(POSTGRES.url);
+      url.pathname = `/${name}`;
+      const options: TypeormAdapterOptions = { dataSource: { type: 'postgres', url: url.href }, migrationsRun: true };
+      const { message } = await rejection(open(options), SessionsConfigurationError);
+      expect(message).toMatch(/server_encoding is LATIN1\. It must be UTF8: .*ENCODING 'UTF8'.*checkServer: false/);
+      await open({ ...options, checkServer: false });
+    } finally {
+      for (const store of opened.splice(0)) await store.close?.();
+      await server.query(`DROP DATABASE ${name} WITH (FORCE)`);
+      await server.destroy();
+    }
+  });
+
+  it('FIX-65 DAY-06 a server that is read-only is an outage', async () => {
+    const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
+    const dataSource = { type: 'postgres', url: POSTGRES.url } as const;
+    await open({ dataSource, tablePrefix, migrationsRun: true });
+    const readOnly = { ...dataSource, extra: { options: '-c default_transaction_read_only=on' } };
+    await expect(open({ dataSource: readOnly, tablePrefix })).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      reason: 'outage',
+    });
+  });
+});
+
+describeMariadb('settings of MariaDB', () => {
+  it('FIX-65 a column in another character set stops the start, and a packet that is too small', async () => {
+    const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
+    const dataSource = { type: 'mysql', url: MARIADB.url } as const;
+    await open({ dataSource, tablePrefix, migrationsRun: true });
+    const small = await rejection(
+      open({ dataSource, tablePrefix }, { maxValueBytes: 40_000_000 }),
+      SessionsConfigurationError,
+    );
+    expect(small.message).toMatch(/max_allowed_packet is 67108864\. It must be 80000000 or more/);
+
+    const server = await new DataSource(dataSource).initialize();
+    await server.query(`ALTER TABLE ${tablePrefix}message MODIFY body LONGTEXT CHARACTER SET latin1 NOT NULL`);
+    await server.destroy();
+    const { message } = await rejection(open({ dataSource, tablePrefix }), SessionsConfigurationError);
+    expect(message).toMatch(/_message\.body is latin1\. It must be utf8mb4/);
+    await open({ dataSource, tablePrefix, checkServer: false });
+  });
+});
+
+describeRedis('settings of Redis', () => {
+  it('FIX-65 a limit below twice the largest value stops the start', async () => {
+    const redis = await PrivateRedis.start('--proto-max-bulk-len', '1mb');
+    try {
+      const adapter = redis.store();
+      const { message } = await rejection(startApplication({ adapter }), SessionsConfigurationError);
+      expect(message).toMatch(/proto-max-bulk-len is 1048576\. It must be 8388608 or more/);
+    } finally {
+      await redis.stop();
+    }
+  });
+});
+
+it('FIX-65 a table that is missing stops the start: sqlite', async () => {
+  const options = sqliteOptions();
+  const store = adapterOf(options);
+  await store.init?.();
+  await store.close?.();
+  const db = new Database(String(options.dataSource.database));
+  db.exec('DROP TABLE agent_step');
+  db.close();
+  const { message } = await rejection(open(options), SessionsConfigurationError);
+  expect(message).toContain('no such table: agent_step');
+});

@@ -42,10 +42,10 @@ export interface SessionsAdapter {
   init?(limits?: { readonly maxValueBytes: number }): Promise<void>;
   /**
    * Called once before this process claims turns. A store that allows only one worker process acquires its lock here,
-   * and releases the turns of a crashed worker.
-   * @throws SessionsConfigurationError if another process holds the lock
+   * and releases the turns of a crashed worker. `waitMs` is how long to wait for a worker that is stopping (FIX-68).
+   * @throws SessionsConfigurationError if another worker still holds the lock
    */
-  beginWork?(): Promise<void>;
+  beginWork?(options?: { readonly waitMs: number }): Promise<void>;
   /** Closes connections that the adapter opened. No call follows. */
   close?(): Promise<void>;
 }

@@ -28,6 +28,10 @@ import { type TurnQueue } from '../ledger/turn-queue.js';
 import { TurnService } from '../turn/turn.service.js';
 import { TurnWorker } from '../turn/turn-worker.service.js';
 
+/** The time that a stopping worker needs after its grace. */
+const STOP_MARGIN_MS = 5000;
+const MAX_STOP_MS = 60_000;
+
 /**
  * Starts and stops the parts in order (NST-05). Start: the store connects when it is injected, orchestrators are
  * discovered in module init, and work begins after the application has started. Stop: intake, workers, waiting callers,
@@ -70,11 +74,16 @@ export class SessionsLifecycle
     await this.agents.publish();
     if (this.role === 'submit') return;
     if (this.role === 'work') this.assertWork();
-    await this.adapter.beginWork?.();
+    await this.adapter.beginWork?.({ waitMs: this.stoppingMs });
     this.working = true;
     await this.worker.start();
     await this.reconciler.start();
     this.sweeper.start();
+  }
+
+  /** How long a stopping worker with the same settings may hold its lock (FIX-68). */
+  private get stoppingMs(): number {
+    return Math.min(this.settings.turns.shutdownGraceMs + STOP_MARGIN_MS, MAX_STOP_MS);
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -11,6 +11,7 @@ export interface BullmqQueueOptions<Connection = ConnectionOptions> {
    *
    * To detect half-open connections, options get `socketTimeout: 12000` by default, and with `backendFactory`
    * `query_timeout: 8000` and `idle_in_transaction_session_timeout: 5000`. Set these yourself on a client or a pool.
+   * ioredis's `stringNumbers: true` is rejected.
    */
   readonly connection?: Loose<Connection>;
   /**

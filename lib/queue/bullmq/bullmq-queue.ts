@@ -14,6 +14,7 @@ import { LaneVisits } from '../lane-visits.js';
 import { Semaphore } from '../semaphore.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
 import { closeInTime } from './close-in-time.js';
+import { assertReadsNumbers, jobData } from './driver-settings.js';
 import { guardConnections } from './guard-connections.js';
 
 /** A notification, which is not needed after it was delivered. */
@@ -99,6 +100,7 @@ export class BullmqQueue implements TurnQueue {
       );
     }
     assertUrlIsSet(options.connection, 'bullmqQueue: connection.');
+    assertReadsNumbers(options.connection, 'bullmqQueue: connection');
     this.concurrency = concurrency;
     this.semaphore = new Semaphore(concurrency);
     this.visits = new LaneVisits(this.semaphore, () => undefined);
@@ -237,7 +239,8 @@ export class BullmqQueue implements TurnQueue {
     const { concurrency } = this;
     // A stalled notification is delivered again without a limit.
     const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
-    const work = ({ data }: { readonly data: Notification }): Promise<void> => this.visit(data.sessionId, handler);
+    const work = ({ data }: { readonly data: Notification }): Promise<void> =>
+      this.visit(jobData(data).sessionId, handler);
     const worker = new Worker<Notification>(this.name, work, options, this.backendFactory);
     guardConnections(worker);
     worker.on('error', (error) => this.failed(error));
@@ -254,6 +257,7 @@ export class BullmqQueue implements TurnQueue {
       );
     }
     assertUrlIsSet(shared.connection, 'BullModule.forRoot: connection.');
+    assertReadsNumbers(shared.connection, 'BullModule.forRoot: connection');
     return shared;
   }
 

@@ -16,11 +16,11 @@ export interface TableAdapterOptions {
   /** Resolves when the store answers. Default: an empty transaction. */
   readonly ping?: () => Promise<void>;
   /**
-   * Takes the lock of the one process that may run turns; throws `SessionsConfigurationError` when another process holds it. When it
-   * resolves, every lease of a running turn lapses, so that this process continues the turns of the process before it. Default: no lock; a
+   * Takes the lock of the one process that may run turns; throws `SessionsConfigurationError` when another worker still holds it after
+   * `waitMs`. When it resolves, every lease of a running turn lapses, so that this process continues the turns of the process before it. Default: no lock; a
    * lease lapses when its time is over.
    */
-  readonly beginWork?: () => Promise<void>;
+  readonly beginWork?: (options?: { readonly waitMs: number }) => Promise<void>;
   /** Closes what `init` and `beginWork` opened. No call follows. Default: nothing. */
   readonly close?: () => Promise<void>;
 }
@@ -38,7 +38,7 @@ export function adapterOverTables(database: TableDatabase, options: TableAdapter
     ...members,
     shared,
     ping,
-    ...(beginWork ? { beginWork: () => beginWork().then(() => lapseLeases(db)) } : {}),
+    ...(beginWork ? { beginWork: (wait) => beginWork(wait).then(() => lapseLeases(db)) } : {}),
   };
 }
 

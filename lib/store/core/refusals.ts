@@ -1,5 +1,5 @@
 import { CheckpointConflictError } from '../../ledger/checkpoint.errors.js';
-import { type SessionsError, TooLargeError } from '../../common/sessions.error.js';
+import { type SessionsError, StoreUnavailableError, TooLargeError } from '../../common/sessions.error.js';
 import {
   SessionConflictError,
   SessionNotFoundError,
@@ -64,5 +64,8 @@ const ERRORS: Readonly<Record<string, (refusal: Refusal) => SessionsError>> = {
 };
 
 export function refusalError(refusal: Refusal): SessionsError {
-  return ERRORS[refusal.refused](refusal);
+  const { refused } = refusal;
+  if (Object.hasOwn(ERRORS, refused)) return ERRORS[refused](refusal);
+  // The operation may have been carried out: the answer is not readable.
+  return new StoreUnavailableError(`The store answered with an unknown refusal: ${String(refused)}.`);
 }

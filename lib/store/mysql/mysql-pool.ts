@@ -4,6 +4,7 @@ import { type MysqlDataSourceOptions } from 'typeorm/driver/mysql/MysqlDataSourc
 import { loadPeer } from '../../common/load-peer.js';
 import { Deadline } from '../../common/deadline.js';
 import { connect, withConnectTimeout } from '../sql/open-data-source.js';
+import { ownOptions } from '../sql/own-options.js';
 import { type SqlPlace } from '../sql/sql-place.js';
 import { MysqlConnection } from './mysql-connection.js';
 import { MysqlFailure } from './mysql-errors.js';
@@ -23,25 +24,13 @@ export class MysqlPool {
   static async open(options: DataSourceOptions, place: SqlPlace, operationTimeoutMs: number): Promise<MysqlPool> {
     const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
     const { default: mysql2 } = await loadPeer('mysql2', () => import('mysql2'));
-    const given = withConnectTimeout(options, operationTimeoutMs) as MysqlDataSourceOptions;
+    const own = ownOptions(withConnectTimeout(options, operationTimeoutMs)) as MysqlDataSourceOptions;
     const dataSource = new DataSource({
       driver: mysql2,
-      ...given,
-      // TypeORM applies `extra` last. A connection reset would lose the session settings.
-      extra: {
-        ...(given.extra as object | undefined),
-        multipleStatements: true,
-        charset: 'utf8mb4',
-        resetOnRelease: false,
-      },
-      entities: [],
-      subscribers: [],
-      migrations: [],
-      migrationsRun: false,
-      synchronize: false,
-      dropSchema: false,
+      ...own,
+      // A connection reset would lose the session settings.
+      extra: { ...(own.extra as object), multipleStatements: true, charset: 'utf8mb4', resetOnRelease: false },
       logging: false,
-      cache: false,
     });
     await connect(dataSource, operationTimeoutMs);
     return new MysqlPool(dataSource, place, operationTimeoutMs);

@@ -71,8 +71,8 @@ export class PostgresAdapter {
       if (migrationsRun)
         await runMigrations(optionsOf(this.given), POSTGRES_MIGRATIONS, tablePrefix, operationTimeoutMs);
       this.opened = await openDataSource(this.given, operationTimeoutMs);
-      await assertSchema((sql) => this.database.query(sql), this.place, POSTGRES_MIGRATIONS);
       await this.database.init(checkServer);
+      await assertSchema((sql) => this.database.query(sql), this.place, POSTGRES_MIGRATIONS);
       if (checkServer) await probePostgres(this.database);
       await this.notifications.open();
     } catch (error) {

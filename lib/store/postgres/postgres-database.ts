@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
 import { Deadline } from '../../common/deadline.js';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SqlPlace } from '../sql/sql-place.js';
 import { settingError } from '../sql/start-checks.js';
 import { PostgresConnection } from './postgres-connection.js';
@@ -21,7 +22,8 @@ export interface FunctionCall {
 
 /**
  * Calls the store's functions. Each call is one round trip and one transaction. A function takes and returns one `json`
- * value. Nested JSON (a state, a message) is passed as a string, so that PostgreSQL never parses it.
+ * value. Nested JSON (a state, a message) is passed as a string, so that PostgreSQL never parses it. Answers are read as text
+ * and parsed here, because applications replace `pg`'s parsers of json, int8 and other types for the whole process (FIX-66).
  */
 export class PostgresDatabase {
   /** Whether the default isolation level is not READ COMMITTED. The functions need it to read the rows that they locked. */
@@ -41,13 +43,14 @@ export class PostgresDatabase {
    */
   async init(checksEncoding: boolean): Promise<void> {
     const [{ level, ...encodings }] = await this.query<{
-      level: string;
+      level?: string;
       server_encoding: string;
       client_encoding: string;
     }>(
       `SELECT current_setting('default_transaction_isolation') AS level,
               current_setting('server_encoding') AS server_encoding, current_setting('client_encoding') AS client_encoding`,
     );
+    if (level === undefined) throw changedText('other keys');
     this.otherIsolation = level !== 'read committed';
     for (const [name, value] of Object.entries(checksEncoding ? encodings : {})) {
       // Both spellings are valid values of client_encoding.
@@ -80,7 +83,9 @@ export class PostgresDatabase {
     const isOne = calls.length === 1;
     const name = this.place.name(isOne ? calls[0].operation : 'lane_call_v1');
     const columns = calls.map((_, at) =>
-      isOne ? `${name}($2::json) AS result0` : `${name}($${2 * at + 2}, $${2 * at + 3}::json) AS result${at}`,
+      isOne
+        ? `${name}($2::json)::text AS result0`
+        : `${name}($${2 * at + 2}, $${2 * at + 3}::json)::text AS result${at}`,
     );
     const sql = `SELECT set_config('lock_timeout', $1, true), ${columns.join(', ')}`;
     const args = calls.flatMap((call) => (isOne ? [call.args] : [call.operation, call.args]));
@@ -89,13 +94,17 @@ export class PostgresDatabase {
       const lockTimeoutMs = String(Math.max(1, Math.floor(lockShare * deadline.leftMs)));
       return this.inReadCommitted<Record<string, unknown>>(connection, deadline, sql, [lockTimeoutMs, ...args]);
     });
-    return calls.map((_, at) => row[`result${at}`]);
+    return calls.map((_, at) => parsed(row[`result${at}`]));
   }
 
   /** Runs a statement that only reads, with table names such as `{turn}`. */
-  query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
+  async query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     const deadline = this.deadline();
-    return this.retrying(deadline, (connection) => connection.query<Row>(deadline, this.place.fill(sql), values));
+    const text = `SELECT row_to_json(answer)::text AS answer FROM (${this.place.fill(sql)}) AS answer`;
+    const rows = await this.retrying(deadline, (connection) =>
+      connection.query<{ answer: unknown }>(deadline, text, values),
+    );
+    return rows.map(({ answer }) => parsed(answer) as Row);
   }
 
   /** Runs statements in one round trip and a transaction that is rolled back, with table names such as `{turn}`. */
@@ -172,4 +181,21 @@ export class PostgresDatabase {
       await connection.release();
     }
   }
+}
+
+/** @throws SessionsConfigurationError if the application has replaced pg's parser of text */
+function parsed(text: unknown): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text as string);
+  } catch {
+    throw changedText(typeof text);
+  }
+}
+
+function changedText(received: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    'typeormAdapter: pg must return text as PostgreSQL sends it. Expected: JSON. Received: ' +
+      `${received}. Remove the parser of text (OID 25) that pg.types.setTypeParser or the option types has set.`,
+  );
 }

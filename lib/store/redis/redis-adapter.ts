@@ -13,6 +13,7 @@ import { RedisSessions } from './redis-sessions.js';
 import { RedisState } from './redis-state.js';
 import { RedisTurnEvents } from './redis-turn-events.js';
 import { RedisTurns } from './redis-turns.js';
+import { checkReplies } from './reply-check.js';
 import { checkServer, probeRedis } from './server-check.js';
 import { SCRIPTS } from './redis-scripts.js';
 
@@ -68,6 +69,7 @@ class RedisAdapter {
     try {
       await checkServer(connection, this.options.base, this.logger, maxValueBytes);
       await connection.read(() => this.loadScripts(connection));
+      await checkReplies(connection, this.options.base);
       await connection.read(() => this.notifications.open(connection.subscriber()));
     } catch (error) {
       await this.close();

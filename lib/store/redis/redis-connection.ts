@@ -15,7 +15,10 @@ const LONGEST_RETRY_MS = 2000;
 /** The default of `proto-max-bulk-len`. */
 const DEFAULT_MAX_VALUE_BYTES = 536_870_912;
 
-/** The client that sends operations: the application's, which is never changed or closed, or the adapter's own. */
+/**
+ * The client that sends operations: the application's, which is never changed or closed, or the adapter's own. An
+ * application's client that reads integers as strings is replaced by a copy that reads numbers (FIX-66).
+ */
 export class RedisConnection {
   private connecting: Promise<void> | null = null;
   private maxValueBytes = DEFAULT_MAX_VALUE_BYTES;
@@ -28,16 +31,28 @@ export class RedisConnection {
 
   /** @throws StoreUnavailableError if the server cannot be reached or rejects the connection */
   static async open({ client, url = '', operationTimeoutMs }: ResolvedRedisOptions): Promise<RedisConnection> {
-    if (client) {
-      const connection = new RedisConnection(client, operationTimeoutMs, false);
-      // With a Cluster, this also waits until the client knows its nodes.
-      await connection.read(() => client.ping());
-      return connection;
-    }
+    if (client) return RedisConnection.use(readingNumbers(client), operationTimeoutMs, client);
     const ours = await newClient(url, operationTimeoutMs);
     const connection = new RedisConnection(ours, operationTimeoutMs, true);
     await connection.connect(ours, url);
     return connection;
+  }
+
+  /** @param given the application's client, which stays open */
+  private static async use(
+    client: RedisClient,
+    operationTimeoutMs: number,
+    given: RedisClient,
+  ): Promise<RedisConnection> {
+    const connection = new RedisConnection(client, operationTimeoutMs, client !== given);
+    try {
+      // With a Cluster, this also waits until the client knows its nodes.
+      await connection.read(() => client.ping());
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
   }
 
   /** @throws StoreUnavailableError */
@@ -166,6 +181,18 @@ export class RedisConnection {
       });
     }
   }
+}
+
+/** Returns the client, or its copy if it reads integers as strings. */
+function readingNumbers(client: RedisClient): RedisClient {
+  const options = 'nodes' in client ? client.options.redisOptions : client.options;
+  if (options?.stringNumbers !== true) return client;
+  const numbers = { stringNumbers: false };
+  const copy =
+    'nodes' in client ? client.duplicate([], { redisOptions: { ...options, ...numbers } }) : client.duplicate(numbers);
+  // Every call reports its own errors.
+  copy.on('error', () => {});
+  return copy;
 }
 
 async function newClient(url: string, operationTimeoutMs: number): Promise<Redis> {

@@ -14,7 +14,7 @@ export interface Migration {
 }
 
 /**
- * Returns TypeORM migrations, oldest first. Table names start with `tablePrefix`.
+ * Returns TypeORM migrations, oldest first. Table names start with the DataSource's `entityPrefix` and `tablePrefix`.
  * @param migrationsOf returns the migrations of a connection's dialect. All dialects use the same names
  */
 export function migrationClasses(

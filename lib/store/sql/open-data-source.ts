@@ -5,6 +5,7 @@ import { serverPlace } from '../../common/server-place.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
+import { ownOptions } from './own-options.js';
 
 /** A connected DataSource. Closing it affects only a DataSource that was opened here (NST-05). */
 export interface OpenDataSource {
@@ -66,19 +67,11 @@ export function optionsOf(given: DataSource | DataSourceOptions): DataSourceOpti
   return isDataSource(given) ? given.options : given;
 }
 
-function isDataSource(given: DataSource | DataSourceOptions): given is DataSource {
+export function isDataSource(given: DataSource | DataSourceOptions): given is DataSource {
   return 'options' in given && 'createQueryRunner' in given;
 }
 
 async function newDataSource(options: DataSourceOptions): Promise<DataSource> {
   const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
-  // Overrides every option that could change the tables.
-  return new DataSource({
-    ...options,
-    entities: [],
-    subscribers: [],
-    migrations: [],
-    synchronize: false,
-    dropSchema: false,
-  });
+  return new DataSource(ownOptions(options));
 }

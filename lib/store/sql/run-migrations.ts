@@ -2,6 +2,8 @@ import { type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
 import { connect, withConnectTimeout } from './open-data-source.js';
 import { type Migration, migrationClasses } from './migrations.js';
+import { ownOptions } from './own-options.js';
+import { placeOf } from './sql-place.js';
 
 /**
  * Runs pending migrations on a separate DataSource with the application's connection options. If several processes start at
@@ -15,26 +17,22 @@ export async function runMigrations(
   connectMs?: number,
 ): Promise<void> {
   const { DataSource, MigrationExecutor } = await loadPeer('typeorm', () => import('typeorm'));
+  const migrationsTableName = `${placeOf(options, tablePrefix).prefix}migrations`;
   const dataSource = new DataSource({
-    ...(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
-    entities: [],
-    subscribers: [],
+    ...ownOptions(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
     migrations: migrationClasses(
       migrations.map(({ name }) => name),
       tablePrefix,
       () => migrations,
     ),
-    migrationsTableName: `${tablePrefix}migrations`,
-    migrationsRun: false,
-    synchronize: false,
-    dropSchema: false,
+    migrationsTableName,
     logging: false,
   });
   if (connectMs === undefined) await dataSource.initialize();
   else await connect(dataSource, connectMs);
   const queryRunner = dataSource.createQueryRunner();
   try {
-    await lock(queryRunner, `${tablePrefix}migrations`);
+    await lock(queryRunner, migrationsTableName);
     const executor = new MigrationExecutor(dataSource, queryRunner);
     executor.transaction = 'each';
     await executor.executePendingMigrations();

@@ -1,4 +1,5 @@
 import { type DataSourceOptions } from 'typeorm';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type Dialect, dialectOf } from './dialects.js';
 
 /** The names of the tables and functions of one application in a database. */
@@ -36,7 +37,20 @@ export class SqlPlace {
   }
 }
 
+/**
+ * Returns the place of the tables. Their names begin with the `entityPrefix` of the DataSource, as those of its entities do.
+ * @throws SessionsConfigurationError if the prefixes are not allowed in names
+ */
 export function placeOf(options: DataSourceOptions, tablePrefix: string): SqlPlace {
   const schema = options.type === 'postgres' ? options.schema : undefined;
-  return new SqlPlace(tablePrefix, schema, dialectOf(options));
+  const { entityPrefix = '' } = options;
+  const prefix = `${entityPrefix}${tablePrefix}`;
+  // The prefix is inserted into SQL.
+  if (entityPrefix !== '' && !/^[A-Za-z_]\w{0,30}$/.test(prefix)) {
+    throw new SessionsConfigurationError(
+      'typeormAdapter: dataSource.entityPrefix and tablePrefix together must be letters, digits and underscores, at most ' +
+        `31. Received: ${JSON.stringify(prefix)}.`,
+    );
+  }
+  return new SqlPlace(prefix, schema, dialectOf(options));
 }

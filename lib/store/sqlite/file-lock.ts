@@ -12,23 +12,31 @@ const RETRY_MS = 50;
  */
 export class FileLock {
   private holding: Database | null = null;
+  private released = false;
 
   constructor(
     private readonly open: OpenDatabase,
     private readonly file: string,
   ) {}
 
-  /** @returns false if another process still holds the lock after `timeoutMs` */
-  async acquire(timeoutMs: number): Promise<boolean> {
+  /**
+   * @param onWait called once if the lock is not free
+   * @returns false if another holder still has the lock after `timeoutMs`, or after `release`
+   */
+  async acquire(timeoutMs: number, onWait: () => void = () => {}): Promise<boolean> {
     const deadline = performance.now() + timeoutMs;
-    while (!this.tryAcquire()) {
+    for (let attempt = 1; !this.released; attempt += 1) {
+      if (this.tryAcquire()) return true;
       if (performance.now() >= deadline) return false;
+      if (attempt === 1) onWait();
       await delay(RETRY_MS);
     }
-    return true;
+    return false;
   }
 
+  /** Releases the lock, and ends a wait for it. The lock is not used again. */
   release(): void {
+    this.released = true;
     this.holding?.close();
     this.holding = null;
   }

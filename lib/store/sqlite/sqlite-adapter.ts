@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { Logger } from '@nestjs/common';
 import type BetterSqlite3 from 'better-sqlite3';
 import { type DataSourceOptions } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
@@ -12,14 +13,16 @@ import { dialectOf } from '../sql/dialects.js';
 import { probeStatements } from '../sql/probe.js';
 import { runMigrations } from '../sql/run-migrations.js';
 import { asStartError } from '../sql/start-checks.js';
-import { placeOf } from '../sql/sql-place.js';
+import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { FileLock, type OpenDatabase } from './file-lock.js';
 import { SqliteDatabase } from './sqlite-database.js';
 import { SQLITE_MIGRATIONS } from './sqlite-migrations.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
 
-/** How long startup waits for a stopping worker of the same file. */
+type SqliteOptions = Extract<DataSourceOptions, { readonly type: 'better-sqlite3' }>;
+
+/** How long startup waits for a stopping worker of the same file, unless the caller says so. */
 const WORKER_LOCK_TIMEOUT_MS = 5000;
 const MIGRATION_LOCK_TIMEOUT_MS = 60_000;
 /** In pages. A larger write-ahead log needs fewer checkpoints between commits. */
@@ -30,15 +33,18 @@ const WAL_AUTOCHECKPOINT = 4000;
  * concurrent transactions in TypeORM's driver share one connection and mix.
  */
 export class SqliteAdapter {
+  private readonly logger = new Logger('AgentSessions');
   private readonly file: string;
+  private readonly place: SqlPlace;
   private workerLock: FileLock | null = null;
   private connection: BetterSqlite3.Database | null = null;
   private database: SqliteDatabase | null = null;
 
   private constructor(
-    private readonly dataSource: DataSourceOptions,
+    private readonly dataSource: SqliteOptions,
     private readonly options: SqlStoreOptions,
   ) {
+    this.place = placeOf(dataSource, options.tablePrefix);
     const { database } = dataSource;
     if (typeof database !== 'string' || database === '' || database === ':memory:' || database.startsWith('file:')) {
       const advice = database
@@ -51,7 +57,7 @@ export class SqliteAdapter {
     this.file = resolve(database);
   }
 
-  static create(dataSource: DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
+  static create(dataSource: SqliteOptions, options: SqlStoreOptions): SessionsAdapter {
     const adapter = new SqliteAdapter(dataSource, options);
     return {
       ...corePorts(adapter.lazyDatabase()),
@@ -61,7 +67,7 @@ export class SqliteAdapter {
       ping: () => adapter.ping(),
       probe: async () => adapter.opened().tryOut(probeStatements(SQLITE_MIGRATIONS)),
       pendingMigrations: () => adapter.pendingMigrations(),
-      beginWork: () => adapter.beginWork(),
+      beginWork: (wait) => adapter.beginWork(wait),
       close: () => adapter.close(),
     };
   }
@@ -69,11 +75,12 @@ export class SqliteAdapter {
   private async init(): Promise<void> {
     if (this.database) return;
     const open = await this.driver();
+    this.assertFile();
     if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
-    // A short timeout, because this wait blocks the event loop. Longer waits are asynchronous.
-    const db = open(this.file, { timeout: 10 });
-    const database = new SqliteDatabase(db, this.options.tablePrefix, this.options.busyTimeoutMs);
+    const db = open(this.file);
+    const database = new SqliteDatabase(db, this.place.prefix, this.options.busyTimeoutMs);
     try {
+      await prepare(db, this.dataSource);
       await this.migrate(db, open);
       db.pragma(`synchronous = ${this.options.synchronous}`);
       db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT}`);
@@ -98,8 +105,7 @@ export class SqliteAdapter {
       // Runs first, because readers would block the migrations in the default journal mode.
       await retryWhileBusy(() => db.pragma('journal_mode = WAL'), this.options.busyTimeoutMs);
       await runMigrations(this.dataSource, SQLITE_MIGRATIONS, this.options.tablePrefix);
-      const place = placeOf(this.dataSource, this.options.tablePrefix);
-      await assertSchema(async (sql) => versionsIn(db, sql), place, SQLITE_MIGRATIONS);
+      await assertSchema(async (sql) => versionsIn(db, sql), this.place, SQLITE_MIGRATIONS);
     } finally {
       lock.release();
     }
@@ -108,21 +114,24 @@ export class SqliteAdapter {
   private async pendingMigrations(): Promise<readonly string[]> {
     const { connection } = this;
     if (!connection) return [];
-    const place = placeOf(this.dataSource, this.options.tablePrefix);
-    return pendingMigrations(async (sql) => versionsIn(connection, sql), place, SQLITE_MIGRATIONS);
+    return pendingMigrations(async (sql) => versionsIn(connection, sql), this.place, SQLITE_MIGRATIONS);
   }
 
-  private async beginWork(): Promise<void> {
+  private async beginWork({ waitMs } = { waitMs: WORKER_LOCK_TIMEOUT_MS }): Promise<void> {
     const lock = new FileLock(await this.driver(), `${this.file}-worker`);
-    if (!(await lock.acquire(WORKER_LOCK_TIMEOUT_MS))) {
-      throw new SessionsConfigurationError(
-        `Another process already runs turns on ${this.file}, and a SQLite file has one worker process at a time. ` +
-          'Stop the other process, or use a store that processes can share.',
-      );
-    }
+    // `close` ends the wait.
     this.workerLock = lock;
+    const seconds = Math.round(waitMs / 1000);
+    const acquired = await lock.acquire(waitMs, () =>
+      this.logger.log(`Another worker runs turns on ${this.file}. Waiting up to ${seconds} s for it to stop.`),
+    );
     // The previous holder of the lock is gone, so its turns are free immediately.
-    await this.opened().lapseAll();
+    if (acquired || !this.database) return this.opened().lapseAll();
+    throw new SessionsConfigurationError(
+      `Another worker still runs turns on ${this.file} after ${seconds} s, in another process or in another application of ` +
+        'this one. A SQLite file has one worker process at a time. Stop the other worker, set a shorter ' +
+        'turns.shutdownGraceMs, or use a store that processes can share.',
+    );
   }
 
   private async ping(): Promise<void> {
@@ -151,10 +160,33 @@ export class SqliteAdapter {
     };
   }
 
-  private async driver(): Promise<OpenDatabase> {
-    const { default: Driver } = await loadPeer('better-sqlite3', () => import('better-sqlite3'));
-    return (file, options) => new Driver(file, options);
+  private assertFile(): void {
+    if (!this.dataSource.fileMustExist || existsSync(this.file)) return;
+    throw new SessionsConfigurationError(
+      `typeormAdapter: dataSource.fileMustExist is true, and the file does not exist. Received: ${this.file}. Create the ` +
+        'file, or remove fileMustExist.',
+    );
   }
+
+  /** Returns the driver of the DataSource, or better-sqlite3. */
+  private async driver(): Promise<OpenDatabase> {
+    const { driver, nativeBinding } = this.dataSource;
+    const Driver =
+      (driver as typeof BetterSqlite3 | undefined) ??
+      (await loadPeer('better-sqlite3', () => import('better-sqlite3'))).default;
+    return (file, options) =>
+      new Driver(file, { ...options, ...(nativeBinding === undefined ? {} : { nativeBinding }) });
+  }
+}
+
+/** Prepares the store's connection as TypeORM prepares its own, and then applies the settings that the store needs. */
+async function prepare(db: BetterSqlite3.Database, { key, prepareDatabase }: SqliteOptions): Promise<void> {
+  // SQLCipher requires the key before any other statement.
+  if (key) db.pragma(`key = ${JSON.stringify(key)}`);
+  await prepareDatabase?.(db);
+  db.defaultSafeIntegers(false);
+  // Short, because this wait blocks the event loop. Longer waits are asynchronous.
+  db.pragma('busy_timeout = 10');
 }
 
 function versionsIn(db: BetterSqlite3.Database, sql: string): StoredVersion[] {

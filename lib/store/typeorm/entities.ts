@@ -9,6 +9,7 @@ import { columnName, TABLES } from '../sql/columns.js';
  * the name of its table. Counters and times (in milliseconds) are numbers; all other columns are strings, some with JSON.
  * TypeORM's `synchronize` and `migration:generate` ignore these tables, because `sessionsMigrations` owns them. Never write
  * through the entities: only the adapter's operations guarantee order, fences and idempotency.
+ * A DataSource with an `entityPrefix` puts it before every table name here, in the adapter and in the migrations.
  * @param tablePrefix the prefix that the adapter and the migrations use. Default `agent_`
  */
 export function sessionsEntities(tablePrefix = 'agent_'): EntitySchema[] {
@@ -41,7 +42,7 @@ function asText(value: unknown): unknown {
   return Buffer.isBuffer(value) ? value.toString() : value;
 }
 
-/** Converts 64-bit integers, which drivers return as strings. */
+/** Converts 64-bit integers, which drivers return as strings or, with some settings, as bigints. */
 function asNumber(value: unknown): unknown {
-  return typeof value === 'string' ? Number(value) : value;
+  return typeof value === 'string' || typeof value === 'bigint' ? Number(value) : value;
 }

@@ -12,7 +12,10 @@ export interface TypeormAdapterOptions {
    * `type` must be `better-sqlite3` with a file path, `postgres`, `mysql` or `mariadb`.
    */
   readonly dataSource: DataSource | Loose<DataSourceOptions>;
-  /** The prefix of every table name. Letters, digits and underscores, at most 31 characters. Default `agent_`. */
+  /**
+   * The prefix of every table name, after the DataSource's `entityPrefix`. Letters, digits and underscores, together at most
+   * 31 characters. Default `agent_`.
+   */
   readonly tablePrefix?: string;
   /**
    * Whether to run pending migrations at startup, one process at a time. Default false: startup fails if the schema is

@@ -1,12 +1,16 @@
+import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { assertKnownKeys } from '../../common/check-options.js';
 import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { dialectOf } from '../sql/dialects.js';
 import { MysqlAdapter } from '../mysql/mysql-adapter.js';
-import { optionsOf } from '../sql/open-data-source.js';
+import { assertHonoured } from '../sql/data-source-options.js';
+import { isDataSource, optionsOf } from '../sql/open-data-source.js';
+import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { PostgresAdapter } from '../postgres/postgres-adapter.js';
 import { SqliteAdapter } from '../sqlite/sqlite-adapter.js';
+import { assertEntityNames } from './entity-names.js';
 import { resolveOptions, type TypeormAdapterOptions } from './typeorm-adapter.options.js';
 
 /**
@@ -29,10 +33,29 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
   const connection = optionsOf(dataSource);
   dialectOf(connection);
   assertUrlIsSet(dataSource, 'typeormAdapter: dataSource.');
+  assertHonoured(connection, isDataSource(dataSource) && dataSource.isInitialized);
   const resolved = resolveOptions(options);
-  if (connection.type === 'postgres') return PostgresAdapter.create(dataSource, resolved);
-  if (connection.type === 'better-sqlite3') return SqliteAdapter.create(connection, resolved);
-  return MysqlAdapter.create(dataSource, resolved);
+  const adapter = create(dataSource, resolved);
+  if (!isDataSource(dataSource)) return adapter;
+  return {
+    ...adapter,
+    init: async () => {
+      await adapter.init?.();
+      try {
+        assertEntityNames(dataSource, resolved.tablePrefix);
+      } catch (error) {
+        await adapter.close?.();
+        throw error;
+      }
+    },
+  };
+}
+
+function create(dataSource: DataSource | DataSourceOptions, options: SqlStoreOptions): SessionsAdapter {
+  const connection = optionsOf(dataSource);
+  if (connection.type === 'postgres') return PostgresAdapter.create(dataSource, options);
+  if (connection.type === 'better-sqlite3') return SqliteAdapter.create(connection, options);
+  return MysqlAdapter.create(dataSource, options);
 }
 
 const KEYS = {

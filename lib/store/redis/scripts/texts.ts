@@ -26,6 +26,7 @@ export { default as deleteSession } from './delete-session.lua.js';
 export { default as detachSurface } from './detach-surface.lua.js';
 export { default as dueOrOffered } from './due-or-offered.lua.js';
 export { default as due } from './due.lua.js';
+export { default as echo } from './echo.lua.js';
 export { default as eraseSession } from './erase-session.lua.js';
 export { default as evictIdleDocuments } from './evict-idle-documents.lua.js';
 export { default as expireSession } from './expire-session.lua.js';

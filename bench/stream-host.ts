@@ -111,8 +111,10 @@ export class StreamHost {
   async verify(turnId: string, count: number): Promise<number> {
     const { events } = this.app.get<SessionsAdapter>(SESSIONS_ADAPTER, { strict: false });
     const stored: number[] = [];
-    for (let after = 0; after === stored.length; after += PAGE) {
-      stored.push(...(await events.read(turnId, after, PAGE)).map(({ data }) => (data as { n: number }).n));
+    for (let page = PAGE; page >= PAGE;) {
+      const read = await events.read(turnId, stored.length, PAGE);
+      stored.push(...read.map(({ data }) => (data as { n: number }).n));
+      page = read.length;
     }
     expectNumbers('tokens that are stored', stored, count);
     const { batches } = this;

@@ -25,7 +25,10 @@ export interface TurnEventLog {
    * @throws TurnFencedError, also after the end of the turn
    */
   append(hold: TurnHold, batch: TurnEventBatch, ttlMs: number): Promise<number>;
-  /** Returns the next `limit` events after an offset. An unknown turn has none. */
+  /**
+   * Returns the events after an offset, up to the end of the batch that contains the event `after + limit`; fewer than
+   * `limit` if the log ends before. Pages of whole batches read no batch twice (FIX-85). An unknown turn has no events.
+   */
   read(turnId: string, after: number, limit: number): Promise<TurnEvent[]>;
   /** Returns the offset of the turn's last event; 0 if it has none. */
   last(turnId: string): Promise<number>;

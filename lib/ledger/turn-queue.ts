@@ -30,9 +30,11 @@ export interface TurnQueue {
   /**
    * Notifies workers of a session.
    * @param delayMs minimum delay in milliseconds; default 0
+   * @param overdue the lane has waited already: its worker or an earlier notification was lost. A queue may serve such
+   * lanes in turn with the others, instead of after them (FIX-83). Default: false
    * @throws if the queue cannot be reached; the reconciler then finds the lane
    */
-  notify(sessionId: string, delayMs?: number): Promise<void>;
+  notify(sessionId: string, delayMs?: number, overdue?: boolean): Promise<void>;
   /**
    * Starts calling the handler for notified sessions, in parallel. Two concurrent calls for one session are harmless. A
    * queue that limits concurrency passes each call its slot. Otherwise, handlers that wait for each other's turns can

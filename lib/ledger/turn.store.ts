@@ -66,7 +66,10 @@ export interface ClaimRequest {
   readonly holder: string;
   /** Duration of the lease in milliseconds, by the store's clock. Without a renewal the turn then counts as lost. */
   readonly leaseMs: number;
-  /** Number of lost attempts after which a turn fails with WORKER_LOST. */
+  /**
+   * Number of lost attempts without a new step, wait or iteration after which a turn fails with WORKER_LOST. Ten times as many fail it
+   * in any case.
+   */
   readonly maxLost: number;
   /** Milliseconds before the next attempt of a turn that was lost twice; doubles with each further loss. Default 0. */
   readonly lossPauseMs?: number;
@@ -85,7 +88,13 @@ export interface ClaimRequest {
 /** A finding of a claim in addition to the claimed turn. */
 export type ClaimNotice =
   /** The lease of the head had expired. The turn is in its state after the claim: running, queued after a pause, or failed. */
-  | { readonly type: 'lost'; readonly turn: Turn; readonly holder: string }
+  | {
+      readonly type: 'lost';
+      readonly turn: Turn;
+      /** Number of attempts lost since the turn last stored a step; 1 or more. */
+      readonly lostSinceStep: number;
+      readonly holder: string;
+    }
   /** The head is due but was lost twice or more, and the claim does not accept such turns. */
   | { readonly type: 'suspect' };
 
@@ -230,7 +239,7 @@ export interface TurnQuery {
  * | --- | --- | --- |
  * | accept | | queued; others by `whenBusy`, as below; running when it is claimed at once |
  * | claim | queued and due; waiting and timed out | running with the next fence |
- * | claim | running and lapsed | its losses increase by one: after the first, running with the next fence; then queued, due after a pause; failed after `maxLost` losses |
+ * | claim | running and lapsed | its losses increase by one: after the first, running with the next fence; then queued, due after a pause; failed after `maxLost` losses without a new step |
  * | settle | running | awaiting-input, completed, failed, cancelled |
  * | retry | running | queued, due later, still the head; one failure more |
  * | release | running | queued, still the head, nothing counted |

@@ -29,6 +29,17 @@ export const TURN_STATUSES: readonly TurnStatus[] = [
 /** Number of lost attempts from which a turn is suspected of crashing its process. A process runs one such turn at a time. */
 export const SUSPECT_FROM_LOST = 2;
 
+/**
+ * Returns whether a turn was lost too often to run again (FIX-62). `maxLost` limits the losses since the turn last stored a step,
+ * wait or iteration, so that a long turn which progresses survives many of them. Ten times `maxLost` losses end it in any case.
+ */
+export function isLostTooOften(
+  { lost, lostSinceStep }: { readonly lost: number; readonly lostSinceStep: number },
+  maxLost: number,
+): boolean {
+  return lostSinceStep >= maxLost || lost >= 10 * maxLost;
+}
+
 /** Returns the number of the running or next attempt, starting at 1. */
 export function attemptNumber({ failures, lost }: Pick<Turn, 'failures' | 'lost'>): number {
   return failures + lost + 1;

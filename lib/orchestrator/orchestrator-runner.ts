@@ -15,9 +15,11 @@ import {
   type OrchestratorEvents,
   tellListeners,
 } from './orchestrator-events.js';
+import { isOutgrown } from './orchestrator-signature.js';
 import { OrchestratorTurn } from './orchestrator-turn.js';
 import { replacing, type TurnToRun, withReplacement } from './replacement.js';
 import { type LoadState } from './rewind.js';
+import { knowsDecisions } from './turn-loop.js';
 import { TurnStart } from './turn-start.js';
 import { type TurnDocuments, type TurnParts } from './turn-parts.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
@@ -27,6 +29,8 @@ import { readCommandFailure } from './time-travel.errors.js';
 export class OrchestratorRunner extends TurnRunner {
   private readonly logger = new Logger(OrchestratorRunner.name);
   private wanted: Pick<ClaimRequest, 'windows' | 'documents'> = { windows: {} };
+  /** Structures that were stored earlier are those of code that this process replaces. */
+  private readonly startedAt = Date.now();
 
   constructor(
     private readonly registry: OrchestratorRegistry,
@@ -38,6 +42,14 @@ export class OrchestratorRunner extends TurnRunner {
 
   find(name: string): RunnableOrchestrator | undefined {
     return this.registry.get(name);
+  }
+
+  isOutgrown({ turn, checkpoint, steps }: ClaimedTurn): boolean {
+    const definition = this.registry.get(turn.orchestrator);
+    if (!definition) return false;
+    if (!knowsDecisions(definition, steps)) return true;
+    if (checkpoint === null || Date.parse(checkpoint.savedAt) <= this.startedAt) return false;
+    return isOutgrown(definition, checkpoint);
   }
 
   names(): string[] {

@@ -43,6 +43,22 @@ export function isExtended(
   return routings.some((routing) => signatureWith(shape, intents, routing) === signature);
 }
 
+/**
+ * Returns true if the same structure with more intents wrote the checkpoint (FIX-84): newer code of the same version, or
+ * code from before intents were removed.
+ */
+export function isOutgrown(
+  shape: OrchestratorShape & Pick<OrchestratorDefinition, 'signature'>,
+  checkpoint: Pick<Checkpoint, 'signature' | 'intents'>,
+): boolean {
+  const { signature, intents = [] } = checkpoint;
+  const known = intentsOf(shape);
+  if (intents.length <= known.length || !known.every((intent) => intents.includes(intent))) return false;
+  // With its second intent, an orchestrator has got a route or a router.
+  const routings = known.length === 1 ? (['route', 'router'] as const) : [shape.routing];
+  return routings.some((routing) => signatureWith(shape, intents, routing) === signature);
+}
+
 function signatureWith(
   shape: OrchestratorShape,
   intents: readonly string[],

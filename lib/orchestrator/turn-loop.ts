@@ -3,7 +3,7 @@ import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { AwaitingSignal } from '../turn/turn-runner.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
-import { type StepKey } from '../ledger/turn-step.js';
+import { type StepKey, type StoredStep } from '../ledger/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
 import { OrchestratorResultError } from './orchestrator.errors.js';
 import { type Evaluation } from './evaluation.js';
@@ -267,6 +267,14 @@ export function storedIterations(definition: OrchestratorDefinition, memo: TurnS
     if (iteration === undefined) return stored;
     stored.push(iteration as unknown as Iteration);
   }
+}
+
+/** Returns false if a route has chosen an intent that the orchestrator does not have: another structure stored it. */
+export function knowsDecisions({ intents }: OrchestratorDefinition, steps: readonly StoredStep[]): boolean {
+  const decided = steps
+    .filter(({ kind }) => kind === 'route')
+    .map(({ value }) => (value as unknown as Decided).decision);
+  return decided.every((decision) => decision.intents.every((intent) => intents.has(intent)));
 }
 
 /** Returns true if the step contains effects of orchestrator code, not a handler's result. */

@@ -71,7 +71,7 @@ export function defaultAffinityResolver(
  * Returns the session of a message: the one that it names, if that belongs to its user, or else the choice of the
  * resolver. The session is touched, and the surface attached. If there is none, creates one in state `created`. Without
  * a custom resolver, simultaneous messages get one session. A session of another user, or of another workspace than the
- * message names, is never touched.
+ * message names, is never touched. A resolver may choose a session without a workspace for any message of its user.
  */
 export async function resolveSession(
   message: InboundMessage,
@@ -111,7 +111,8 @@ async function continueLive(
 ): Promise<Session | null> {
   // The resolver's result may be outdated.
   const stored = await store.get(sessionId);
-  if (stored?.userId !== userId || (workspaceId !== undefined && stored.workspaceId !== workspaceId)) return null;
+  if (stored?.userId !== userId) return null;
+  if (workspaceId !== undefined && (stored.workspaceId ?? workspaceId) !== workspaceId) return null;
   try {
     const touched = await store.touch(sessionId);
     return surfaceId === undefined ? touched : await store.attachSurface(sessionId, surfaceId);

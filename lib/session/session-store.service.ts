@@ -82,7 +82,11 @@ export class SessionStore {
   private readonly maxMetadataBytes: number;
   private readonly generateId: IdGenerator;
 
-  constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
+  constructor(
+    adapter: SessionStoreAdapter<unknown>,
+    settings: SessionStoreSettings = {},
+    events = new SessionEvents(),
+  ) {
     this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.overNonAtomic(adapter);
     const { defaultTtlMs = 3_600_000, expireAfterMs, maxLifetimeMs } = settings;
@@ -417,7 +421,7 @@ export class SessionStore {
     for (const session of movedFrom) this.events.emit({ type: 'surface-detached', session, surfaceId, cause: 'moved' });
   }
 
-  private overNonAtomic(adapter: SessionStoreAdapter): AtomicSessionStoreAdapter {
+  private overNonAtomic(adapter: SessionStoreAdapter<unknown>): AtomicSessionStoreAdapter {
     new Logger(SessionStore.name).warn(
       'The session adapter has no atomic operations. Concurrent changes to a session can be lost. ' +
         'Use one of the adapters of this package, or implement AtomicSessionStoreAdapter.',

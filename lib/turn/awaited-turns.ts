@@ -22,6 +22,11 @@ export class AwaitedTurns {
     private readonly hold: TurnHold,
   ) {}
 
+  /** The turn of the handler. */
+  get turnId(): string {
+    return this.hold.turnId;
+  }
+
   /** @throws TurnReentryError when the turn cannot end before the handler does; TurnFencedError */
   async add(turn: AwaitedTurn): Promise<void> {
     this.turns = [...this.turns, turn];

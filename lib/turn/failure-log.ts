@@ -2,6 +2,7 @@ import { type Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/digests.js';
 import { workerOf } from '../ledger/lane.js';
+import { type ClaimNotice } from '../ledger/turn.store.js';
 import { type RetrySettings } from './turn.settings.js';
 import { attemptNumber, type Turn } from '../ledger/turn.js';
 
@@ -16,14 +17,14 @@ export class FailureLog {
     private readonly retry: Pick<RetrySettings, 'attempts' | 'maxLost'>,
   ) {}
 
-  /** @param turn as returned by the claim that found its lease ended, with the loss counted */
-  lost(turn: Turn, holder: string): void {
+  /** @param notice of the claim that found the lease ended. Its counts include this loss */
+  lost({ turn, lostSinceStep, holder }: Extract<ClaimNotice, { readonly type: 'lost' }>): void {
     const { id, orchestrator, status, lost, dueAt } = turn;
     const { maxLost } = this.retry;
     const worker = holder === '' ? 'its worker' : `worker ${workerOf(holder)}`;
     const sentence =
       `Attempt ${attemptNumber(turn) - 1} of turn ${hashed(id)} of ${orchestrator} was lost with ${worker}, ` +
-      `which did not renew its lease; lost attempts: ${lost} of ${maxLost}.`;
+      `which did not renew its lease; lost attempts: ${lost}, since the last stored step: ${lostSinceStep} of ${maxLost}.`;
     if (status === 'failed') this.logger.error(`${sentence} The turn failed as WORKER_LOST.`);
     else if (status === 'running') this.logger.warn(`${sentence} The turn runs again now.`);
     else

@@ -39,6 +39,11 @@ export class HandlerWaits {
     private readonly awaited: AwaitedTurns,
   ) {}
 
+  /** The handler's own turn. */
+  get turnId(): string {
+    return this.awaited.turnId;
+  }
+
   /** True while the visit does not hold a slot. */
   get isReleased(): boolean {
     return this.released;

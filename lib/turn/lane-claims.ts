@@ -44,10 +44,7 @@ export class LaneClaims {
   private readonly suspects = new SuspectSlot();
 
   constructor(
-    private readonly dependencies: Pick<
-      TurnDependencies,
-      'ledger' | 'notifier' | 'recovery' | 'runner' | 'settings' | 'storeWatch'
-    >,
+    private readonly dependencies: Pick<TurnDependencies, 'ledger' | 'recovery' | 'runner' | 'settings' | 'storeWatch'>,
     private readonly failures: FailureLog,
   ) {}
 
@@ -67,27 +64,45 @@ export class LaneClaims {
   }
 
   /**
-   * @returns null if nothing is due, or if a suspect is due while another one runs here: the lane is then notified
-   * later
+   * Claims the head of a lane. If a suspect is due while another one runs here, waits until it may run, without a slot.
+   * @returns null if nothing is due
    */
-  async head(sessionId: string, first: SentClaim): Promise<ClaimedHead | null> {
+  async head(sessionId: string, first: SentClaim, slot: VisitSlot | undefined): Promise<ClaimedHead | null> {
     const { head, isSuspect } = await this.dependencies.recovery.watch(sessionId, () => this.send(sessionId, first));
-    if (!isSuspect || !this.suspects.take(sessionId)) return head;
+    if (!isSuspect || !(await this.mayRun(sessionId, slot))) return head;
     let suspect: ClaimedHead | null = null;
     const isSuspectStill = (): boolean => suspect !== null && suspect.claimed.turn.lost >= SUSPECT_FROM_LOST;
     try {
       const { request, sentAt } = this.next();
       ({ head: suspect } = await this.send(sessionId, { request: { ...request, suspects: true }, sentAt }));
     } finally {
-      if (!isSuspectStill()) this.leave();
+      if (!isSuspectStill()) this.suspects.leave();
     }
     return suspect && isSuspectStill() ? this.withSlot(suspect) : suspect;
+  }
+
+  /** Claims no more suspects. */
+  stop(): void {
+    this.suspects.close();
+  }
+
+  /** Takes the slot of suspects. With it, the visit gets the next free slot of the process, before lanes in the queue. */
+  private async mayRun(sessionId: string, slot: VisitSlot | undefined): Promise<boolean> {
+    if (this.suspects.tryTake()) return true;
+    // Without a slot, the visit would hold one while it waits: the lane is offered again later.
+    if (!slot) return false;
+    const { head } = await this.dependencies.ledger.lane(sessionId);
+    if (!head) return false;
+    slot.release();
+    const taken = await this.suspects.wait(sessionId, head.acceptedAt);
+    if (taken) await slot.take();
+    return taken;
   }
 
   private withSlot(head: ClaimedHead): ClaimedHead {
     let left = false;
     const ended = (): void => {
-      if (!left) this.leave();
+      if (!left) this.suspects.leave();
       left = true;
     };
     const slotOf = (slot: VisitSlot | undefined): VisitSlot => ({
@@ -112,7 +127,7 @@ export class LaneClaims {
     });
     for (const notice of notices) {
       if (notice.type !== 'lost') continue;
-      this.failures.lost(notice.turn, notice.holder);
+      this.failures.lost(notice);
       if (notice.turn.status === 'failed') this.dependencies.recovery.ends(notice.turn);
     }
     return {
@@ -120,10 +135,5 @@ export class LaneClaims {
       isSuspect: notices.some(({ type }) => type === 'suspect'),
       hasWork: claimed !== null || notices.length > 0,
     };
-  }
-
-  private leave(): void {
-    const next = this.suspects.leave();
-    if (next !== undefined) void this.dependencies.notifier.notify(next);
   }
 }

@@ -33,10 +33,11 @@ export class LaneNotifier {
     return !this.failing;
   }
 
-  async notify(sessionId: string, delayMs = 0): Promise<void> {
+  /** @param overdue see {@link TurnQueue.notify} */
+  async notify(sessionId: string, delayMs = 0, overdue = false): Promise<void> {
     // During an outage at most one notification per lane is pending, which bounds the load when the queue is back.
     if (this.failing && this.unanswered.has(sessionId)) return;
-    const notified = this.ask(sessionId, delayMs);
+    const notified = this.ask(sessionId, delayMs, overdue);
     // Do not wait during an outage; this or the next notification detects its end.
     if (this.failing) return;
     let timer: NodeJS.Timeout | undefined;
@@ -49,10 +50,10 @@ export class LaneNotifier {
     await Promise.race([notified, patience]).finally(() => clearTimeout(timer));
   }
 
-  private async ask(sessionId: string, delayMs: number): Promise<void> {
+  private async ask(sessionId: string, delayMs: number, overdue: boolean): Promise<void> {
     this.unanswered.add(sessionId);
     try {
-      await this.queue.notify(sessionId, delayMs);
+      await this.queue.notify(sessionId, delayMs, overdue);
       if (this.isTold) this.logger.log('The queue is available again. Waiting turns continue.');
       this.failing = false;
       this.isTold = false;

@@ -64,7 +64,8 @@ export class LaneReconciler {
     await Promise.all(
       due.map(async (sessionId) => {
         recovery.notifies(sessionId);
-        await notifier.notify(sessionId);
+        // At the start, all lanes have waited, and are offered in order.
+        await notifier.notify(sessionId, 0, !includeOffered);
       }),
     );
     return due.length;

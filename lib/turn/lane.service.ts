@@ -6,7 +6,9 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 import { type Lane, type LaneMode, type LanePage } from '../ledger/lane.js';
+import { type AwaitedTurn } from '../ledger/turn.store.js';
 import { type RecoveryCounts } from './turn-recovery.js';
+import { assertNoReentry, waitForTurn, waitingSessions } from './running-turn.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 
 /** Page size for reading all lanes. */
@@ -62,20 +64,16 @@ export class LaneService {
    * Rejects new turns with LaneDrainingError until `resume`, and lets open turns finish. A known idempotency key still
    * returns its turn. Ends a pause.
    * @param options.timeoutMs how long to wait until no turn is open. Default 0: only checks
+   * In a handler, this waits for other turns
    * @returns true if no turn is open: queued, running or waiting
-   * @throws InvalidInputError, SessionNotFoundError
+   * @throws InvalidInputError, SessionNotFoundError; in a handler also TooManyWaitingParentsError, and TurnReentryError
+   * if one of the turns cannot end before the handler
    */
   async drain(scope: LaneScope, options: DrainOptions = {}): Promise<boolean> {
     const { timeoutMs = 0 } = checkInput(DrainOptions, options, 'options');
     await this.control(scope, 'draining');
     const sessionId = sessionOf(scope);
-    const end = performance.now() + timeoutMs;
-    while (!(await this.isEmpty(sessionId))) {
-      const left = end - performance.now();
-      if (left <= 0) return false;
-      await delay(Math.min(POLL_MS, left));
-    }
-    return true;
+    return timeoutMs === 0 ? !(await this.firstOpen(sessionId)) : this.untilEmpty(sessionId, timeoutMs);
   }
 
   /**
@@ -144,9 +142,28 @@ export class LaneService {
     if (notify && sessionId !== null) await notifier.notify(sessionId);
   }
 
-  private async isEmpty(sessionId: string | null): Promise<boolean> {
-    if (sessionId !== null) return (await this.dependencies.ledger.lane(sessionId)).head === undefined;
-    return (await this.dependencies.ledger.lanes({ limit: 1 })).lanes.length === 0;
+  private untilEmpty(sessionId: string | null, timeoutMs: number): Promise<boolean> {
+    // All lanes include the handler's.
+    for (const waiting of sessionId === null ? waitingSessions() : [sessionId]) assertNoReentry(waiting);
+    const end = performance.now() + timeoutMs;
+    return waitForTurn(async (awaits) => {
+      for (let awaited: string | undefined; ;) {
+        const open = await this.firstOpen(sessionId);
+        if (!open) return true;
+        const left = end - performance.now();
+        if (left <= 0) return false;
+        if (open.turnId !== awaited) await awaits?.(open);
+        awaited = open.turnId;
+        await delay(Math.min(POLL_MS, left));
+      }
+    });
+  }
+
+  /** Returns the first open turn of a lane, or of any lane. */
+  private async firstOpen(sessionId: string | null): Promise<AwaitedTurn | undefined> {
+    const { ledger } = this.dependencies;
+    const lane = sessionId === null ? (await ledger.lanes({ limit: 1 })).lanes.at(0) : await ledger.lane(sessionId);
+    return lane?.head && { sessionId: lane.sessionId, turnId: lane.head.id };
   }
 
   private async *pages(): AsyncGenerator<LanePage> {

@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type HandedPromises } from './handed-promises.js';
+import { type AwaitedTurn } from '../ledger/turn.store.js';
+import { TurnReentryError } from '../ledger/turn.errors.js';
 import { type Awaits, type HandlerWaits } from './handler-waits.js';
 
 /**
@@ -16,6 +18,8 @@ export interface RunningTurn {
   waits: HandlerWaits | null;
   /** The promises that its handler received; `null` when the handler has returned. */
   promises: HandedPromises | null;
+  /** Set within a call of this package: its inner calls must reject, so that it can clean up. */
+  readonly isInner?: boolean;
 }
 
 export const runningTurn = new AsyncLocalStorage<RunningTurn>();
@@ -36,12 +40,46 @@ export function waitForTurn<T>(wait: (awaits?: Awaits) => Promise<T>): Promise<T
   return waits ? waits.during(wait) : wait();
 }
 
+/** @throws TurnReentryError if the session's next turn could not start before the current code ends */
+export function assertNoReentry(sessionId: string): void {
+  if (waitingSessions().includes(sessionId)) throw new TurnReentryError(sessionId);
+}
+
+/**
+ * Begins a wait for another turn, until the returned function is called. That resolves when the handler may continue.
+ * Outside of handlers, and for the handler's own turn, this does nothing.
+ * @throws TooManyWaitingParentsError, TurnReentryError
+ */
+export async function beginWait(turn: AwaitedTurn): Promise<() => Promise<void>> {
+  const waits = runningTurn.getStore()?.waits;
+  if (!waits || waits.turnId === turn.turnId) return () => Promise.resolve();
+  assertNoReentry(turn.sessionId);
+  let end = (): void => undefined;
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  let wait = Promise.resolve();
+  await new Promise<void>((begun, refuse) => {
+    wait = waits.during(async (awaits) => {
+      await awaits?.(turn);
+      begun();
+      await ended;
+    });
+    wait.catch(refuse);
+  });
+  return () => {
+    end();
+    return wait;
+  };
+}
+
 /**
  * Calls a function whose promise is returned to the application. In a handler, a rejection that is not awaited does not
  * end the process, see {@link HandedPromises}.
  * @param call its name in the log
  */
 export function handOut<T>(call: string, work: () => Promise<T>): Promise<T> {
-  const promises = runningTurn.getStore()?.promises;
-  return promises ? promises.hand(call, work()) : work();
+  const turn = runningTurn.getStore();
+  if (!turn?.promises || turn.isInner) return work();
+  // A view, because the turn is emptied when it has ended.
+  const inner = Object.create(turn, { isInner: { value: true } }) as RunningTurn;
+  return turn.promises.hand(call, runningTurn.run(inner, work));
 }

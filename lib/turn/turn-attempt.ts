@@ -106,9 +106,9 @@ export class TurnAttempt implements AttemptHandle {
       failed: (error) => storeWatch.failed(error),
       repeats: (operation, since, error) => storeWatch.outages.repeats(operation, since, error),
     });
-    this.promises = new HandedPromises(id);
+    this.promises = new HandedPromises(id, (error) => this.isStopped(error));
     this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])], waits, promises: this.promises };
-    this.isKnown = versionHandoff.accepts(claimed, runner.find(orchestrator));
+    this.isKnown = versionHandoff.accepts(claimed, runner.find(orchestrator), runner.isOutgrown(claimed));
   }
 
   /**
@@ -120,15 +120,14 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   private async runOnce(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
-    const { hold, turn } = this.claimed;
     if (!this.isKnown) {
       // Another process may have it: nothing is counted, and the lane is offered again later.
       await this.giveBack(this.dependencies.settings.reconcileMs);
       return { type: 'unknown' };
     }
-    if (this.lease.hasEnded) {
-      return { type: 'lost', error: new TurnFencedError(hold.sessionId, turn.id, hold.fence) };
-    }
+    // This process was too slow: another one may run the turn, which has not begun here. If another worker has it, the
+    // release is fenced.
+    if (this.lease.hasEnded) return this.returnUnbegun();
 
     this.stop.start();
     try {
@@ -181,7 +180,7 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
-    return this.promises.hand(call, promise);
+    return runningTurn.getStore()?.isInner ? promise : this.promises.hand(call, promise);
   }
 
   ensureLease(): Promise<void> | undefined {
@@ -257,8 +256,21 @@ export class TurnAttempt implements AttemptHandle {
     const run = (): Promise<TurnSettlement | AwaitingSignal> => runner.run(this.claimed, this);
     return this.stop.run(
       () => runningTurn.run(this.running, run),
-      () => (this.running.promises = null),
+      () => {
+        this.promises.endHandler();
+        this.running.promises = null;
+      },
     );
+  }
+
+  /** Returns a turn whose lease ended before its handler began, without counting a loss (FIX-62). */
+  private async returnUnbegun(): Promise<AttemptOutcome> {
+    try {
+      await this.giveBack(0);
+      return { type: 'returned', why: 'released', notifyAfterMs: 0 };
+    } catch (error) {
+      return { type: 'lost', error };
+    }
   }
 
   /** Decides how an attempt that did not settle ends. */
@@ -420,6 +432,12 @@ export class TurnAttempt implements AttemptHandle {
    */
   private async giveBack(delayMs: number): Promise<void> {
     await this.record('release', (spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
+  }
+
+  /** A call that is fenced may be the first to notice that another worker has the turn, or that its session was deleted. */
+  private isStopped(error: unknown): boolean {
+    if (error instanceof TurnFencedError) this.askToStop({ why: 'lost', error });
+    return this.signal.aborted;
   }
 
   private askToStop(stop: Stop): void {

@@ -6,10 +6,11 @@ import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonObject } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
-import { SETTLED, type TurnEvent, type TurnEventMessage, WAITING } from '../ledger/turn-event.js';
+import { SETTLED, type TurnEvent, WAITING } from '../ledger/turn-event.js';
 import { TurnNotFoundError } from '../ledger/turn.errors.js';
 import { isTerminal, type Turn, type TurnStatus } from '../ledger/turn.js';
 import { type TurnLedger } from '../ledger/turn.store.js';
+import { lengthOf, PageSize } from './turn-event-page.js';
 import { type FailureReader, toTurnEnd, toTurnWaiting } from './turn-result.js';
 
 /** Polling interval for events from other processes, if the store does not notify. */
@@ -20,11 +21,10 @@ const RARE_POLL_MS = 500;
 const LEDGER_POLL_MS = 1000;
 /** The turn is checked once after this time without an event of another process: its end often follows the last one. */
 const QUIET_MS = 150;
-/** Page size for reading events. */
-export const PAGE = 64;
-/** The limits of the buffer that serves readers which keep up. */
-const TAIL_EVENTS = 256;
-const TAIL_BYTES = 262_144;
+/** The number of events that a reader takes from the buffer at once. */
+const TAKEN_AT_ONCE = 64;
+/** The limit of the buffer that serves readers which keep up, in characters. A batch of the largest size fits. */
+const TAIL_LENGTH = 524_288;
 
 /** The sources of a feed. */
 export interface EventPlace {
@@ -55,13 +55,14 @@ export class TurnEventFeed {
    * or has exceeded its lifetime.
    */
   isCut = false;
-  /** Resolves when the feed knows the end of the log. @throws TurnNotFoundError, StoreUnavailableError */
-  readonly ready: Promise<void>;
+  /** Resolves with the turn when the feed knows the end of the log. @throws TurnNotFoundError, StoreUnavailableError */
+  readonly ready: Promise<Pick<Turn, 'sessionId'>>;
   private begun = false;
   private last = 0;
   /** The newest events, without gaps, up to `last`. */
   private readonly tail: TurnEvent[] = [];
-  private tailBytes = 0;
+  private tailLength = 0;
+  private readonly pageSize = new PageSize();
   private status: TurnStatus = 'queued';
   private ledgerDueAt = 0;
   private quietAt = Infinity;
@@ -89,7 +90,7 @@ export class TurnEventFeed {
     const [first] = this.tail;
     if (!first || offset < first.offset - 1) return null;
     const from = offset - first.offset + 1;
-    return this.tail.slice(from, from + PAGE);
+    return this.tail.slice(from, from + TAKEN_AT_ONCE);
   }
 
   /** Resolves when there may be new events. */
@@ -140,7 +141,7 @@ export class TurnEventFeed {
     this.finish(this.end);
   }
 
-  private async begin(): Promise<void> {
+  private async begin(): Promise<Pick<Turn, 'sessionId'>> {
     const turn = await this.place.ledger.get(this.turnId);
     if (!turn) throw new TurnNotFoundError(this.turnId);
     // Read after the turn: if the turn has ended, this is its last event.
@@ -151,6 +152,7 @@ export class TurnEventFeed {
     // Events may have been read that are newer than the wait: the next check decides.
     else if (turn.status !== 'waiting') this.note(turn);
     this.cutAtSessionEnd();
+    return { sessionId: turn.sessionId };
   }
 
   private async follow(): Promise<void> {
@@ -186,10 +188,16 @@ export class TurnEventFeed {
     }
     // Read after the turn: no events are stored after a turn has ended.
     const { last } = this;
-    if (turn || !this.wasTold) await this.readOn();
+    const isDue = turn !== undefined || !this.wasTold;
+    const hasMore = isDue && (await this.readPage());
     this.wasTold = false;
+    if (hasMore) {
+      if (turn) this.ledgerDueAt = 0;
+      // Readers that have taken this page get the next one without a pause.
+      this.hurry();
+    }
     // The events may be newer than the wait, so check the turn again.
-    if (turn?.status === 'waiting' && this.last > last) this.changed();
+    else if (turn?.status === 'waiting' && this.last > last) this.changed();
     else if (turn) this.note(turn);
     this.cutAtSessionEnd();
   }
@@ -214,15 +222,15 @@ export class TurnEventFeed {
     return turn.cancelMode !== undefined && this.place.isSessionOver(turn);
   }
 
-  private async readOn(): Promise<void> {
-    for (let read = 0; read < TAIL_EVENTS; read += PAGE) {
-      const events = await this.place.log.read(this.turnId, this.last, PAGE);
-      if (events.length > 0) this.quietAt = performance.now() + QUIET_MS;
-      this.take(events);
-      if (events.length < PAGE) return;
-    }
-    // No reader has waited for a while. Readers read older events from the log.
-    this.skipTo(await this.place.log.last(this.turnId));
+  /**
+   * Reads the next page, for the readers that have taken all earlier ones: a page that they did not take would leave the
+   * buffer, and be read again. @returns true if more events may follow
+   */
+  private async readPage(): Promise<boolean> {
+    const events = await this.place.log.read(this.turnId, this.last, this.pageSize.limit);
+    if (events.length > 0) this.quietAt = performance.now() + QUIET_MS;
+    this.take(events);
+    return this.pageSize.learn(events);
   }
 
   private note(turn: Turn): void {
@@ -257,19 +265,19 @@ export class TurnEventFeed {
       // Readers share the event.
       deepFreeze(event);
       this.tail.push(event);
-      this.tailBytes += bytesOf(event);
+      this.tailLength += lengthOf(event);
     }
     this.last = fresh[fresh.length - 1].offset;
-    while (this.tail.length > TAIL_EVENTS || this.tailBytes > TAIL_BYTES) {
-      this.tailBytes -= bytesOf(this.tail.shift() as TurnEvent);
-    }
+    let dropped = 0;
+    for (; this.tailLength > TAIL_LENGTH; dropped += 1) this.tailLength -= lengthOf(this.tail[dropped]);
+    this.tail.splice(0, dropped);
     this.wake();
   }
 
   private skipTo(offset: number): void {
     if (offset <= this.last) return;
     this.tail.length = 0;
-    this.tailBytes = 0;
+    this.tailLength = 0;
     this.last = offset;
     this.wake();
   }
@@ -311,20 +319,4 @@ export class TurnEventFeed {
     }
     this.hurried = false;
   }
-}
-
-function bytesOf(event: TurnEvent): number {
-  return messageOf(event).data?.length ?? 0;
-}
-
-/** Readers share the message of an event, so its data is serialized once. */
-const messages = new WeakMap<TurnEvent, TurnEventMessage>();
-
-export function messageOf(event: TurnEvent): TurnEventMessage {
-  let message = messages.get(event);
-  if (!message) {
-    message = { id: String(event.offset), type: event.type, data: JSON.stringify(event.data) };
-    messages.set(event, message);
-  }
-  return message;
 }

@@ -12,15 +12,15 @@ import { type TurnChanges } from '../ledger/turn.store.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { ChangesSubscription } from './changes-subscription.js';
 import { type LocalEvents } from './local-events.js';
-import { type EventPlace, PAGE, TurnEventFeed, messageOf } from './turn-event-feed.js';
+import { beginWait } from './running-turn.js';
+import { type EventPlace, TurnEventFeed } from './turn-event-feed.js';
+import { messageOf, PageSize } from './turn-event-page.js';
 import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
 
 /** The interval of heartbeats: proxies may close a connection that is silent for longer. */
 const HEARTBEAT_MS = 15_000;
 /** The pause before a read is retried while the store is unavailable. */
 const RETRY_MS = 200;
-/** Characters of a page that a reader keeps. It reads the rest again. */
-const PAGE_LENGTH = 131_072;
 
 export interface EventSources extends EventPlace {
   readonly changes: TurnChanges;
@@ -50,17 +50,19 @@ export class TurnEventReaders {
     this.subscription = new ChangesSubscription(sources.changes, (turnId) => this.feeds.get(turnId)?.feed.changed());
   }
 
-  /** Yields events as fast as they are consumed. */
+  /** Yields events at the speed of the consumer. @throws TurnNotFoundError; in a handler as {@link beginWait} */
   async *events(turnId: string, after: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
     if (this.closed) return;
     const open = this.join(turnId);
     const { feed } = open;
     this.sources.telemetry.count('agent_sessions.streams', 1);
+    let endWait: (() => Promise<void>) | undefined;
+    const pageSize = new PageSize();
     try {
-      await feed.ready;
+      const { sessionId } = await feed.ready;
       let wait: TurnEvent | null = null;
       for (let offset = after; !signal.aborted && !feed.isCut;) {
-        const page = feed.after(offset) ?? (await this.read(turnId, offset, signal));
+        const page = feed.after(offset) ?? (await this.read(turnId, offset, pageSize, signal));
         // The reader has not received the events before the end, so it gets no terminal event.
         if (!page) return;
         for (const event of page) {
@@ -75,8 +77,11 @@ export class TurnEventReaders {
           yield wait;
           continue;
         }
-        if (!feed.isOver) await feed.news(signal);
-        else {
+        if (!feed.isOver) {
+          // Until the iteration ends: taking the slot for each event would delay it, up to the end of the turn.
+          endWait ??= await beginWait({ sessionId, turnId });
+          await feed.news(signal);
+        } else {
           if (feed.end && offset < feed.end.offset) yield feed.end;
           return;
         }
@@ -84,6 +89,7 @@ export class TurnEventReaders {
     } finally {
       this.sources.telemetry.count('agent_sessions.streams', -1);
       this.leave(open);
+      await endWait?.();
     }
   }
 
@@ -149,10 +155,17 @@ export class TurnEventReaders {
   }
 
   /** @returns null if the store is unavailable and the reader has stopped */
-  private async read(turnId: string, after: number, signal: AbortSignal): Promise<readonly TurnEvent[] | null> {
+  private async read(
+    turnId: string,
+    after: number,
+    pageSize: PageSize,
+    signal: AbortSignal,
+  ): Promise<readonly TurnEvent[] | null> {
     for (;;) {
       try {
-        return within(await this.sources.log.read(turnId, after, PAGE), PAGE_LENGTH);
+        const page = await this.sources.log.read(turnId, after, pageSize.limit);
+        pageSize.learn(page);
+        return page;
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw error;
         if (this.closed || signal.aborted) return null;
@@ -197,11 +210,4 @@ export class TurnEventReaders {
     this.feeds.delete(open.turnId);
     if (this.feeds.size === 0) this.subscription.close();
   }
-}
-
-/** Returns the first events of a page, up to a number of characters; at least one event. */
-function within(page: readonly TurnEvent[], maxLength: number): readonly TurnEvent[] {
-  let length = 0;
-  const end = page.findIndex((event, at) => (length += messageOf(event).data?.length ?? 0) > maxLength && at > 0);
-  return end === -1 ? page : page.slice(0, end);
 }

@@ -76,6 +76,11 @@ export class AwaitingSignal {
 export abstract class TurnRunner {
   /** Returns an orchestrator by name; `undefined` if this process does not have it. */
   abstract find(orchestrator: string): RunnableOrchestrator | undefined;
+  /**
+   * Returns true if code with more intents has continued the session or the turn, and is newer than this process as far
+   * as it can tell (FIX-84).
+   */
+  abstract isOutgrown(claimed: ClaimedTurn): boolean;
   /** Returns the names of all orchestrators of this process. */
   abstract names(): string[];
   /** Returns the data that turns of these orchestrators must be claimed with. */

@@ -73,6 +73,7 @@ export class TurnWorker {
   /** Stops claiming. Call it before anything else stops. */
   claimNoMore(): void {
     this.stopping = true;
+    this.claims.stop();
   }
 
   /**
@@ -203,7 +204,7 @@ export class TurnWorker {
     };
     let claimed = given ?? null;
     if (!claimed) {
-      const head = await this.claims.head(sessionId, first);
+      const head = await this.claims.head(sessionId, first, slot);
       if (!head) return;
       try {
         claimed = await this.runTurn(head.claimed, head.sentAt, head.slotOf(slot), next);
@@ -269,15 +270,17 @@ export class TurnWorker {
     }
   }
 
-  /** Warns once per orchestrator and version, not at every offer. */
+  /** Warns once per orchestrator and version or structure, not at every offer. */
   private warnUnknown({ turn, checkpoint }: ClaimedTurn): void {
     const { orchestrator } = turn;
     const version = newer(turn.version, checkpoint?.version ?? turn.version);
-    const wanted = `${orchestrator} ${version}`;
-    if (this.unknown.has(wanted)) return;
-    this.unknown.add(wanted);
+    const known = this.dependencies.runner.find(orchestrator);
+    const hasVersion = known !== undefined && compareVersions(known.version, version) >= 0;
+    const wanted = hasVersion ? `version ${version} with more intents` : `version ${version} or newer`;
+    if (this.unknown.has(`${orchestrator} ${wanted}`)) return;
+    this.unknown.add(`${orchestrator} ${wanted}`);
     this.logger.warn(
-      `A turn waits for orchestrator ${orchestrator}, version ${version} or newer, which this process does not have. ` +
+      `A turn waits for orchestrator ${orchestrator}, ${wanted}, which this process does not have. ` +
         'Other processes can run it. To run it here, register the orchestrator with SessionsModule.forFeature([...]).',
     );
   }

@@ -33,7 +33,8 @@ export class RetryOptions {
   attempts?: number;
 
   /**
-   * The maximum number of attempts that are lost with their process; the last loss ends the turn as WORKER_LOST.
+   * The maximum number of attempts that are lost with their process since the turn last stored a step, wait or
+   * iteration; the last loss ends the turn as WORKER_LOST. Ten times as many losses end it in any case (FIX-62).
    * Default 5.
    */
   @Optional()

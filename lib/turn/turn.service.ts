@@ -8,11 +8,10 @@ import { SessionNotFoundError, SessionStateError } from '../ledger/session.error
 import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
-import { handOut, waitForTurn, waitingSessions } from './running-turn.js';
+import { assertNoReentry, handOut, waitForTurn, waitingSessions } from './running-turn.js';
 import {
   ShuttingDownError,
   TurnNotFoundError,
-  TurnReentryError,
   TurnWaitTimeoutError,
   UnknownOrchestratorError,
 } from '../ledger/turn.errors.js';
@@ -160,7 +159,8 @@ export class TurnService {
       });
       result.catch(reject);
     });
-    return new TurnStream(turn, result, (turnId) => this.readEvents(turnId));
+    const hand = <T>(promise: Promise<T>): Promise<T> => handOut('turns.stream', () => promise);
+    return new TurnStream(hand(turn), hand(result), (turnId) => this.readEvents(turnId));
   }
 
   /**
@@ -259,7 +259,8 @@ export class TurnService {
    * `@Sse()` handler (TRN-32). It completes without `settled` when this process stops, the turn is deleted, or its
    * session is revoked while the turn runs.
    *
-   * The stream pauses while its client does not read, so that at most 1 MiB waits for it.
+   * The stream pauses while its client does not read, so that at most 1 MiB waits for it. In a handler, it waits for the
+   * turn as `readEvents` does.
    * @param options `after`: the client's Last-Event-ID header, unchanged, or an offset. Default: from the first event.
    * `response`: the response that the stream is written to, `@Res({ passthrough: true })`. If absent, the stream
    * follows the messages that Nest writes, which does not work if the handler copies or filters messages
@@ -279,8 +280,10 @@ export class TurnService {
 
   /**
    * Returns the same events without HTTP, as fast as they are consumed (TRN-33). Aborting the signal ends the
-   * iteration.
-   * @throws InvalidInputError; the iteration TurnNotFoundError
+   * iteration. In a handler, reading the events of another turn that is open waits for that turn, from the first event
+   * that is not stored yet until the iteration ends (FIX-86).
+   * @throws InvalidInputError; the iteration TurnNotFoundError, and in a handler TurnReentryError and
+   * TooManyWaitingParentsError
    */
   readEvents(
     turnId: string,
@@ -451,10 +454,6 @@ export class TurnService {
       .catch(() => undefined)
       .finally(() => signal.removeEventListener('abort', cancel));
   }
-}
-
-function assertNoReentry(sessionId: string): void {
-  if (waitingSessions().includes(sessionId)) throw new TurnReentryError(sessionId);
 }
 
 function checkedId(turnId: string): string {

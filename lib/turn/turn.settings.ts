@@ -7,7 +7,7 @@ import { type WhenBusy } from '../ledger/turn.js';
 export interface RetrySettings {
   /** The number of handler failures that end a turn; lost attempts and releases do not count. */
   readonly attempts: number;
-  /** The number of lost attempts that end a turn. */
+  /** The number of lost attempts without a new step that end a turn. */
   readonly maxLost: number;
   readonly backoff: Backoff;
 }

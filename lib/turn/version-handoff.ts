@@ -7,7 +7,7 @@ import { type TurnSettings } from './turn.settings.js';
 /** The number of remembered turns: at least this many, at most twice as many. */
 const REMEMBERED = 5000;
 
-/** Leaves turns of newer versions of an orchestrator to workers that have these versions (BOT-35). */
+/** Leaves turns of newer versions or structures of an orchestrator to workers that have these (BOT-35, FIX-84). */
 export class VersionHandoff {
   private readonly offers = new QuickLRU<string, { readonly since: number; readonly last: number }>({
     maxSize: REMEMBERED,
@@ -16,14 +16,16 @@ export class VersionHandoff {
   constructor(private readonly settings: Pick<TurnSettings, 'leaseMs' | 'reconcileMs' | 'retry'>) {}
 
   /**
-   * Returns true if this process runs the turn. A turn whose last checkpoint is of a newer version remains available to
-   * newer workers for the longest pause between attempts, counted from its first offer to this process.
+   * Returns true if this process runs the turn. A turn whose last checkpoint is of a newer version, or which code with
+   * more intents has continued, remains available to newer workers for the longest pause between attempts, counted from
+   * its first offer to this process.
    * @param known the orchestrator of this process
+   * @param isOutgrown whether code with more intents has continued it
    */
-  accepts(claimed: ClaimedTurn, known: RunnableOrchestrator | undefined): boolean {
+  accepts(claimed: ClaimedTurn, known: RunnableOrchestrator | undefined, isOutgrown: boolean): boolean {
     const { turn, checkpoint } = claimed;
     if (!known || compareVersions(known.version, turn.version) < 0) return false;
-    const isBehind = checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0;
+    const isBehind = isOutgrown || (checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0);
     if (!isBehind || turn.request.force === true) return true;
     const { leaseMs, reconcileMs, retry } = this.settings;
     const pauseMs = longestBackoffMs(retry.backoff);

@@ -140,8 +140,19 @@ const RULES = {
   'FIX-06 exactly each lost attempt is counted once': (step) =>
     step.before.turns.every((was, n) => step.after.turns[n].lost === was.lost + (isLoss(step, n) ? 1 : 0)),
 
-  'FIX-06 a turn is lost at most the maximum number of times': ({ after: { turns, maxLost } }) =>
-    turns.every(({ lost, status }) => lost < maxLost || status === 'failed'),
+  'FIX-62 a turn is lost at most the maximum number of times without a new step': ({ after: { turns, maxLost } }) =>
+    turns.every(({ lost, lostSinceStep, status }) => {
+      const isOver = lostSinceStep >= maxLost || lost >= 10 * maxLost;
+      return !isOver || status === 'failed';
+    }),
+
+  'FIX-62 exactly a new step resets the losses that fail a turn': (step) =>
+    step.before.turns.every((was, n) => {
+      const is = step.after.turns[n];
+      if (!isOpen(is)) return true;
+      const progressed = (is.step && !was.step) || (is.answer !== null && was.answer === null);
+      return is.lostSinceStep === (progressed ? 0 : was.lostSinceStep + (isLoss(step, n) ? 1 : 0));
+    }),
 
   'FIX-06 a turn that was lost twice runs only for a claim that accepts suspects': ({ before, action, answer }) => {
     const claimed = claimOf(action, answer);

@@ -131,6 +131,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
         turn.begun,
         turn.failures,
         turn.lost,
+        turn.lostSinceStep,
         turn.mark,
         turn.due,
         turn.signal,

@@ -2,7 +2,7 @@ import { type CancelMode, type TurnStatus, type WhenBusy } from 'nestjs-agent-se
 
 /** Turns are numbered from 0 in the order of acceptance. Times are modelled only as passed or not. */
 export interface LaneState {
-  /** Number of losses with which a turn fails. */
+  /** Number of losses without a new step with which a turn fails. */
   readonly maxLost: number;
   turns: ModelTurn[];
   /** The last granted fence. */
@@ -29,6 +29,8 @@ export interface ModelTurn {
   begun: boolean;
   failures: number;
   lost: number;
+  /** Number of attempts lost since a step was stored. */
+  lostSinceStep: number;
   mark: CancelMode | null;
   /** For a queued turn: no retry delay or pause after a loss remains. For a waiting turn: it has timed out. */
   due: boolean;

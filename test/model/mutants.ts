@@ -345,12 +345,20 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a turn may be lost any number of times',
-    breaks: 'FIX-06 a turn is lost at most the maximum number of times',
+    breaks: 'FIX-62 a turn is lost at most the maximum number of times without a new step',
     world: 'losses',
     table: new (class extends TransitionTable {
       protected override leavesAfterLoss(lane: LaneState, turn: ModelTurn): boolean {
         return super.leavesAfterLoss({ ...lane, maxLost: Infinity }, turn);
       }
+    })(),
+  },
+  {
+    name: 'a stored step is no progress',
+    breaks: 'FIX-62 exactly a new step resets the losses that fail a turn',
+    world: 'crashes',
+    table: new (class extends TransitionTable {
+      protected override progress(): void {}
     })(),
   },
   {

@@ -139,6 +139,7 @@ export class TransitionTable {
   protected saveStep(lane: LaneState, hold: Hold): Answer {
     const turn = this.held(lane, hold);
     if (!turn) return 'TURN_FENCED';
+    if (!turn.step) this.progress(turn);
     turn.step = true;
     return { stored: true };
   }
@@ -244,7 +245,7 @@ export class TransitionTable {
       return true;
     }
     this.countLoss(turn);
-    if (turn.lost >= lane.maxLost) {
+    if (turn.lostSinceStep >= lane.maxLost || turn.lost >= 10 * lane.maxLost) {
       this.end(turn, 'failed');
       return true;
     }
@@ -256,6 +257,12 @@ export class TransitionTable {
 
   protected countLoss(turn: ModelTurn): void {
     turn.lost += 1;
+    turn.lostSinceStep += 1;
+  }
+
+  /** A new step is stored. */
+  protected progress(turn: ModelTurn): void {
+    turn.lostSinceStep = 0;
   }
 
   protected isSuspect({ lost }: ModelTurn): boolean {
@@ -314,6 +321,7 @@ export class TransitionTable {
 
   /** Stores the result of a wait; the first result remains. */
   protected conclude(turn: ModelTurn, answer: ModelTurn['answer']): void {
+    if (turn.answer === null) this.progress(turn);
     turn.answer ??= answer;
   }
 
@@ -340,6 +348,7 @@ function newTurn(position: number): ModelTurn {
     begun: false,
     failures: 0,
     lost: 0,
+    lostSinceStep: 0,
     mark: null,
     due: true,
     signal: null,

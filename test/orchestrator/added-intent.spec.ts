@@ -147,4 +147,52 @@ describe.each(LASTING_STORES)('an orchestrator with other intents over $name', (
   });
 });
 
+describe.each(LASTING_STORES)('old and new code side by side over $name', ({ create }) => {
+  async function deployBoth(former: Desk, latter: Desk): Promise<[old: Application, added: Application] | null> {
+    const open = create();
+    const old = await startApplication({ adapter: open(), orchestrators: [former] });
+    if (!old.adapter.shared) return null;
+    return [old, await startApplication({ adapter: open(), orchestrators: [latter] })];
+  }
+
+  it.each([
+    [['a'], ['a', 'b']],
+    [
+      ['a', 'b'],
+      ['c', 'b', 'a'],
+    ],
+  ])('FIX-84 leaves sessions that code with more intents has continued to it: %j, %j', async (few, more) => {
+    const [former, latter] = [desk(few), desk(more)];
+    const apps = await deployBoth(former, latter);
+    if (!apps) return;
+    const [old, added] = apps;
+    const sessionId = await old.session();
+    expect(await old.handle(former).execute('hi', { sessionId })).toMatchObject({ turnIndex: 0 });
+    expect(await added.handle(latter).execute('hi', { sessionId })).toMatchObject({ turnIndex: 1 });
+
+    const { id, turnIndex } = await old.handle(former).execute('hi', { sessionId });
+    expect(turnIndex).toBe(2);
+    expect(await old.turns.get(id)).toMatchObject({ failures: 0, lost: 0, reply: { text: '3' } });
+    const { signature } = (await old.checkpoints.load('desk', sessionId)) as Checkpoint;
+    expect(signature).toBe(latter.signature);
+  });
+
+  it('FIX-84 leaves a turn whose route has chosen an intent that it does not have', async () => {
+    const former = desk(['a', 'b']);
+    const latter = desk(['c', 'a', 'b'], {
+      intents: { c: async (turn) => reply(await turn.waitFor<string>('approval')), a: say, b: say },
+      route: () => 'c',
+    });
+    const apps = await deployBoth(former, latter);
+    if (!apps) return;
+    const [old, added] = apps;
+    const { id } = await added.handle(latter).submit('hi', { sessionId: await old.session() });
+    await eventually(async () => (await old.turns.get(id))?.status === 'waiting');
+    await old.turns.signal(id, 'approval', 'yes');
+
+    expect(await old.turns.result(id)).toMatchObject({ reply: 'yes' });
+    expect(await old.turns.get(id)).toMatchObject({ failures: 0, lost: 0 });
+  });
+});
+
 const MIGRATIONS = [{ from: '8', to: '9', migrate: (state: object) => state }];

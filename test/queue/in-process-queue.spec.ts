@@ -40,6 +40,20 @@ describe('InProcessQueue', () => {
     expect(visits.slice(0, 4)).toEqual(['busy', 'a', 'b', 'c']);
   });
 
+  it('FIX-83 visits overdue sessions in turn with the others, and both in the order of their notifications', async () => {
+    const { pass, open } = gate();
+    const { queue, visits } = await visited(1, () => pass());
+    await queue.notify('running');
+    for (const sessionId of ['a', 'b', 'c', 'd']) await queue.notify(sessionId);
+    for (const sessionId of ['late', 'later', 'b']) await queue.notify(sessionId, 0, true);
+    // It keeps its place.
+    await queue.notify('later');
+    expect(queue.reserve('new')).toBeNull();
+    open();
+    await eventually(() => visits.length === 7);
+    expect(visits).toEqual(['running', 'late', 'a', 'later', 'b', 'c', 'd']);
+  });
+
   it('TRN-20 does not lose a notification during the visit', async () => {
     const { pass, open } = gate();
     const { queue, visits } = await visited(1, () => pass());

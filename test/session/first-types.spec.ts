@@ -64,18 +64,39 @@ interface FirstResolver {
 export const toOurs = {
   session: (session: FirstSession): Session => session,
   adapter: (adapter: FirstAdapter): SessionStoreAdapter => adapter,
+  // As of a driver whose delete resolves with a count.
+  counting: (adapter: Omit<FirstAdapter, 'delete'> & { delete(sessionId: string): Promise<unknown> }) =>
+    createSessionStore({ adapter }),
   resolver: (resolver: FirstResolver): AffinityResolver => resolver,
   store: (store: FirstStore, resolver: FirstResolver) => resolveSession({ userId: 'ann' }, store, resolver),
 };
 export const toTheirs = {
   session: (session: Session): FirstSession => session,
-  adapter: (adapter: SessionStoreAdapter): Pick<FirstAdapter, 'insert' | 'fetchById' | 'fetchMany' | 'update'> =>
-    adapter,
+  adapter: (adapter: SessionStoreAdapter): FirstAdapter => adapter,
   resolver: (resolver: AffinityResolver): FirstResolver => resolver,
   store: (store: SessionStore): FirstStore => store,
 };
 
 describe('code for the first specification', () => {
+  it('FIX-89 answers a message of a workspace in the session without one that its resolver returns', async () => {
+    const store = createSessionStore({ adapter: new InMemorySessionStoreAdapter() });
+    const sessions = {
+      none: await store.create({ id: 'none', userId: 'ann' }),
+      own: await store.create({ id: 'own', userId: 'ann', workspaceId: 'acme' }),
+      other: await store.create({ id: 'other', userId: 'ann', workspaceId: 'other' }),
+      bob: await store.create({ id: 'bob', userId: 'bob' }),
+    };
+    const answered = async (id: keyof typeof sessions): Promise<string> => {
+      const resolver: FirstResolver = { resolve: async () => sessions[id] };
+      return (await resolveSession({ userId: 'ann', workspaceId: 'acme' }, store, resolver)).id;
+    };
+    expect([await answered('none'), await answered('own')]).toEqual(['none', 'own']);
+    expect(['other', 'bob']).not.toContain(await answered('other'));
+    expect(['other', 'bob']).not.toContain(await answered('bob'));
+    const untouched = await Promise.all(['other', 'bob'].map((id) => store.get(id)));
+    expect(untouched.map((session) => session?.state)).toEqual(['created', 'created']);
+  });
+
   it('FIX-43 calls a resolver of user and surface that has an additional parameter', async () => {
     const store = createSessionStore({ adapter: new InMemorySessionStoreAdapter() });
     const existing: FirstSession = await store.create({ id: 's1', userId: 'ann', initialSurfaceId: 'web' });

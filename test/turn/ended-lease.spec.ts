@@ -1,5 +1,6 @@
 import { defineOrchestrator } from 'nestjs-agent-sessions';
-import { TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions/adapter';
+import { type ClaimedTurn, TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions/adapter';
+import { claimRequest } from '../support/ledger-requests.js';
 import { LIVE_STORES, startApplication } from '../support/running-application.js';
 
 const LEASE_MS = 900;
@@ -39,6 +40,45 @@ describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ op
     await app.handle(desk).execute('hi', { sessionId: await app.session() });
     return effects;
   }
+});
+
+describe.each(LIVE_STORES)('a claim whose answer arrives after the lease has ended, over $name', ({ open }) => {
+  it.each([
+    ['releases the turn uncounted when it still holds the fence', false],
+    ['writes nothing when another worker has the turn', true],
+  ])('FIX-62 %s', async (_, isTaken) => {
+    const adapter = open();
+    const attempts: number[] = [];
+    let slow = true;
+    const answered = async (claimed: ClaimedTurn | null): Promise<ClaimedTurn | null> => {
+      if (!claimed || !slow) return claimed;
+      slow = false;
+      await new Promise((resolve) => setTimeout(resolve, LEASE_MS));
+      const taken = isTaken && (await adapter.turns.claim(claimed.hold.sessionId, claimRequest('other')));
+      if (taken) await adapter.turns.settle(taken.hold, { status: 'completed', messages: [], keepCheckpoints: 'all' });
+      return claimed;
+    };
+    const turns = overriding(adapter.turns, {
+      // Without an immediate claim, so that the claim below is the first one.
+      accept: ({ claim: _claim, ...request }) => adapter.turns.accept(request),
+      claim: async (sessionId, request) => answered(await adapter.turns.claim(sessionId, request)),
+    });
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: { answer: ({ attempt }) => void attempts.push(attempt) },
+    });
+    const app = await startApplication({
+      adapter: { ...adapter, turns },
+      orchestrators: [desk],
+      // Only the slow worker looks for the turn.
+      turns: { leaseMs: LEASE_MS, reconcileMs: 10 * LEASE_MS },
+    });
+    const { id } = await app.turns.submit('desk', 'hi', { sessionId: await app.session() });
+    await app.turns.result(id);
+    expect((await app.turns.get(id))?.lost).toBe(isTaken ? 1 : 0);
+    await app.close();
+    expect(attempts).toEqual(isTaken ? [] : [1]);
+  });
 });
 
 /** Simulates a frozen process: no timer fires, and the handler continues first. */

@@ -10,6 +10,9 @@ import { Semaphore } from '../semaphore.js';
 export class InProcessQueue implements TurnQueue {
   /** Notified sessions that wait for their visit, in order. */
   private readonly waiting = new Set<string>();
+  /** The same for overdue sessions. Visits of both take turns, so that neither kind waits for all of the other. */
+  private readonly overdue = new Set<string>();
+  private isOverdueNext = true;
   /** Sessions that were notified again during their visit. */
   private readonly notifiedAgain = new Set<string>();
   private readonly semaphore: Semaphore;
@@ -27,13 +30,14 @@ export class InProcessQueue implements TurnQueue {
     );
   }
 
-  async notify(sessionId: string, delayMs = 0): Promise<void> {
+  async notify(sessionId: string, delayMs = 0, overdue = false): Promise<void> {
     if (delayMs > 0) {
       this.notifyLater(sessionId, delayMs);
       return;
     }
     if (this.visits.has(sessionId)) this.notifiedAgain.add(sessionId);
-    else this.waiting.add(sessionId);
+    else if (overdue && !this.waiting.has(sessionId)) this.overdue.add(sessionId);
+    else if (!this.overdue.has(sessionId)) this.waiting.add(sessionId);
     this.startVisits();
   }
 
@@ -43,7 +47,7 @@ export class InProcessQueue implements TurnQueue {
   }
 
   reserve(sessionId: string): ReservedSlot | null {
-    if (!this.handler || this.paused || this.waiting.size > 0) return null;
+    if (!this.handler || this.paused || this.waiting.size + this.overdue.size > 0) return null;
     if (this.visits.has(sessionId)) return this.visits.reserveNext(sessionId);
     return this.semaphore.tryAcquire() ? this.visits.reserve(sessionId) : null;
   }
@@ -63,6 +67,7 @@ export class InProcessQueue implements TurnQueue {
     this.timers.clear();
     await this.visits.settled();
     this.waiting.clear();
+    this.overdue.clear();
   }
 
   /** Sets one timer per session, for the earliest notification. */
@@ -82,11 +87,19 @@ export class InProcessQueue implements TurnQueue {
   private startVisits(): void {
     const { handler } = this;
     if (!handler || this.paused) return;
-    for (const sessionId of this.waiting) {
-      if (!this.semaphore.tryAcquire()) return;
-      this.waiting.delete(sessionId);
+    while (this.waiting.size + this.overdue.size > 0 && this.semaphore.tryAcquire()) {
+      const sessionId = this.takeNext();
       void this.visits.begin(sessionId, (slot) => handler(sessionId, slot));
     }
+  }
+
+  private takeNext(): string {
+    const isOverdue = this.waiting.size === 0 || (this.isOverdueNext && this.overdue.size > 0);
+    this.isOverdueNext = !isOverdue;
+    const sessions = isOverdue ? this.overdue : this.waiting;
+    const [next] = sessions;
+    sessions.delete(next);
+    return next;
   }
 
   private goOn(sessionId: string): void {

@@ -1,5 +1,5 @@
 import { type ClaimedTurn, type ClaimNotice, type ClaimRequest } from '../../ledger/turn.store.js';
-import { SUSPECT_FROM_LOST } from '../../ledger/turn.js';
+import { isLostTooOften, SUSPECT_FROM_LOST } from '../../ledger/turn.js';
 import { type WaitResult } from '../../ledger/turn-step.js';
 import { readWindow } from './conversations.js';
 import { expectDocuments, readDocuments } from './documents.js';
@@ -69,29 +69,32 @@ function takeOver(
   notices: ClaimNotice[],
 ): ClaimedTurn | null {
   const mode = endBeforeNextAttempt(tx, head);
-  const lost = head.lost + 1;
-  if (mode === null && lost < request.maxLost && lost < SUSPECT_FROM_LOST) {
-    const claimed = give(tx, lane, { ...head, lost }, request);
-    notices.push({ type: 'lost', turn: claimed.turn, holder: lane.holder ?? '' });
-    return claimed;
+  const left = mode === null ? countLoss(tx, head, request) : stopTurn(tx, head, mode);
+  const claimed = left.status === 'running' ? give(tx, lane, left, request) : null;
+  if (mode === null) {
+    const { lostSinceStep } = left;
+    notices.push({ type: 'lost', turn: claimed?.turn ?? toTurn(left), lostSinceStep, holder: lane.holder ?? '' });
   }
-  const left = mode === null ? afterLoss(tx, { ...head, lost }, request) : stopTurn(tx, head, mode);
-  if (mode === null) notices.push({ type: 'lost', turn: toTurn(left), holder: lane.holder ?? '' });
+  if (claimed) return claimed;
   restLane(tx, lane.sessionId, left.status === 'queued' ? lane.depth : lane.depth - 1);
   return claimTurn(tx, lane.sessionId, request, notices);
 }
 
-/** Handles a turn that was lost too often to run again immediately. */
-function afterLoss(tx: Transaction, turn: TurnRow, { maxLost, ...pause }: ClaimRequest): TurnRow {
-  const { lost } = turn;
-  if (lost >= maxLost) {
-    const message = `The process that ran the turn was lost ${lost} times.`;
+/** Counts a lost attempt. The turn stays running to run again immediately, is queued after a pause, or ends. */
+function countLoss(tx: Transaction, head: TurnRow, { maxLost, ...pause }: ClaimRequest): TurnRow {
+  const lost = head.lost + 1;
+  const lostSinceStep = head.lostSinceStep + 1;
+  const turn = { ...head, lost, lostSinceStep };
+  tx.turns.update(turn.id, { lost, lostSinceStep });
+  if (isLostTooOften(turn, maxLost)) {
+    const message = `The process that ran the turn was lost ${lost} times, ${lostSinceStep} of them since its last step.`;
     const error = JSON.stringify({ name: 'WorkerLostError', code: 'WORKER_LOST', message });
-    return endTurn(tx, turn, 'failed', { lost, error });
+    return endTurn(tx, turn, 'failed', { error });
   }
+  if (lost < SUSPECT_FROM_LOST) return turn;
   const { lossPauseMs = 0, maxLossPauseMs = lossPauseMs } = pause;
   const pauseMs = Math.min(lossPauseMs * 2 ** (lost - SUSPECT_FROM_LOST), maxLossPauseMs);
-  const queued = { status: 'queued', lost, dueAt: tx.now + pauseMs } as const;
+  const queued = { status: 'queued', dueAt: tx.now + pauseMs } as const;
   tx.turns.update(turn.id, queued);
   tx.changed(turn.id);
   return { ...turn, ...queued };
@@ -100,7 +103,6 @@ function afterLoss(tx: Transaction, turn: TurnRow, { maxLost, ...pause }: ClaimR
 function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn {
   const running: Partial<TurnRow> = {
     status: 'running',
-    lost: head.lost,
     startedAt: head.startedAt ?? tx.now,
     ...(head.startedAt === null ? { epochs: lane.epochs } : {}),
     dueAt: null,

@@ -62,6 +62,8 @@ export const TABLES = {
     status: 'text',
     failures: 'integer',
     lost: 'integer',
+    /** The attempts lost since a step was stored. */
+    lostSinceStep: 'integer',
     turnIndex: 'integer?',
     reply: 'text?',
     error: 'text?',

@@ -103,8 +103,8 @@ export interface SignalTable extends Table<SignalRow, Pick<SignalRow, 'turnId' |
 }
 
 export interface TurnEventTable extends Table<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>> {
-  /** Returns the newest row of a turn. */
-  last(turnId: string): TurnEventRow | undefined;
+  /** Returns the newest row of a turn, without its events, which may be large. */
+  last(turnId: string): Pick<TurnEventRow, 'lastOffset' | 'fence' | 'batch'> | undefined;
   /** Returns, in order, the rows with events after an offset, and no more than `limit` events need. */
   select(turnId: string, after: number, limit: number): TurnEventRow[];
 }

@@ -14,7 +14,7 @@ export class CoreTurnEvents implements TurnEventLog {
   }
 
   read(turnId: string, after: number, limit: number): Promise<TurnEvent[]> {
-    return this.db.read((tx) => eventsOf(tx.events.select(turnId, after, limit), after, limit));
+    return this.db.read((tx) => eventsOf(tx.events.select(turnId, after, limit), after));
   }
 
   last(turnId: string): Promise<number> {
@@ -44,11 +44,7 @@ function appendEvents(tx: Transaction, hold: TurnHold, batch: TurnEventBatch, tt
 }
 
 /** Returns the events of the rows after an offset. */
-export function eventsOf(
-  rows: readonly Pick<TurnEventRow, 'lastOffset' | 'events'>[],
-  after: number,
-  limit: number,
-): TurnEvent[] {
+export function eventsOf(rows: readonly Pick<TurnEventRow, 'lastOffset' | 'events'>[], after: number): TurnEvent[] {
   const events = rows.flatMap((row) => {
     const batch = JSON.parse(row.events) as NewTurnEvent[];
     return batch.map(({ type, data }, at): TurnEvent => ({
@@ -58,5 +54,5 @@ export function eventsOf(
     }));
   });
   const from = events.findIndex(({ offset }) => offset > after);
-  return from === -1 ? [] : events.slice(from, from + limit);
+  return from === -1 ? [] : events.slice(from);
 }

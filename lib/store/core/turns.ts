@@ -103,9 +103,9 @@ export class CoreTurnLedger implements TurnLedger {
 
   saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
     return this.db.write((tx) => {
-      recordSpending(tx, held(tx, hold), spending);
-      if (before) storeStep(tx, hold.turnId, before);
-      return { ...step, value: storeStep(tx, hold.turnId, step) };
+      const turn = recordSpending(tx, held(tx, hold), spending);
+      if (before) storeStep(tx, turn, before);
+      return { ...step, value: storeStep(tx, turn, step) };
     });
   }
 

@@ -19,7 +19,7 @@ export function waitTurn(
   const early = tx.signals.get({ turnId: turn.id, name: signal });
   if (early) {
     const payload = JSON.parse(early.payload) as JsonValue;
-    storeStep(tx, turn.id, { ...step, value: { received: true, payload } });
+    storeStep(tx, turn, { ...step, value: { received: true, payload } });
     return { turn: toTurn(turn), received: { payload } };
   }
   const waiting = {
@@ -50,18 +50,20 @@ export function signalTurn(tx: Transaction, turn: TurnRow, name: string, payload
   return { turn: toTurn({ ...turn, ...resumed }), accepted: true, notify: restLane(tx, turn.sessionId, depth) };
 }
 
-/** Stores a step of a turn, unless it exists. @returns the stored value */
-export function storeStep(tx: Transaction, turnId: string, step: StoredStep): JsonValue {
+/** Stores a step of a turn, unless it exists. A new step is progress (FIX-62). @returns the stored value */
+export function storeStep(tx: Transaction, turn: TurnRow, step: StoredStep): JsonValue {
+  const turnId = turn.id;
   const stepKey = stepText(step);
   const id = stepIdOf(stepKey);
   const stored = tx.steps.get({ turnId, id });
   if (stored) return JSON.parse(stored.value) as JsonValue;
   tx.steps.insert({ turnId, id, stepKey, value: JSON.stringify(step.value) });
+  if (turn.lostSinceStep > 0) tx.turns.update(turnId, { lostSinceStep: 0 });
   return step.value;
 }
 
 /** Stores the result of a wait as the step that the turn named. */
 export function storeWaitResult(tx: Transaction, turn: TurnRow, result: WaitResult): void {
   if (turn.waitStep === null) return;
-  storeStep(tx, turn.id, { ...(JSON.parse(turn.waitStep) as StepKey), value: result });
+  storeStep(tx, turn, { ...(JSON.parse(turn.waitStep) as StepKey), value: result });
 }

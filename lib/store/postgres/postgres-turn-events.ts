@@ -42,7 +42,7 @@ export class PostgresTurnEvents implements TurnEventLog {
       [turnId, after, after + limit, Number.MAX_SAFE_INTEGER],
     );
     const batches = rows.map(({ row }) => toRow<Pick<TurnEventRow, 'lastOffset' | 'events'>>(row));
-    return eventsOf(batches, after, limit);
+    return eventsOf(batches, after);
   }
 
   async last(turnId: string): Promise<number> {

@@ -126,7 +126,12 @@ export class PostgresTurns implements TurnLedger {
     const { claimed, lost, lost_by: holder, suspect } = await this.inLane<HeadClaim>('claim_v1', args);
     const given = claimed && toClaimedTurn(claimed);
     if (lost)
-      request.onNotice?.({ type: 'lost', turn: given?.turn.id === lost.id ? given.turn : turnOf(lost), holder });
+      request.onNotice?.({
+        type: 'lost',
+        turn: given?.turn.id === lost.id ? given.turn : turnOf(lost),
+        lostSinceStep: Number(lost.lost_since_step),
+        holder,
+      });
     if (suspect) request.onNotice?.({ type: 'suspect' });
     return given;
   }

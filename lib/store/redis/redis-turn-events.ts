@@ -34,7 +34,7 @@ export class RedisTurnEvents implements TurnEventLog {
       lastOffset: Number(batches[2 * at]),
       events: batches[2 * at + 1],
     }));
-    return eventsOf(rows, after, limit);
+    return eventsOf(rows, after);
   }
 
   async last(turnId: string): Promise<number> {

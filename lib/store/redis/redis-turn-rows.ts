@@ -27,6 +27,8 @@ export interface TurnFields {
   readonly idempotencyKey?: string;
   readonly failures?: string | number;
   readonly lost?: string | number;
+  /** The attempts lost since a step was stored. */
+  readonly lostSinceStep?: string | number;
   /** {@link Outcome} as JSON. */
   readonly outcome?: string;
   readonly error?: string;

@@ -139,8 +139,13 @@ export class RedisTurns implements TurnLedger {
     >(SCRIPTS.claim, sessionId, ...claimArgs(sessionId, request));
     const given = claimed && this.claimed(claimed);
     if (lost) {
-      const turn = turnOf(lost[0]);
-      request.onNotice?.({ type: 'lost', turn: given?.turn.id === turn.id ? given.turn : turn, holder: lost[1] });
+      const row = turnRow(lost[0]);
+      request.onNotice?.({
+        type: 'lost',
+        turn: given?.turn.id === row.id ? given.turn : turnFrom(row),
+        lostSinceStep: Number(row.lostSinceStep),
+        holder: lost[1],
+      });
     }
     if (isSuspect === 1) request.onNotice?.({ type: 'suspect' });
     return given;

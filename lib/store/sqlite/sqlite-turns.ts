@@ -145,9 +145,10 @@ export class SqliteTurnEvents
     super(connection, 'turn_event');
   }
 
-  last(turnId: string): TurnEventRow | undefined {
+  last(turnId: string): ReturnType<TurnEventTable['last']> {
     return this.one(
-      `SELECT ${this.columns} FROM {turn_event} WHERE turn_id = ? ORDER BY last_offset DESC LIMIT 1`,
+      `SELECT last_offset AS "lastOffset", fence, batch FROM {turn_event} WHERE turn_id = ?
+       ORDER BY last_offset DESC LIMIT 1`,
       turnId,
     );
   }

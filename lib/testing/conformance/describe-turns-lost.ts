@@ -1,4 +1,4 @@
-import { type ClaimNotice, type ClaimRequest } from '../../ledger/turn.store.js';
+import { type ClaimNotice, type ClaimRequest, type TurnHold } from '../../ledger/turn.store.js';
 import { type ConformanceContext } from './target.js';
 import { LONG_MS, SHORT_MS, TestLane } from './test-lane.js';
 
@@ -44,7 +44,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
 
     const { claimed, notices } = await noticing({});
 
-    expect(notices).toEqual([{ type: 'lost', turn: claimed?.turn, holder: 'worker-1/7' }]);
+    expect(notices).toEqual([{ type: 'lost', turn: claimed?.turn, lostSinceStep: 1, holder: 'worker-1/7' }]);
   });
 
   it('FIX-06 reports no loss for an ordinary turn', async () => {
@@ -62,7 +62,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
 
     expect(claimed).toBeNull();
     const turn = await lane.get(id);
-    expect(notices).toEqual([{ type: 'lost', turn, holder: expect.any(String) as string }]);
+    expect(notices).toEqual([{ type: 'lost', turn, lostSinceStep: 2, holder: expect.any(String) as string }]);
     expect(turn).toMatchObject({ status: 'queued', failures: 0, lost: 2, startedAt });
     expect(Date.parse(turn?.dueAt ?? '') - Date.parse(startedAt ?? '')).toBeGreaterThanOrEqual(LONG_MS);
     expect(await lane.claim({ suspects: true })).toBeNull();
@@ -147,7 +147,7 @@ export function describeTurnsLost(context: ConformanceContext): void {
       error: { code: 'WORKER_LOST' },
       settledAt: expect.any(String) as string,
     });
-    expect(notices).toEqual([{ type: 'lost', turn, holder: expect.any(String) as string }]);
+    expect(notices).toEqual([{ type: 'lost', turn, lostSinceStep: 3, holder: expect.any(String) as string }]);
     expect(await lane.messages()).toEqual([]);
   });
 
@@ -180,6 +180,97 @@ export function describeTurnsLost(context: ConformanceContext): void {
       failures: 1,
       lost: 2,
       error: { code: 'WORKER_LOST' },
+    });
+  });
+
+  describe('of a turn that progresses', () => {
+    const MAX_LOST = 3;
+
+    /** Loses an attempt that does the given work before its process dies. */
+    async function loseAfter(work: (hold: TurnHold) => Promise<unknown>): Promise<void> {
+      const { hold } = await lane.take({ suspects: true, maxLost: MAX_LOST });
+      await work(hold);
+      await lane.adapter.turns.renew(hold, SHORT_MS);
+      await lane.elapse(SHORT_MS);
+    }
+
+    const nothing = (): Promise<void> => Promise.resolve();
+    const step = (name: string) => (hold: TurnHold) => lane.adapter.turns.saveStep(hold, lane.step(name, 1));
+    const wait = (hold: TurnHold, timeoutMs?: number) =>
+      lane.adapter.turns.wait(hold, { signal: 'go', step: lane.step('go', null), ...(timeoutMs ? { timeoutMs } : {}) });
+    const signal = ({ turnId }: TurnHold) => lane.adapter.turns.signal(turnId, 'go', true);
+
+    it.each([
+      ['a step', step('new')],
+      ['an iteration', (hold) => lane.adapter.turns.saveStep(hold, { ...lane.step('', 1), kind: 'iteration' })],
+      [
+        'a step before a known one',
+        (hold) => lane.adapter.turns.saveStep(hold, lane.step('known', 1), lane.step('new', 1)),
+      ],
+      ['the result of a wait whose signal was early', (hold) => signal(hold).then(() => wait(hold))],
+      [
+        'the result of a wait whose signal resumed it',
+        async (hold) => {
+          await wait(hold);
+          await signal(hold);
+          await lane.take({ suspects: true, leaseMs: SHORT_MS });
+        },
+        false,
+      ],
+      [
+        'the timeout of a wait',
+        async (hold) => {
+          await wait(hold, SHORT_MS);
+          await lane.elapse(SHORT_MS);
+          await lane.take({ suspects: true, leaseMs: SHORT_MS });
+        },
+        false,
+      ],
+    ] as [what: string, work: (hold: TurnHold) => Promise<unknown>, holds?: boolean][])(
+      'FIX-62 starts the count of losses without progress again after %s, and keeps the other one',
+      async (_, work, holds = true) => {
+        const { id } = await lane.queue('long');
+        await loseAfter(step('known'));
+        await loseAfter(nothing);
+        if (holds) {
+          await loseAfter(work);
+        } else {
+          await work((await lane.take({ suspects: true, maxLost: MAX_LOST })).hold);
+          await lane.elapse(SHORT_MS);
+        }
+
+        const third = await noticing({ maxLost: MAX_LOST, suspects: true });
+        expect(third.notices).toMatchObject([{ type: 'lost', lostSinceStep: 1, turn: { id, lost: 3 } }]);
+        await loseAfter(nothing);
+        expect((await lane.take({ suspects: true, maxLost: MAX_LOST })).turn).toMatchObject({ lost: 4 });
+      },
+    );
+
+    it('FIX-62 ignores a step that is stored already', async () => {
+      const { id } = await lane.queue('poison');
+      await loseAfter(step('same'));
+      await loseAfter(step('same'));
+      await loseAfter(step('same'));
+
+      const { notices } = await noticing({ maxLost: MAX_LOST });
+
+      expect(notices).toMatchObject([{ type: 'lost', lostSinceStep: 3, turn: { status: 'failed', lost: 3 } }]);
+      expect(await lane.get(id)).toMatchObject({ status: 'failed', error: { code: 'WORKER_LOST' } });
+    });
+
+    it('FIX-62 fails a turn that progresses after ten times the maximum number of losses', async () => {
+      const { id } = await lane.queue('endless');
+      for (let n = 0; n < 20; n += 1) {
+        const { hold } = await lane.take({ suspects: true, maxLost: 2 });
+        await step(`step ${n}`)(hold);
+        await lane.adapter.turns.renew(hold, 0);
+        await lane.elapse(1);
+      }
+
+      const { notices } = await noticing({ maxLost: 2, suspects: true });
+
+      expect(notices).toMatchObject([{ type: 'lost', lostSinceStep: 1, turn: { status: 'failed', lost: 20 } }]);
+      expect(await lane.get(id)).toMatchObject({ status: 'failed', error: { code: 'WORKER_LOST' } });
     });
   });
 

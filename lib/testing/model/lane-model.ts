@@ -19,6 +19,8 @@ interface ModelTurn {
   begun: boolean;
   failures: number;
   lost: number;
+  /** Number of attempts lost since a step was stored. */
+  lostSinceStep: number;
   mark: CancelMode | null;
   /** When the next attempt is due. */
   dueAt: number | null;
@@ -143,14 +145,15 @@ export class LaneModel implements SequentialModel<LaneOperation> {
       this.stop(turn, turn.mark ?? 'cancel');
     } else {
       turn.lost += 1;
-      if (turn.lost >= MAX_LOST) turn.status = 'failed';
+      turn.lostSinceStep += 1;
+      if (turn.lostSinceStep >= MAX_LOST || turn.lost >= 10 * MAX_LOST) turn.status = 'failed';
       else if (turn.lost >= SUSPECT_FROM_LOST) Object.assign(turn, { status: 'queued', dueAt: this.now });
     }
     return turn.status !== 'running';
   }
 
   private run(turn: ModelTurn, { holder, leaseMs }: LaneClaim, fence: number): unknown {
-    if (turn.waitsFor) turn.steps[turn.waitsFor.signal] ??= { received: false };
+    if (turn.waitsFor) store(turn, turn.waitsFor.signal, { received: false });
     Object.assign(turn, { status: 'running', begun: true, waitsFor: null, dueAt: null });
     // Fences must increase; any other number will not match the store's answer.
     this.lastFence = fence > this.lastFence ? fence : Infinity;
@@ -184,8 +187,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
         if (this.runner) this.runner.leaseUntil = this.now + operation.leaseMs;
         return { mark: turn.mark };
       case 'saveStep':
-        turn.steps[operation.name] ??= operation.value;
-        return { value: turn.steps[operation.name] };
+        return { value: store(turn, operation.name, operation.value) };
       case 'settle':
         return this.settle(turn, operation, seen);
       case 'wait':
@@ -224,7 +226,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private wait(turn: ModelTurn, { signal, timeoutMs }: Operation<'wait'>): unknown {
     const early = turn.signals[signal];
     if (early !== undefined) {
-      turn.steps[signal] ??= { received: true, payload: early };
+      store(turn, signal, { received: true, payload: early });
       return { status: turn.status, received: early };
     }
     const until = timeoutMs === null ? null : this.now + timeoutMs;
@@ -245,7 +247,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     if (isTerminal(turn.status)) return 'TURN_SETTLED';
     turn.signals[signal] = payload;
     if (turn.waitsFor?.signal === signal) {
-      turn.steps[signal] ??= { received: true, payload };
+      store(turn, signal, { received: true, payload });
       Object.assign(turn, { status: 'queued', waitsFor: null });
     }
     return { accepted: true };
@@ -350,6 +352,7 @@ function newTurn(id: string, position: number): ModelTurn {
     begun: false,
     failures: 0,
     lost: 0,
+    lostSinceStep: 0,
     mark: null,
     dueAt: null,
     waitsFor: null,
@@ -357,6 +360,13 @@ function newTurn(id: string, position: number): ModelTurn {
     steps: {},
     settledWith: null,
   };
+}
+
+/** Stores a step, unless it exists. @returns the stored value */
+function store(turn: ModelTurn, name: string, value: unknown): unknown {
+  if (turn.steps[name] === undefined) turn.lostSinceStep = 0;
+  turn.steps[name] ??= value;
+  return turn.steps[name];
 }
 
 function shown({ id, position, status, failures, lost, mark, waitsFor, dueAt }: ModelTurn): unknown {

@@ -11,7 +11,7 @@ if turn.settledAt then return refuse('TURN_SETTLED', 'turn', turn_reply(turn)) e
 
 redis.call('HSET', signals_key, name, payload)
 if turn.status ~= 'waiting' or turn.waitSignal ~= name then return { 1, turn_reply(turn), 1, 0 } end
-redis.call('HSETNX', key('steps', turn.id), turn.waitStep, '{"received":true,"payload":' .. payload .. '}')
+store_step(turn.id, turn.waitStep, '{"received":true,"payload":' .. payload .. '}')
 write(turn_key(turn.id), turn, { status = 'queued', waitSignal = false, waitStep = false, waitUntil = false })
 changed(turn.id)
 local session_id = session_of(turn)

@@ -7,7 +7,7 @@ if fenced then return fenced end
 local turn = read_turn(ARGV[2])
 local early = redis.call('HGET', key('signals', turn.id), signal)
 if early then
-  redis.call('HSETNX', key('steps', turn.id), step, '{"received":true,"payload":' .. early .. '}')
+  store_step(turn.id, step, '{"received":true,"payload":' .. early .. '}')
   return { 1, turn_reply(turn), early }
 end
 record_spending(lane, turn.id, 8, turn)

@@ -7,7 +7,7 @@ import { scriptOf } from '../script-of.js';
 
 /**
  * Attempts that end with their process are counted, and only a turn that kills processes fails because of them (FIX-06).
- * @param maxLost number of lost attempts that fail a turn; null skips this rule
+ * @param maxLost number of lost attempts without a new step that fail a turn; null skips this rule
  */
 export function* losses(run: Run, maxLost: number | null): Generator<string> {
   for (const session of run.sessions) {
@@ -25,13 +25,15 @@ export function isWorkerLost({ status, error }: Turn): boolean {
   return status === 'failed' && error?.code === 'WORKER_LOST';
 }
 
-/** A turn fails at the limit, and only turns that kill processes reach it. */
+/** A turn fails at the limit, and only turns that kill processes reach it. Progress raises the limit (FIX-62). */
 function* blamed(turn: TurnRun, stored: Turn, maxLost: number | null): Generator<string> {
   const { lost } = stored;
   if (isWorkerLost(stored) && typeof scriptOf(turn)?.crashAfterMs !== 'number') {
     yield `${show.turn(turn)} failed as WORKER_LOST; its message ends no process`;
   }
-  if (maxLost === null || (lost <= maxLost && isWorkerLost(stored) === (lost === maxLost))) return;
+  if (maxLost === null) return;
+  const most = turn.grants.some(({ steps }) => steps.length > 0) ? 10 * maxLost : maxLost;
+  if (isWorkerLost(stored) ? lost >= maxLost && lost <= most : lost < most) return;
   yield `${show.turn(turn)} was lost ${lost} times and ${isWorkerLost(stored) ? 'failed' : 'did not fail'} as WORKER_LOST; the limit is ${maxLost}`;
 }
 

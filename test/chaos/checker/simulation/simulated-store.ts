@@ -31,6 +31,8 @@ type Args<Op extends keyof Operations> = Operations[Op]['args'];
 
 interface StoredTurn extends Draft<Turn> {
   settledFence?: number;
+  /** Number of attempts lost since a step was stored. */
+  lostSinceStep: number;
   readonly steps: Map<string, JsonValue>;
   readonly signals: Map<string, JsonValue>;
   readonly events: TurnEvent[];
@@ -103,7 +105,7 @@ export class SimulatedStore {
     if (isTerminal(turn.status)) throw new Refused('TURN_SETTLED');
     turn.signals.set(name, payload);
     if (turn.status === 'waiting' && turn.waitingFor?.signal === name) {
-      turn.steps.set(name, { received: true, payload });
+      storeStep(turn, name, { received: true, payload });
       turn.status = 'queued';
     }
     return { accepted: true };
@@ -120,7 +122,8 @@ export class SimulatedStore {
           continue;
         }
         head.lost += 1;
-        if (head.lost >= this.maxLost) {
+        head.lostSinceStep += 1;
+        if (head.lostSinceStep >= this.maxLost) {
           head.error = { name: 'WorkerLostError', code: 'WORKER_LOST', message: '' };
           this.end(head, 'failed');
           continue;
@@ -151,7 +154,7 @@ export class SimulatedStore {
   wait({ signal, ...hold }: Args<'wait'>): { status: TurnStatus } {
     const turn = this.held(hold);
     if (turn.signals.has(signal)) {
-      turn.steps.set(signal, { received: true, payload: turn.signals.get(signal) ?? null });
+      storeStep(turn, signal, { received: true, payload: turn.signals.get(signal) ?? null });
       return { status: 'running' };
     }
     return this.putBack(hold, (suspended) => {
@@ -168,9 +171,9 @@ export class SimulatedStore {
   }
 
   saveStep({ step, value, ...hold }: Args<'saveStep'>): Operations['saveStep']['value'] {
-    const { steps } = this.held(hold);
-    if (!steps.has(step)) steps.set(step, value);
-    return { value: steps.get(step) ?? null };
+    const turn = this.held(hold);
+    if (!turn.steps.has(step)) storeStep(turn, step, value);
+    return { value: turn.steps.get(step) ?? null };
   }
 
   append({ number, count, ...hold }: Args<'append'>): Operations['append']['value'] {
@@ -323,6 +326,7 @@ export class SimulatedStore {
       status: 'queued',
       failures: 0,
       lost: 0,
+      lostSinceStep: 0,
       acceptedAt: this.clock(),
       steps: new Map(),
       signals: new Map(),
@@ -372,6 +376,12 @@ function usesOf({ id: turnId, steps }: StoredTurn): DoneUse[] {
   }));
 }
 
+/** Stores a new step, which is progress. */
+function storeStep(turn: StoredTurn, name: string, value: JsonValue): void {
+  turn.steps.set(name, value);
+  turn.lostSinceStep = 0;
+}
+
 function tokensOf(uses: readonly DoneUse[]): number {
   return uses.reduce((sum, { tokens }) => sum + tokens, TOKENS_BEFORE);
 }
@@ -398,7 +408,8 @@ function orchestrationOf({ uses }: Lane): OrchestrationProgress {
 function contentsOf(sessionId: string, lane: Lane): SessionContents {
   const open = openTurns(lane);
   const turns = lane.turns.map(
-    ({ steps: _, signals: __, events: ___, lastBatch: ____, settledFence: _____, ...turn }) => turn,
+    ({ steps: _, signals: __, events: ___, lastBatch: ____, settledFence: _____, lostSinceStep: ______, ...turn }) =>
+      turn,
   );
   return {
     sessionId,

@@ -70,6 +70,7 @@ CREATE TABLE {turn} (
   status VARBINARY(32) NOT NULL,
   failures BIGINT NOT NULL,
   lost BIGINT NOT NULL,
+  lost_since_step BIGINT NOT NULL,
   turn_index BIGINT,
   reply LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
   error LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,

@@ -62,6 +62,7 @@ CREATE TABLE {turn} (
   "status" text COLLATE "C" NOT NULL,
   "failures" bigint NOT NULL,
   "lost" bigint NOT NULL,
+  "lost_since_step" bigint NOT NULL,
   "turn_index" bigint,
   "reply" text COLLATE "C",
   "error" text COLLATE "C",

@@ -147,6 +147,7 @@ BEGIN
   given.status := 'queued';
   given.failures := 0;
   given.lost := 0;
+  given.lost_since_step := 0;
   given.accepted_at := at;
   INSERT INTO {turn} SELECT given.*;
   lane.next_position := lane.next_position + 1;

@@ -21,18 +21,20 @@ END $$;
 CREATE FUNCTION {after_loss_v1}(head {turn}, claim json, at bigint) RETURNS {turn} LANGUAGE plpgsql AS $$
 DECLARE
   pause_ms bigint := COALESCE((claim ->> 'loss_pause_ms')::bigint, 0);
+  max_lost bigint := (claim ->> 'max_lost')::bigint;
 BEGIN
-  IF head.lost >= (claim ->> 'max_lost')::bigint THEN
+  IF head.lost_since_step >= max_lost OR head.lost >= 10 * max_lost THEN
     head.error := json_build_object(
       'name', 'WorkerLostError',
       'code', 'WORKER_LOST',
-      'message', format('The process that ran the turn was lost %s times.', head.lost)
+      'message', format('The process that ran the turn was lost %s times, %s of them since its last step.',
+        head.lost, head.lost_since_step)
     )::text;
     RETURN {end_turn_v1}(head, 'failed', at);
   END IF;
   IF head.lost >= 2 THEN
     UPDATE {turn} SET
-      status = 'queued', lost = head.lost,
+      status = 'queued',
       due_at = at + LEAST(
         pause_ms * 2 ^ LEAST(head.lost - 2, 32),
         COALESCE((claim ->> 'max_loss_pause_ms')::bigint, pause_ms)
@@ -51,7 +53,7 @@ DECLARE
   next_fence bigint := greatest(lane.fence + 1, at);
 BEGIN
   UPDATE {turn} SET
-    status = 'running', lost = head.lost, started_at = COALESCE(started_at, at),
+    status = 'running', started_at = COALESCE(started_at, at),
     epochs = CASE WHEN started_at IS NULL THEN lane.epochs ELSE epochs END,
     due_at = NULL, wait_signal = NULL, wait_step = NULL, wait_until = NULL
   WHERE id = head.id RETURNING * INTO head;
@@ -96,7 +98,7 @@ BEGIN
       IF mode IS NOT NULL THEN
         head := {stop_turn_v1}(head, mode, at);
       ELSE
-        head.lost := head.lost + 1;
+        UPDATE {turn} SET lost = lost + 1, lost_since_step = lost_since_step + 1 WHERE id = head.id RETURNING * INTO head;
         head := {after_loss_v1}(head, request, at);
         lost_turn := row_to_json(head);
         lost_by := lane.holder;

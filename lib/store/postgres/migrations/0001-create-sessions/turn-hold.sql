@@ -61,9 +61,9 @@ BEGIN
   END IF;
   PERFORM {record_spending_v1}(lane, turn, given.usage, given.change);
   IF given.before IS NOT NULL THEN
-    PERFORM {store_step_v1}(turn.id, given.before, given.before_value);
+    PERFORM {store_step_v1}(turn, given.before, given.before_value);
   END IF;
-  RETURN json_build_object('value', {store_step_v1}(turn.id, given.step, given.value));
+  RETURN json_build_object('value', {store_step_v1}(turn, given.step, given.value));
 END $$;
 
 -- Returns the turn to the head of its lane, which waits for it.
@@ -141,7 +141,7 @@ BEGIN
   END IF;
   SELECT payload INTO early FROM {signal} WHERE turn_id = held.id AND name = given.signal;
   IF FOUND THEN
-    PERFORM {store_step_v1}(held.id, given.step::json, '{"received":true,"payload":' || early || '}');
+    PERFORM {store_step_v1}(held, given.step::json, '{"received":true,"payload":' || early || '}');
     RETURN json_build_object('turn', row_to_json(held), 'payload', early);
   END IF;
   held := {record_spending_v1}(lane, held, given.usage, given.change);

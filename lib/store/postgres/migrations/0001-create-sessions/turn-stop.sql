@@ -16,16 +16,18 @@ CREATE FUNCTION {fenced_v1}(of_session text, of_turn text, with_fence bigint) RE
 $$;
 
 -- A stored step keeps its first value. Returns the stored value.
-CREATE FUNCTION {store_step_v1}(of_turn text, key json, given text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION {store_step_v1}(of_turn {turn}, key json, given text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   step {step} := json_populate_record(NULL::{step}, key);
 BEGIN
-  step.turn_id := of_turn;
+  step.turn_id := of_turn.id;
   step.value := given;
   INSERT INTO {step} SELECT step.* ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
     SELECT * INTO step FROM {step} AS stored
-    WHERE stored.turn_id = of_turn AND stored.id = step.id;
+    WHERE stored.turn_id = of_turn.id AND stored.id = step.id;
+  ELSIF of_turn.lost_since_step > 0 THEN
+    UPDATE {turn} SET lost_since_step = 0 WHERE id = of_turn.id;
   END IF;
   RETURN step.value;
 END $$;
@@ -34,7 +36,7 @@ END $$;
 CREATE FUNCTION {store_wait_result_v1}(turn {turn}, result text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF turn.wait_step IS NOT NULL THEN
-    PERFORM {store_step_v1}(turn.id, turn.wait_step::json, result);
+    PERFORM {store_step_v1}(turn, turn.wait_step::json, result);
   END IF;
 END $$;
 

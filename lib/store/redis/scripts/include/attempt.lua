@@ -44,11 +44,10 @@ local function begin_attempt(session_id, lane, head, claim, known)
   local at, lease_until = turn_key(head.id), now + claim.lease_ms
   if has_begun(head) then
     if head.status == 'waiting' and head.waitStep then
-      redis.call('HSETNX', key('steps', head.id), head.waitStep, '{"received":false}')
+      store_step(head.id, head.waitStep, '{"received":false}')
     end
     write(at, head, {
-      status = 'running', lost = head.lost or false,
-      dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
+      status = 'running', dueAt = false, waitSignal = false, waitStep = false, waitUntil = false,
     })
   else
     head.status, head.startedAt, known.is_first = 'running', stamp, true
@@ -73,17 +72,18 @@ local SUSPECT_FROM_LOST = 2
 -- Counts a lost attempt. The turn runs again immediately, is queued after a pause, or ends.
 local function after_loss(head, claim)
   local max_lost, pause_ms, max_pause_ms = string.match(claim.losses, '^(%d+) (%d+) (%d+)')
-  local lost = (head.lost or 0) + 1
-  if lost >= tonumber(max_lost) then
-    local message = 'The process that ran the turn was lost ' .. lost .. ' times.'
+  local lost, since_step = (head.lost or 0) + 1, (head.lostSinceStep or 0) + 1
+  write(turn_key(head.id), head, { lost = lost, lostSinceStep = since_step })
+  if since_step >= tonumber(max_lost) or lost >= 10 * max_lost then
+    local message = 'The process that ran the turn was lost ' .. lost .. ' times, '
+      .. since_step .. ' of them since its last step.'
     local failure = '{"name":"WorkerLostError","code":"WORKER_LOST","message":"' .. message .. '"}'
-    end_turn(head, 'failed', 'lost', lost, 'error', failure)
+    end_turn(head, 'failed', 'error', failure)
     return read_turn(head.id)
   end
-  head.lost = lost
   if lost >= SUSPECT_FROM_LOST then
     local wait_ms = math.min(pause_ms * 2 ^ (lost - SUSPECT_FROM_LOST), tonumber(max_pause_ms))
-    write(turn_key(head.id), head, { status = 'queued', lost = lost, dueAt = whole(now + wait_ms) })
+    write(turn_key(head.id), head, { status = 'queued', dueAt = whole(now + wait_ms) })
     changed(head.id)
   end
   return head

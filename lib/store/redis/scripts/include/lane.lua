@@ -175,6 +175,12 @@ local function cancel_open_turns(session_id)
   return cancelled
 end
 
+-- Stores a step of a turn; a stored step keeps its first value. A new step is progress: losses count from here on.
+local function store_step(turn_id, step, value)
+  local at = key('steps', turn_id)
+  if redis.call('HSETNX', at, step, value) == 1 then redis.call('HDEL', turn_key(turn_id), 'lostSinceStep') end
+end
+
 -- Returns the lane of a hold, or a refusal if the hold is no longer current.
 local function held(session_id, turn_id, fence)
   local lane = read_lane(session_id)

@@ -58,6 +58,7 @@ CREATE TABLE {turn} (
   "status" text NOT NULL,
   "failures" integer NOT NULL,
   "lost" integer NOT NULL,
+  "lost_since_step" integer NOT NULL,
   "turn_index" integer,
   "reply" text,
   "error" text,

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
 import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { ToolFailedError } from '../orchestration/orchestration.errors.js';
@@ -54,11 +55,15 @@ export async function callTool(
   const work = ({ key, signal }: StepInfo): Promise<unknown> => {
     const own = { ...options, abortSignal: signal };
     keys.set(own, key);
-    return enclosing.run(turn, async () => toPlainJson(await lastOf(execute(input, own))));
+    return enclosing.run(turn, async () => {
+      const result = asText(await lastOf(execute(input, own)));
+      return parsed(result, `The result of tool ${name}`);
+    });
   };
   const { toolCallId } = options;
+  const compared = comparable(name, toolCallId, input);
   if (enclosing.getStore() !== turn) {
-    return turn.tools.use(name, toolCallId, work, { ...comparable(input), storeFailure: true });
+    return turn.tools.use(name, toolCallId, work, { ...compared, storeFailure: true });
   }
   const { value, failure } = await turn.step(name, (info) => resultOf(work, info), { key: toolCallId });
   if (failure !== undefined) throw new ToolFailedError(name, toolCallId, failure);
@@ -83,15 +88,34 @@ async function lastOf(result: unknown): Promise<unknown> {
   return last;
 }
 
-/** Input that JSON cannot represent, because a schema has transformed it, is not compared in later attempts. */
-function comparable(input: unknown): { readonly input?: unknown } {
+/**
+ * Returns the input for comparison in later attempts. Input that JSON cannot represent, because a schema has transformed
+ * it, is not compared.
+ * @throws ToolFailedError for JSON that is rejected, such as a key named `__proto__`: the model reads why (FIX-64)
+ */
+function comparable(name: string, callId: string, input: unknown): { readonly input?: JsonValue } {
+  let text: string;
   try {
-    return { input: toPlainJson(input) };
+    text = asText(input);
   } catch {
     return {};
   }
+  try {
+    return { input: parsed(text, 'input') };
+  } catch (error) {
+    throw new ToolFailedError(name, callId, (error as Error).message, { cause: error });
+  }
 }
 
-function toPlainJson(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value ?? null));
+function asText(value: unknown): string {
+  return JSON.stringify(value ?? null);
+}
+
+/** @throws an error that a model reads, unlike StateSerializationError, which fails the attempt */
+function parsed(text: string, path: string): JsonValue {
+  try {
+    return toJson(JSON.parse(text), path);
+  } catch (error) {
+    throw new Error((error as Error).message, { cause: error });
+  }
 }

@@ -6,7 +6,7 @@ const LITERALS = ['true', 'false', 'null'];
 /**
  * Parses the beginning of a JSON text, as clients do while a model writes the input of a tool: open strings, arrays and
  * objects are closed, and literals are completed. Left out are keys without a value and the incomplete end of a number.
- * @returns `undefined` if the text contains no value yet, or is not JSON
+ * @returns `undefined` if the text contains no value yet, is not JSON, or has keys that clients reject
  */
 export function parsePartialJson(text: string): unknown {
   return tryParse(text) ?? tryParse(completed(text));
@@ -42,8 +42,16 @@ function restOf(literal: string | undefined): string {
 
 function tryParse(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return JSON.parse(text, rejectPrototypes) as unknown;
   } catch {
     return undefined;
   }
+}
+
+/** Clients reject JSON with a key `__proto__`, or a key `constructor` whose value has a key `prototype`. */
+function rejectPrototypes(key: string, value: unknown): unknown {
+  if (key === '__proto__') throw new SyntaxError();
+  if (key === 'constructor' && typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype'))
+    throw new SyntaxError();
+  return value;
 }

@@ -3,8 +3,8 @@ import { isPlainObject, type JsonObject, type JsonValue } from '../common/json.j
 
 /** The field that marks an encoded value. */
 const TYPE = '$type';
-/** Keys that objects in JSON cannot have: {@link TYPE}, and those that stores remove (BOT-07). */
-const RESERVED: readonly string[] = [TYPE, '__proto__', 'constructor', 'prototype'];
+/** Keys that stored objects cannot have: {@link TYPE}, and the one that is rejected (FIX-64). */
+const RESERVED: readonly string[] = [TYPE, '__proto__'];
 
 /**
  * Encodes a value of the AI SDK as JSON: also dates, bytes, URLs and numbers that are not finite. {@link decode}

@@ -9,16 +9,17 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** Keys that could reach a prototype when values are merged. They are removed at every level (BOT-07). */
-const PROTOTYPE_KEYS = new Set(['__proto__', 'constructor', 'prototype']);
+/** The only key that can change a prototype: `copy[key] = value` calls its setter. Own keys of this name are rejected. */
+const RESERVED_KEY = '__proto__';
 const MAX_DEPTH = 200;
 
 /**
  * Returns a deep copy of a value that JSON preserves.
  *
- * Properties with the value `undefined` count as absent, as in JSON; prototype keys are removed.
+ * Properties with the value `undefined` count as absent, as in JSON.
  * @param path names the value in errors, for example `state` or `metadata`
- * @throws StateSerializationError with the path, for anything that JSON would change or reject
+ * @throws StateSerializationError with the path, for anything that JSON would change or reject, and for a key named
+ * `__proto__` (FIX-64)
  */
 export function toJson(value: unknown, path: string): JsonValue {
   return copy(value, path, []);
@@ -120,7 +121,10 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
   if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
   const result: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
-    if (PROTOTYPE_KEYS.has(key) || value[key] === undefined) continue;
+    if (key === RESERVED_KEY) {
+      throw new StateSerializationError(`${path}.${key}`, 'a reserved key', 'Rename or remove the key.');
+    }
+    if (value[key] === undefined) continue;
     result[key] = copy(value[key], `${path}.${key}`, inside);
   }
   return result;
@@ -132,8 +136,12 @@ export function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object') {
-    const name = (value as { constructor?: { name?: string } }).constructor?.name;
-    return name && name !== 'Object' ? `an instance of ${name}` : 'an object';
+    // Read from the prototype: a key of the value may be named `constructor`.
+    const { constructor } = Object(Object.getPrototypeOf(value)) as {
+      readonly constructor?: { readonly name?: unknown };
+    };
+    const name = constructor?.name;
+    return typeof name === 'string' && name !== '' && name !== 'Object' ? `an instance of ${name}` : 'an object';
   }
   return `a ${typeof value}`;
 }

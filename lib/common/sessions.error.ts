@@ -50,8 +50,7 @@ export class SessionsConfigurationError extends SessionsError {
 
 /**
  * A value cannot be stored as JSON without a change: a Date, Map, class instance, BigInt, function, NaN or cycle
- * (BOT-07).
- * HTTP 400. Nothing was stored.
+ * (BOT-07), or an object with a key named `__proto__` (FIX-64). HTTP 400. Nothing was stored.
  */
 export class StateSerializationError extends SessionsError {
   readonly code = 'STATE_NOT_SERIALIZABLE';
@@ -62,10 +61,9 @@ export class StateSerializationError extends SessionsError {
   constructor(
     readonly path: string,
     readonly found: string,
+    cure = 'Use plain objects, arrays, strings, finite numbers, booleans and null.',
   ) {
-    super(
-      `${path} is ${found}, which cannot be stored as JSON. Use plain objects, arrays, strings, finite numbers, booleans and null.`,
-    );
+    super(`${path} is ${found}, which cannot be stored as JSON. ${cure}`);
   }
 }
 

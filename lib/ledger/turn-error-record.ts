@@ -25,14 +25,13 @@ export function toErrorRecord(error: unknown): TurnErrorRecord {
 
 /** Returns the ids and names of a typed error. */
 function fieldsOf(error: SessionsError): JsonObject {
-  const fields: Record<string, JsonValue> = {};
-  for (const [key, value] of Object.entries(error) as [string, unknown][]) {
-    if (key === 'name' || key === 'code') continue;
-    if (typeof value === 'string') fields[key] = clip(value);
-    else if (typeof value === 'number') fields[key] = value;
-    else if (isStrings(value)) fields[key] = value.slice(0, MAX_STRINGS).map((item) => clip(item));
-  }
-  return fields;
+  const fields = (Object.entries(error) as [string, unknown][]).flatMap(([key, value]): [string, JsonValue][] => {
+    if (key === 'name' || key === 'code') return [];
+    if (typeof value === 'string') return [[key, clip(value)]];
+    if (typeof value === 'number') return [[key, value]];
+    return isStrings(value) ? [[key, value.slice(0, MAX_STRINGS).map((item) => clip(item))]] : [];
+  });
+  return Object.fromEntries(fields);
 }
 
 function isStrings(value: unknown): value is string[] {

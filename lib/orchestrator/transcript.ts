@@ -107,7 +107,8 @@ async function withoutTakenBack(
   takenBackLater: TakenBackFrom,
   reader: TranscriptReader,
 ): Promise<{ readonly kept: readonly TranscriptEntry[]; readonly takenBack: TakenBackFrom }> {
-  const takenBack: Record<string, number> = { ...takenBackLater };
+  // Without a prototype, because an orchestrator may be named `constructor`.
+  const takenBack = Object.assign(Object.create(null) as Record<string, number>, takenBackLater);
   const kept: TranscriptEntry[] = [];
   for (const entry of entries.toReversed()) {
     const { turn } = entry;

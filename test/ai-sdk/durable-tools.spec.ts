@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import {
   PermanentTurnError,
   reply,
@@ -57,6 +58,24 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
     value: version === 'ai 6' ? message : `Error: ${message}`,
   });
 
+  it('FIX-64 rejects arguments with the key __proto__ with an error for the model, and continues', async () => {
+    const execute = jest.fn(({ id }: { id: string }) => id);
+    const input = JSON.parse('{"id":"7","list":[{"__proto__":1}]}') as { id: string };
+    const model = scripted(() => ({ text: 'Done.' }));
+    const chat = await startChat(async (turn) => {
+      const tools = durableTools(turn, { find: sdk.tool({ inputSchema, execute }) });
+      const options = { toolCallId: 'find-7', messages: [] } as never;
+      const { message } = await rejection((async () => tools.find.execute?.(input, options))(), Error);
+      return reply(`${message} ${await generate(turn, model, {})}`);
+    });
+
+    expect(await chat.send('hi')).toMatchObject({
+      reply:
+        'input.list[0].__proto__ is a reserved key, which cannot be stored as JSON. Rename or remove the key. Done.',
+    });
+    expect(execute).not.toHaveBeenCalled();
+  });
+
   describe.each(Object.entries({ generate, stream }))('in a loop that can %s', (_, loop) => {
     it.each(LIVE_STORES)('AIS-03 runs each call once, although attempts fail, over $name', async ({ open }) => {
       const model = calling(find('7'), find('8'));
@@ -112,6 +131,36 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
         errorText('There is no order 7. This is call 1.'),
         { type: 'text', value: 'found' },
       ]);
+    });
+
+    it('FIX-64 lets the model read that its arguments have the key __proto__, and does not run the tool', async () => {
+      const model = calling({ ...find('7'), input: JSON.parse('{"id":"7","__proto__":{"admin":true}}') as object });
+      const execute = jest.fn(({ id }: { id: string }) => id);
+      const tool = sdk.tool({ inputSchema, execute });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(resultsIn(model.asked[1])).toMatchObject([{ type: 'error-text' }]);
+      expect(execute).not.toHaveBeenCalled();
+    });
+
+    it('FIX-64 runs a tool once whose result has the key __proto__, and lets the model read why it is rejected', async () => {
+      const model = calling(find('7'));
+      const execute = jest.fn(() => JSON.parse('{"found":{"__proto__":{"admin":true}}}') as object);
+      const tool = sdk.tool({ inputSchema, execute });
+      const chat = await startChat(async (turn) => {
+        const text = await loop(turn, model, { find: tool });
+        failUntil(3, turn);
+        return reply(text);
+      });
+
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(resultsIn(model.asked[1])).toEqual([
+        errorText(
+          'The result of tool find.found.__proto__ is a reserved key, which cannot be stored as JSON. Rename or remove the key.',
+        ),
+      ]);
+      expect(execute).toHaveBeenCalledTimes(1);
     });
 
     it('AIS-03 fails the turn with a permanent error, and does not ask the model', async () => {

@@ -51,6 +51,11 @@ describe('parsePartialJson', () => {
     '"\\',
     '"\\u00',
     'x',
+    '{"a":{"__proto__":{"b":1}',
+    '{"__proto__":null}',
+    '[{"constructor":{"prototype":1}',
+    '{"constructor":{"prototype":1}}',
+    '{"constructor":"x","prototype":[1',
   ])('AIS-14 returns what ai 7 returns for %j', async (text) => {
     expect(parsePartialJson(text)).toEqual((await parse7(text)).value);
   });

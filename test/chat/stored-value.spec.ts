@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { decode, encode } from '../../lib/chat/stored-value.js';
 import { toJson } from '../../lib/common/json.js';
 
-/** Values of answers and messages. Object keys include those that stores remove. */
+/** Values of answers and messages. Object keys include the one that stores reject. */
 const values = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },

@@ -3,8 +3,6 @@ import fc from 'fast-check';
 import { type JsonValue, StateSerializationError, TooLargeError } from 'nestjs-agent-sessions';
 import { isPlainObject, stringifyWithin, toJson, toJsonObject } from '../../lib/common/json.js';
 
-const PROTOTYPE_KEYS = ['__proto__', 'constructor', 'prototype'];
-
 describe('toJson', () => {
   it('BOT-07 returns the same value as a JSON round trip, for any JSON value', () => {
     fc.assert(
@@ -50,25 +48,36 @@ describe('toJson', () => {
     );
   });
 
-  it('BOT-07 drops prototype keys at any depth, and changes no prototype', () => {
+  it('FIX-64 keeps keys named like properties of every object, and changes no prototype', () => {
     fc.assert(
-      fc.property(jsonValues(PROTOTYPE_KEYS), (value) => {
+      fc.property(jsonValues(['constructor', 'prototype']), (value) => {
         const json = toJson(value, 'state');
-        expect(json).toStrictEqual(withoutPrototypeKeys(value));
+        expect(JSON.stringify(json)).toBe(JSON.stringify(value));
         for (const object of objectsIn(json)) {
           if (!Array.isArray(object)) expect(Object.getPrototypeOf(object)).toBe(Object.prototype);
-          for (const key of PROTOTYPE_KEYS) expect(Object.hasOwn(object, key)).toBe(false);
         }
       }),
     );
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
 
-  it('BOT-07 drops a prototype key without reading its value', () => {
-    const value = JSON.parse('{"__proto__":{"admin":true},"a":1}') as Record<string, unknown>;
-    Object.defineProperty(value, 'constructor', { value: () => 1, enumerable: true });
+  it('FIX-64 rejects an own key __proto__ with its path, and does not read its value', () => {
+    fc.assert(
+      fc.property(paths(), (path) => {
+        const bad = Object.defineProperty({}, '__proto__', { enumerable: true, get: fail });
+        expect(failureOf(() => toJson(wrap(bad, path), 'state'))).toMatchObject({
+          code: 'STATE_NOT_SERIALIZABLE',
+          path: `state${textOf(path)}.__proto__`,
+          found: 'a reserved key',
+        });
+      }),
+    );
+  });
 
-    expect(toJson(value, 'state')).toStrictEqual({ a: 1 });
+  it('FIX-64 describes a value by its class, never by its own key `constructor`', () => {
+    const wrong = Object.assign(new Map(), { constructor: { name: 'secret' } });
+    expect(failureOf(() => toJson(wrong, 'state'))).toMatchObject({ found: 'an instance of Map' });
+    expect(failureOf(() => toJsonObject([], 'state'))).toMatchObject({ found: 'an array' });
   });
 
   it('BOT-07 shares no object with the copied value', () => {
@@ -206,9 +215,9 @@ function texts(): fc.Arbitrary<string> {
   );
 }
 
-/** Any JSON value. Objects have any keys, including those of `more`, but no other prototype keys. */
+/** Any JSON value. Objects have any keys, including those of `more`, except `__proto__`. */
 function jsonValues(more: readonly string[] = []): fc.Arbitrary<JsonValue> {
-  const plain = texts().filter((key) => !PROTOTYPE_KEYS.includes(key));
+  const plain = texts().filter((key) => key !== '__proto__');
   const keys = more.length === 0 ? plain : fc.oneof(plain, fc.constantFrom(...more));
   // JSON has no negative zero, which a separate test covers.
   const doubles = fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => (number === 0 ? 0 : number));
@@ -233,9 +242,13 @@ function ownProperties(entries: readonly (readonly [string, JsonValue])[]): Json
   return result;
 }
 
+function fail(): never {
+  throw new Error('The value was read.');
+}
+
 /** The path of a value: property names and indices. */
 function paths(): fc.Arbitrary<(string | number)[]> {
-  const name = texts().filter((key) => !PROTOTYPE_KEYS.includes(key));
+  const name = texts().filter((key) => key !== '__proto__');
   return fc.array(fc.oneof(name, fc.nat({ max: 3 })), { maxLength: 6 });
 }
 
@@ -249,13 +262,6 @@ function wrap(value: unknown, path: readonly (string | number)[]): unknown {
 
 function textOf(path: readonly (string | number)[]): string {
   return path.map((step) => (typeof step === 'string' ? `.${step}` : `[${step}]`)).join('');
-}
-
-function withoutPrototypeKeys(value: JsonValue): unknown {
-  if (Array.isArray(value)) return value.map(withoutPrototypeKeys);
-  if (typeof value !== 'object' || value === null) return value === 0 ? 0 : value;
-  const entries = Object.entries(value).filter(([key]) => !PROTOTYPE_KEYS.includes(key));
-  return Object.fromEntries(entries.map(([key, inner]) => [key, withoutPrototypeKeys(inner)]));
 }
 
 function objectsIn(value: unknown): object[] {

@@ -167,8 +167,18 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
       await patch(wrong).expect(400);
     }
     await patch('{"metadata":{"a":{"__proto__":{"admin":true}}}}').expect(400);
+    await patch('{"constructor":{"prototype":{"metadata":{}}}}').expect(400);
     await patch({ metadata: { text: 'x'.repeat(70_000) } }).expect(413);
     expect(await client.sessions.get(id)).toMatchObject({ version: 2, state: 'created' });
+  });
+
+  it('FIX-64 stores metadata with keys named like properties of every object', async () => {
+    const { id } = await client.session();
+    const metadata = { constructor: 'Team Nine', prototype: [1], deep: { constructor: { prototype: { x: 1 } } } };
+
+    const patched = await client.ask('patch', '/sessions/current', { sessionId: id, body: { metadata } }).expect(200);
+    expect((patched.body as SessionView).metadata).toEqual(metadata);
+    expect((await client.sessions.get(id))?.metadata).toEqual(metadata);
   });
 
   it('FIX-47 removes the metadata keys of unset, with and without a patch', async () => {

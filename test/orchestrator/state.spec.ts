@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import {
   defineOrchestrator,
+  type JsonObject,
   type JsonValue,
   turnOutcome,
   PermanentTurnError,
@@ -11,6 +12,7 @@ import {
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { type TurnInputLike } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { aborted, type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -113,11 +115,11 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     });
     const sessionId = await app.session();
     await fc.assert(
-      fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (value) => {
+      fc.asyncProperty(jsonValues(), async (value) => {
         const text = JSON.stringify(value);
         await say(sessionId, text);
         await say(sessionId, text);
-        expect(seen.at(-1)).toEqual(withoutPrototypeKeys(JSON.parse(text)));
+        expect(seen.at(-1)).toEqual(JSON.parse(text));
       }),
       { numRuns: 25 },
     );
@@ -199,19 +201,74 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     expect((await app.checkpoints.load('desk', sessionId))?.state).toEqual(expected);
   });
 
-  it('BOT-07 keys that could reach a prototype are dropped, however deep', async () => {
-    const hostile =
-      '{"a":1,"__proto__":{"admin":true},"deep":[{"constructor":{"prototype":{"x":1}},"prototype":2,"b":3}]}';
-    const { app, say } = await startDesk(open, ({ input }) => JSON.parse(input.text) as object);
-    const [returned, patched] = [await app.session(), await app.session()];
-    await say(returned, hostile);
-    await say(patched, '{}', { state: JSON.parse(hostile) as object });
-    for (const sessionId of [returned, patched]) {
-      const state = (await app.checkpoints.load('desk', sessionId))?.state;
-      expect(JSON.stringify(state)).toBe('{"a":1,"deep":[{"b":3}]}');
-      expect(({} as { admin?: boolean }).admin).toBeUndefined();
-      expect((state as { admin?: boolean }).admin).toBeUndefined();
+  it('FIX-64 JSON with keys named like properties of every object comes back unchanged from every place', async () => {
+    const value = JSON.parse(
+      '{"constructor":"Team Nine","prototype":[1],"toString":1,"deep":[{"constructor":{"prototype":{"x":1}}}]}',
+    ) as JsonObject;
+    const seen: unknown[] = [];
+    const { app, say } = await startDesk(open, async (turn) => {
+      const stored = await turn.step('step', () => value);
+      const used = await turn.tools.use('tool', 'call', () => value, { input: value });
+      seen.push(stored, used, turn.input.metadata, turn.attributes, turn.session.metadata, turn.state.sent);
+      await turn.emit({ type: 'progress', data: value });
+      turn.modules.tools.set('tool', 'key', value);
+      turn.modules.tools.patch('tool', 'other', value);
+      seen.push(await turn.modules.tools.get('tool', 'key'), await turn.modules.tools.get('tool', 'other'));
+      if (turn.attempt === 1) throw new Error('the attempt is repeated');
+      return reply('done', {
+        data: value,
+        state: value,
+        messages: [{ role: 'assistant', content: 'x', metadata: value }],
+      });
+    });
+    const { id: sessionId } = await app.sessions.create({ userId: 'ann', metadata: value });
+    const input = { text: 'hi', metadata: value };
+    const result = await say(sessionId, input, { state: { sent: value }, attributes: value });
+
+    expect(seen).toHaveLength(16);
+    for (const each of seen) expect(each).toEqual(value);
+    expect(result.data).toEqual(value);
+    expect((await app.checkpoints.load('desk', sessionId))?.state).toEqual({ ...value, sent: value });
+    const messages = await app.adapter.conversations.page(sessionId);
+    expect(messages.map(({ metadata }) => metadata)).toEqual([value, value]);
+    const progress: unknown[] = [];
+    for await (const { type, data } of app.turns.readEvents(result.id)) if (type === 'progress') progress.push(data);
+    expect(progress).toEqual([value, value]);
+  });
+
+  it('FIX-64 rejects the key __proto__ with its path, and changes nothing', async () => {
+    const hostile = '{"a":1,"deep":[{"__proto__":{"admin":true}}]}';
+    const { app, say } = await startDesk(open, async (turn) => {
+      const value = JSON.parse(turn.input.text.slice(1)) as JsonObject;
+      if (turn.input.text.startsWith('s')) await turn.step('step', () => value);
+      if (turn.input.text.startsWith('t')) await turn.tools.use('tool', 'call', () => 1, { input: value });
+      if (turn.input.text.startsWith('d')) return reply('done', { data: value });
+      if (turn.input.text.startsWith('m'))
+        return reply('done', { messages: [{ role: 'assistant', content: 'x', metadata: value }] });
+      return value;
+    });
+    const sessionId = await app.session();
+    const at = 'deep[0].__proto__';
+    for (const [text, path] of [
+      [`s${hostile}`, `The result of step "step".${at}`],
+      [`t${hostile}`, `options.input.${at}`],
+      [`d${hostile}`, `data.${at}`],
+      [`m${hostile}`, `messages[0].metadata.${at}`],
+      [`p${hostile}`, `state.${at}`],
+    ]) {
+      const error = await rejection(say(sessionId, text), TurnFailedError);
+      expect(error.failure).toMatchObject({ code: 'STATE_NOT_SERIALIZABLE', details: { path } });
     }
+    const sent = JSON.parse(hostile) as JsonObject;
+    for (const call of [
+      () => say(sessionId, 'p{}', { state: sent }),
+      () => say(sessionId, 'p{}', { attributes: sent }),
+      () => say(sessionId, { text: 'p{}', metadata: sent }),
+    ]) {
+      expect((await rejection(call(), StateSerializationError)).path).toContain(at);
+    }
+    expect(await app.checkpoints.load('desk', sessionId)).toBeNull();
+    expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
 
   it('BOT-07 undefined removes a key, null stays', async () => {
@@ -345,7 +402,7 @@ async function startDesk(
     orchestrators: [desk],
     turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
   });
-  const say = (sessionId: string, text: string, more: object = {}) =>
+  const say = (sessionId: string, text: TurnInputLike, more: object = {}) =>
     app.handle(desk).execute(text, { sessionId, ...more });
   return { app, say };
 }
@@ -358,9 +415,20 @@ async function stored({ checkpoints, adapter }: Application, sessionId: string) 
   };
 }
 
-function withoutPrototypeKeys(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(withoutPrototypeKeys);
-  const kept = Object.entries(value).filter(([key]) => !['__proto__', 'constructor', 'prototype'].includes(key));
-  return Object.fromEntries(kept.map(([key, item]) => [key, withoutPrototypeKeys(item)]));
+/** Any JSON, with the names of inherited properties as keys, but without `__proto__`. */
+function jsonValues(): fc.Arbitrary<unknown> {
+  const key = fc.oneof(fc.string(), fc.constantFrom('constructor', 'prototype', 'toString', 'hasOwnProperty'));
+  return fc
+    .letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small' },
+        fc.jsonValue({ maxDepth: 2 }),
+        fc.array(tie('value')),
+        fc.dictionary(
+          key.filter((name) => name !== '__proto__'),
+          tie('value'),
+        ),
+      ),
+    }))
+    .value.filter((value) => !JSON.stringify(value).includes('__proto__'));
 }

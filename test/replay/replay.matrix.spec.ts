@@ -74,16 +74,14 @@ describe('replay', () => {
   }
 
   it('TRN-15 reports the first difference and fails when the stored messages differ', async () => {
-    // The module drops keys that could reach a prototype (BOT-07), so this annotation is not stored.
-    const annotated = { role: 'user' as const, content: 'Hello', state: [{ slots: { constructor: 'Ferrari' } }] };
-    const file = recordFile(conversation('a-1'), { id: 'a-2', messages: [annotated] }, conversation('a-3'));
+    // Stores write -0 as 0, as JSON.stringify does.
+    const annotated = '{"id":"a-2","messages":[{"role":"user","content":"Hello","state":[{"degrees":-0}]}]}';
+    const file = recordFile(conversation('a-1'), annotated, conversation('a-3'));
 
     const { code, stdout, stderr } = await replay(file);
 
     expect(cells(stdout)).toMatchObject({ result: 'DIFFERENT' });
-    expect(stderr).toContain(
-      'FIRST DIFFERENCE: a-2: messages[0].state[0].slots.constructor: expected "Ferrari", stored nothing',
-    );
+    expect(stderr).toContain('FIRST DIFFERENCE: a-2: messages[0].state[0].degrees: expected 0, stored 0');
     expect(code).toBe(1);
   }, 60_000);
 

@@ -9,6 +9,7 @@ import {
   SessionNotFoundError,
   SessionStateError,
   SessionStore,
+  StateSerializationError,
   StoreUnavailableError,
   SurfaceLimitError,
 } from 'nestjs-agent-sessions';
@@ -91,16 +92,32 @@ describe.each(BEHAVIOUR_STORES)('SessionStore over $name', ({ open }) => {
       expect((await store.get(session.id))?.metadata).toEqual({ list: [{ n: 1 }] });
     });
 
-    it('SES-02 drops prototype keys from metadata at any depth', async () => {
-      const metadata = JSON.parse(
-        '{"__proto__":{"polluted":1},"a":{"constructor":2,"b":[{"prototype":3,"c":4}]}}',
-      ) as Record<string, unknown>;
+    it('FIX-64 keeps metadata with keys named like properties of every object', async () => {
+      const metadata = { constructor: 'Team Nine', prototype: [1], a: { constructor: 2, b: [{ prototype: 3, c: 4 }] } };
       const { id } = await create({ metadata });
-      const updated = await store.updateMetadata(id, metadata);
+      expect((await store.get(id))?.metadata).toEqual(metadata);
 
-      expect(updated).toMatchObject({ metadata: { a: { b: [{ c: 4 }] } }, version: 1 });
-      expect(Object.keys(updated.metadata)).toEqual(['a']);
-      expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+      const updated = await store.updateMetadata(id, { constructor: null, prototype: 5 });
+      expect(updated.metadata).toEqual({ prototype: 5, a: metadata.a });
+      expect(await store.updateMetadata(id, {}, { unset: ['prototype', 'constructor', 'toString'] })).toMatchObject({
+        metadata: { a: metadata.a },
+      });
+    });
+
+    it('FIX-64 rejects the key __proto__ in metadata, and stores nothing', async () => {
+      const metadata = JSON.parse('{"a":1,"list":[{"__proto__":{"polluted":1}}]}') as Record<string, unknown>;
+      const { id } = await create();
+
+      for (const call of [() => create({ metadata }), () => store.updateMetadata(id, metadata)]) {
+        const error = await failureOf(call);
+        expectError(
+          error,
+          StateSerializationError,
+          'STATE_NOT_SERIALIZABLE',
+          'metadata.list[0].__proto__ is a reserved key, which cannot be stored as JSON. Rename or remove the key.',
+        );
+      }
+      expect((await store.get(id))?.metadata).toEqual({});
     });
 
     it('SES-02 SES-14 rejects a taken id and does not change the stored session', async () => {

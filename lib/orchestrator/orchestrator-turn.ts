@@ -101,6 +101,7 @@ export class OrchestratorTurn {
     const summaries = conversation.usage;
     if (summaries) orchestration?.addUsage(summaries);
     const memo = new TurnSteps(turn.id, claimed.steps, handle);
+    handle.onChildTurn(() => memo.saveDecision());
     const journal = new ModuleJournal(this.parts.state, turn.sessionId);
     const modules = new TurnModuleState(turn.sessionId, journal, this.parts.modules, memo);
     const attempt: AttemptContext = {

@@ -52,9 +52,10 @@ export class TurnSteps {
   private readonly waits = new Map<string, number>();
   /** The names of the signals that this attempt waits for. */
   private readonly openWaits = new Set<string>();
-  /** The decision that later steps depend on, until it is stored with the first of them. */
+  /** The decision of a route, until the first effect that depends on it. */
   private decision: StoredStep | null = null;
-  private decisionSaved: Promise<unknown> | null = null;
+  /** The write that stores the decision. A failure is kept, for every effect that depends on the decision. */
+  private deciding: Promise<unknown> | null = null;
 
   constructor(
     private readonly turnId: string,
@@ -151,13 +152,13 @@ export class TurnSteps {
   /** Stores a value for later attempts of the turn. */
   async save(key: StepKey, value: JsonValue): Promise<void> {
     this.handle.signal.throwIfAborted();
-    await this.saveStep({ ...key, value });
+    await this.handle.saveStep({ ...key, value });
   }
 
-  /** Stores a decision with the first step, wait or event that depends on it (FIX-08). */
+  /** Keeps a decision, which {@link saveDecision} stores before the first effect that depends on it (FIX-81). */
   decide(key: StepKey, value: JsonValue): void {
     this.decision = { ...key, value };
-    this.decisionSaved = null;
+    this.deciding = null;
   }
 
   /** Drops the decision after its iteration has ended. */
@@ -165,14 +166,22 @@ export class TurnSteps {
     this.decision = null;
   }
 
-  /** Stores the decision before an event or a wait. @returns `null` if there is nothing to wait for */
+  /**
+   * Stores the decision of the route. Call it before every effect: a step, an event, a wait or another turn (FIX-08,
+   * FIX-81). @returns `null` if there is nothing to wait for
+   */
   saveDecision(): Promise<unknown> | null {
     const { decision } = this;
-    if (!decision) return this.decisionSaved;
+    if (!decision) return this.deciding;
     this.decision = null;
     // The async function makes an error for a too large decision a rejection, as for one that the store rejects.
-    const saving = async (): Promise<StoredStep> => this.handle.saveStep(decision);
-    return this.whileDeciding(saving());
+    const saving = (async () => this.handle.saveStep(decision))();
+    const isOver = (): void => {
+      if (this.deciding === saving) this.deciding = null;
+    };
+    saving.then(isOver, () => undefined);
+    this.deciding = saving;
+    return saving;
   }
 
   /**
@@ -247,6 +256,8 @@ export class TurnSteps {
   }
 
   private async runOnce(key: StepKey, text: string, work: (info: StepInfo) => unknown): Promise<StoredStep> {
+    const deciding = this.saveDecision();
+    if (deciding) await deciding.then(() => this.handle.signal.throwIfAborted());
     const leased = this.handle.ensureLease();
     if (leased) await leased;
     const id = stepIdOf(text);
@@ -257,30 +268,7 @@ export class TurnSteps {
     // Properties are named, because V8 creates a new hidden class each time that a literal spreads an object and adds
     // to it.
     const { kind, iteration, intent, parent, name } = key;
-    return await this.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
-  }
-
-  private saveStep(step: StoredStep): Promise<StoredStep> {
-    return this.decision || this.decisionSaved ? this.saveDecided(step) : this.handle.saveStep(step);
-  }
-
-  private async saveDecided(step: StoredStep): Promise<StoredStep> {
-    if (this.decisionSaved) await this.decisionSaved;
-    const { decision } = this;
-    if (!decision) return this.handle.saveStep(step);
-    this.decision = null;
-    return this.whileDeciding(this.handle.saveStep(step, decision));
-  }
-
-  /** Makes parallel steps and events wait, so that none is stored before the decision. */
-  private whileDeciding<T>(saving: Promise<T>): Promise<T> {
-    this.decisionSaved = saving;
-    const isOver = (): void => {
-      if (this.decisionSaved === saving) this.decisionSaved = null;
-    };
-    // A failure is kept, for every call that waits.
-    saving.then(isOver, () => undefined);
-    return saving;
+    return await this.handle.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
   }
 
   /** Waits until steps that run beside a wait are stored, so that the next attempt does not repeat them. */

@@ -20,6 +20,8 @@ export interface RunningTurn {
   promises: HandedPromises | null;
   /** Set within a call of this package: its inner calls must reject, so that it can clean up. */
   readonly isInner?: boolean;
+  /** See `AttemptHandle.onChildTurn`; `null` when the turn has ended. */
+  beforeChildTurn: (() => Promise<unknown> | null) | null;
 }
 
 export const runningTurn = new AsyncLocalStorage<RunningTurn>();
@@ -69,6 +71,11 @@ export async function beginWait(turn: AwaitedTurn): Promise<() => Promise<void>>
     end();
     return wait;
   };
+}
+
+/** Returns what must end before a turn is accepted: the handler that submits it stores its route first (FIX-81). */
+export function beforeChildTurn(): Promise<unknown> | null {
+  return runningTurn.getStore()?.beforeChildTurn?.() ?? null;
 }
 
 /**

@@ -107,7 +107,12 @@ export class TurnAttempt implements AttemptHandle {
       repeats: (operation, since, error) => storeWatch.outages.repeats(operation, since, error),
     });
     this.promises = new HandedPromises(id, (error) => this.isStopped(error));
-    this.running = { waitingSessions: [sessionId, ...(request.callers ?? [])], waits, promises: this.promises };
+    this.running = {
+      waitingSessions: [sessionId, ...(request.callers ?? [])],
+      waits,
+      promises: this.promises,
+      beforeChildTurn: null,
+    };
     this.isKnown = versionHandoff.accepts(claimed, runner.find(orchestrator), runner.isOutgrown(claimed));
   }
 
@@ -191,14 +196,14 @@ export class TurnAttempt implements AttemptHandle {
     return this.dependencies.settings.maxReplyBytes;
   }
 
-  saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep> {
+  saveStep(step: StoredStep): Promise<StoredStep> {
     const { kind, name, value } = step;
     // The parts of an iteration have separate limits.
     if (kind !== 'iteration')
       assertWithin(value, this.dependencies.settings.maxStepBytes, `The result of ${kind} ${name}`);
     const saved = this.spending.recordAlone((spending) =>
       this.lease.retrying('saveStep', () =>
-        this.dependencies.ledger.saveStep(this.claimed.hold, step, before, spending),
+        this.dependencies.ledger.saveStep(this.claimed.hold, step, undefined, spending),
       ),
     );
     return saved.catch((error: unknown) => {
@@ -206,6 +211,10 @@ export class TurnAttempt implements AttemptHandle {
       if (error instanceof StoreRejectedError) this.stop.interrupt(error);
       throw error;
     });
+  }
+
+  onChildTurn(before: () => Promise<unknown> | null): void {
+    this.running.beforeChildTurn = before;
   }
 
   onSettled(listener: (turn: Turn) => void): void {
@@ -451,6 +460,7 @@ export class TurnAttempt implements AttemptHandle {
     this.stop.end();
     this.running.waitingSessions = [];
     this.running.waits = null;
+    this.running.beforeChildTurn = null;
     this.waits.close();
     this.promises.end();
   }

@@ -30,12 +30,10 @@ export interface AttemptHandle {
    * turn (FIX-07). @returns undefined while the lease lasts; rejects when the turn is lost
    */
   ensureLease(): Promise<void> | undefined;
-  /**
-   * Stores a step under the attempt's fence.
-   * @param before stored in the same commit, unless it is stored already
-   * @returns the stored step, which may be an earlier one
-   */
-  saveStep(step: StoredStep, before?: StoredStep): Promise<StoredStep>;
+  /** Stores a step under the attempt's fence. @returns the stored step, which may be an earlier one */
+  saveStep(step: StoredStep): Promise<StoredStep>;
+  /** Calls the function before the handler submits another turn, which waits for it; `null`: nothing to wait for. */
+  onChildTurn(before: () => Promise<unknown> | null): void;
   /** Calls the listener once this attempt has settled the turn, with any status. */
   onSettled(listener: (turn: Turn) => void): void;
   /** Called when the attempt fails permanently or is cancelled; its result is stored with the turn. */

@@ -8,7 +8,7 @@ import { SessionNotFoundError, SessionStateError } from '../ledger/session.error
 import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
-import { assertNoReentry, handOut, waitForTurn, waitingSessions } from './running-turn.js';
+import { assertNoReentry, beforeChildTurn, handOut, waitForTurn, waitingSessions } from './running-turn.js';
 import {
   ShuttingDownError,
   TurnNotFoundError,
@@ -352,7 +352,9 @@ export class TurnService {
     const request = this.toAcceptRequest(submission);
     if (options.replaces !== undefined) await this.assertReplaceable(options.replaces, request);
     // Rejects a turn that cannot end before the handler that waits for it.
-    if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: request.id });
+    const awaiting = waiting?.awaits?.({ sessionId, turnId: request.id });
+    const deciding = beforeChildTurn();
+    if (awaiting || deciding) await Promise.all([awaiting, deciding]);
     // Before accept: a worker of this process may claim the turn before accept has returned here.
     contexts.keep(request.id, options);
     if (waiting) this.waiter.expect(request.id);

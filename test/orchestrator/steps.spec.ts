@@ -76,10 +76,11 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
     const keys = [1, 2].map((attempt) => infos.filter((info) => info.attempt === attempt).map(({ key }) => key));
     expect(keys[0]).toHaveLength(4);
     expect(new Set(keys[0]).size).toBe(4);
-    expect(keys[1]).toEqual(keys[0]);
+    // The decision of the route was stored before the next step began, so the route does not run again (FIX-81).
+    expect(keys[1]).toEqual(keys[0].slice(1));
     expect(keys[0].every((key) => key.startsWith(id))).toBe(true);
     expect(infos.every(({ isLive }) => isLive)).toBe(true);
-    expect(infos.map(({ signal }) => signal.aborted)).toEqual([true, true, true, true, false, false, false, false]);
+    expect(infos.map(({ signal }) => signal.aborted)).toEqual([true, true, true, true, false, false, false]);
   });
 
   it('BOT-30 steps of the same name in other intents, and in other turns, are other steps', async () => {

@@ -106,6 +106,7 @@ export {
   OrchestratorDriftError,
   OrchestratorResultError,
   StateSchemaError,
+  StepContextError,
   StepKeyRequiredError,
   UnknownIntentError,
 } from './orchestrator/orchestrator.errors.js';

@@ -20,6 +20,30 @@ export class StepKeyRequiredError extends SessionsError {
 }
 
 /**
+ * A step was called in the asynchronous context of another call, which has ended or belongs to another turn (FIX-82). A
+ * limiter or pool has started the code there. The step would be stored under that call, and a retry would not find it.
+ * The step has not run. The turn fails. HTTP 500.
+ */
+export class StepContextError extends SessionsError {
+  readonly code = 'STEP_CONTEXT';
+  readonly permanent = true;
+
+  /**
+   * @param call the call that was rejected
+   * @param context the call whose context it runs in
+   */
+  constructor(
+    readonly call: string,
+    readonly context: string,
+  ) {
+    super(
+      `${call} runs in the asynchronous context of ${context}, so its own step or tool call is unknown. A limiter or pool ` +
+        'has started the code there. Give it AsyncResource.bind(task), or call `info.step` instead of `turn.step`.',
+    );
+  }
+}
+
+/**
  * A route chose an intent that the orchestrator does not have (BOT-03). The turn is retried within its limit, because a
  * model may answer differently (FIX-08). HTTP 500.
  */

@@ -61,7 +61,10 @@ export class TurnCalls {
       usage = usage ? addUsage(usage, tokens) : tokens;
     };
     const run = (): Promise<T | AwaitingSignal> =>
-      untilAwaitingSignal((suspend) => work(this.contextOf(place, progress, count, suspend)));
+      untilAwaitingSignal((suspend) => {
+        const context = this.contextOf(place, progress, count, suspend);
+        return this.memo.enter(() => work(context));
+      });
     const value = await (this.telemetry.isAnswered
       ? this.telemetry.span(spanOf(place), () => this.untilStopped(run))
       : run());

@@ -23,6 +23,11 @@ export interface StepInfo {
   readonly key: string;
   /** Aborted when the turn must stop. */
   readonly signal: AbortSignal;
+  /**
+   * Runs a step inside this one, as `turn.step` does. It belongs to this call even if a limiter or pool runs the code in
+   * the asynchronous context of another call (FIX-82). @throws StepContextError after this call has ended
+   */
+  step<T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<T>;
 }
 
 /**
@@ -75,12 +80,14 @@ export interface TurnContext<State = Record<string, unknown>> {
    * result instead (BOT-30). A crash between the effect and the stored result repeats the effect, so pass `info.key` to
    * the external system.
    *
-   * A step inside another step, or inside a tool call, belongs to that call (FIX-01). Steps with the same name that run
-   * in sequence are numbered. Parallel steps, and interleaved chains of steps, need a `key` (FIX-02).
+   * A step inside another step, or inside a tool call, belongs to that call (FIX-01): the one in whose asynchronous
+   * context it runs. Limiters and pools can start code in another context; call `info.step` there. Steps with the same
+   * name that run in sequence are numbered. Parallel steps, and interleaved chains of steps, need a `key` (FIX-02).
    * @param name identifies the step within its intent or enclosing call
    * @param options `key`: identifies the step together with its name, whatever the order of parallel calls; the same
    * name and key are the same step. Default: the number of earlier steps with this name
-   * @throws what `work` throws; StateSerializationError for a result that is not JSON; StepKeyRequiredError
+   * @throws what `work` throws; StateSerializationError for a result that is not JSON; StepKeyRequiredError,
+   * StepContextError
    */
   step<T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<T>;
   /**

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { checkInput } from '../common/check-input.js';
 import { checkSchema, plainFields } from '../common/check-schema.js';
@@ -13,39 +12,23 @@ import { TurnSignalTimeoutError } from '../ledger/turn.errors.js';
 import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../ledger/turn-step.js';
 import { type TurnWait } from '../ledger/turn.store.js';
 import { StepOptions } from './call-options.js';
-import { type Calls, StepScopes } from './step-scopes.js';
+import { CallContexts, type EnclosingCall } from './enclosing-call.js';
+import { type StepPlace } from './step-scopes.js';
 import { type StepInfo, type WaitForOptions } from './turn-context.js';
 import { type UsagePlace } from './usage-tally.js';
+
+/** The function of a step. */
+type StepWork<T> = (info: StepInfo) => Promise<T> | T;
 
 /** Ten years. */
 const MAX_WAIT_MS = 315_360_000_000;
 
-/**
- * The step or call that the current code runs in. It contains only strings, counters and a mark, so that code left
- * running does not keep the turn in memory.
- */
-class Enclosing {
-  private inner: StepScopes | undefined;
-
-  constructor(
-    readonly mark: symbol,
-    readonly id: string,
-  ) {}
-
-  get scopes(): StepScopes {
-    return (this.inner ??= new StepScopes());
-  }
-}
-
-const enclosing = new AsyncLocalStorage<Enclosing>();
-
 /** The stored steps of a turn in one attempt: those of earlier attempts, and those that this one adds (BOT-30). */
 export class TurnSteps {
   private readonly stored: Map<string, StoredStep>;
-  private readonly scopes = new StepScopes();
+  private readonly contexts = new CallContexts();
   /** Steps that have not ended, by key. */
   private readonly running = new Map<string, Promise<StoredStep>>();
-  private readonly mark = Symbol('steps');
   /** The places where steps have ended: `replay` if any of them was replayed. */
   private readonly ended = new Map<string, 'step' | 'replay'>();
   /** Waits of earlier attempts that this one has not reached, by place. */
@@ -66,34 +49,47 @@ export class TurnSteps {
     for (const step of steps) if (step.kind === 'wait') this.countWait(step, 1);
   }
 
+  /** Runs a handler, whose steps belong to the calls in whose asynchronous context they run. */
+  enter<T>(handler: () => T): T {
+    return this.contexts.enter(handler);
+  }
+
   /** Runs a step of a handler, see `TurnContext.step`. Throws if the call is rejected. */
-  run<T>(
-    place: Pick<StepKey, 'iteration' | 'intent'>,
+  run<T>(place: StepPlace, name: string, work: StepWork<T>, options?: StepOptions): Promise<T> {
+    assertName(name, 'step name');
+    return this.runIn(this.contexts.enclosing(stepCall(name)), place, name, work, options);
+  }
+
+  /** @param parent the call that the step belongs to */
+  private async runIn<T>(
+    parent: EnclosingCall,
+    place: StepPlace,
     name: string,
-    work: (info: StepInfo) => Promise<T> | T,
+    work: StepWork<T>,
     options?: StepOptions,
   ): Promise<T> {
-    assertName(name, 'step name');
     const key = options === undefined ? undefined : checkInput(StepOptions, options, 'step options').key;
     const { iteration, intent } = place;
-    const inside = this.inside;
-    const parent = inside?.id ?? '';
-    const calls = key === undefined ? (inside?.scopes ?? this.scopes).begin(place, name) : undefined;
+    const calls = key === undefined ? parent.scopes.begin(place, name) : undefined;
     const number = (calls?.count ?? 0) - 1;
-    return this.runAt<T>(
-      { kind: 'step', iteration, intent, parent, name, key: key ?? number },
-      stepSpan(name),
-      work,
-      calls,
-    );
+    const step: StepKey = { kind: 'step', iteration, intent, parent: parent.id, name, key: key ?? number };
+    try {
+      if (parent.id !== '') {
+        // A limiter starts its next task while the call before it is about to return: wait until it has (FIX-82).
+        await nextTask();
+        parent.assertOpen(stepCall(name));
+      }
+      return await this.runAt<T>(step, stepSpan(name), work);
+    } finally {
+      if (calls) calls.running -= 1;
+    }
   }
 
   /**
    * Runs work under the given key. Concurrent calls with the same key run once.
    * @param span describes the work, if it runs
-   * @param calls counts the step as running until it ends
    */
-  async runAt<T>(key: StepKey, span: SpanOptions, work: (info: StepInfo) => Promise<T> | T, calls?: Calls): Promise<T> {
+  async runAt<T>(key: StepKey, span: SpanOptions, work: StepWork<T>): Promise<T> {
     const text = stepText(key);
     const place = placeOf(key);
     let run: Promise<StoredStep> | undefined;
@@ -117,12 +113,11 @@ export class TurnSteps {
       return saved.value as T;
     } finally {
       if (run) this.running.delete(text);
-      if (calls) calls.running -= 1;
     }
   }
 
   /** Returns the place of a call, for the tokens that it counts (FIX-15). All intents can use the same tool. */
-  usagePlace(place: Pick<StepKey, 'iteration' | 'intent'>): Pick<UsagePlace, 'name' | 'repeats'> {
+  usagePlace(place: StepPlace): Pick<UsagePlace, 'name' | 'repeats'> {
     const name = nameOf(place);
     const ended = [this.ended.get(name), this.ended.get(TOOLS)].filter((each) => each !== undefined);
     if (ended.length > 0) return { name: `${name} after steps`, repeats: ended.includes('replay') };
@@ -187,16 +182,16 @@ export class TurnSteps {
   /**
    * Rejects calls inside a step, because they would be skipped when a later attempt replays the step.
    * @param instead the advice in the message
-   * @throws InvalidInputError when the current code runs in a step of this attempt
+   * @throws InvalidInputError when the current code runs in a step of this attempt; StepContextError
    */
   assertOutside(call: string, instead: string): void {
-    if (!this.isInside) return;
+    if (this.contexts.enclosing(call).id === '') return;
     throw new InvalidInputError(call, `must not be called inside a step: ${instead}.`);
   }
 
   /** @param suspend ends the attempt */
   async waitFor<T>(
-    place: Pick<StepKey, 'iteration' | 'intent'>,
+    place: StepPlace,
     name: string,
     options: WaitForOptions<T>,
     suspend: (wait: TurnWait) => Promise<never>,
@@ -206,7 +201,8 @@ export class TurnSteps {
     assertTimeout(timeoutMs);
     this.assertOutside('waitFor', 'the step would not be stored before the wait ends');
     this.handle.signal.throwIfAborted();
-    const step: StepKey = { kind: 'wait', ...place, parent: '', name, key: this.scopes.nextWait(place, name) };
+    const number = this.contexts.enclosing('waitFor').scopes.nextWait(place, name);
+    const step: StepKey = { kind: 'wait', ...place, parent: '', name, key: number };
     const known = this.stored.get(stepText(step));
     if (!known) {
       this.openWaits.add(name);
@@ -238,13 +234,7 @@ export class TurnSteps {
 
   /** True if the current code runs in a step of this attempt. */
   get isInside(): boolean {
-    return this.inside !== undefined;
-  }
-
-  /** The step that the current code runs in; `undefined` outside of this attempt's steps. */
-  private get inside(): Enclosing | undefined {
-    const inside = enclosing.getStore();
-    return inside?.mark === this.mark ? inside : undefined;
+    return this.contexts.isInside;
   }
 
   /** Records a span for a wait. It has no duration, because no attempt runs during the wait. */
@@ -261,14 +251,27 @@ export class TurnSteps {
     const leased = this.handle.ensureLease();
     if (leased) await leased;
     const id = stepIdOf(text);
-    const info = { key: `${this.turnId}:${id}`, signal: this.handle.signal };
-    const result = await enclosing.run(new Enclosing(this.mark, id), () => work(info));
+    const call = this.contexts.begin(key.kind, id, key.name);
+    const result = await call.run(() => work(this.infoOf(key, id, call)));
     // A step without a result is stored as null, so that it does not run again and every attempt sees the same value.
     const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
     // Properties are named, because V8 creates a new hidden class each time that a literal spreads an object and adds
     // to it.
     const { kind, iteration, intent, parent, name } = key;
     return await this.handle.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
+  }
+
+  private infoOf(place: StepPlace, id: string, call: EnclosingCall): StepInfo {
+    return {
+      key: `${this.turnId}:${id}`,
+      signal: this.handle.signal,
+      step: (name, work, options) =>
+        this.hand('info.step', () => {
+          assertName(name, 'step name');
+          call.assertOpen(stepCall(name));
+          return this.runIn(call, place, name, work, options);
+        }),
+    };
   }
 
   /** Waits until steps that run beside a wait are stored, so that the next attempt does not repeat them. */
@@ -295,11 +298,15 @@ function begun<T>(begin: () => Promise<T>): Promise<T> {
 
 const TOOLS = 'tools';
 
+function stepCall(name: string): string {
+  return `Step ${JSON.stringify(name)}`;
+}
+
 function placeOf(key: StepKey): string {
   return key.kind === 'tool' ? TOOLS : nameOf(key);
 }
 
-function nameOf({ iteration, intent }: Pick<StepKey, 'iteration' | 'intent'>): string {
+function nameOf({ iteration, intent }: StepPlace): string {
   return `${iteration} ${intent}`;
 }
 

@@ -1,4 +1,5 @@
 import { type ToolSet } from 'ai';
+import { withoutProxy } from '../common/thrown.js';
 import { ToolFailedError, ToolNotAllowedError } from '../orchestration/orchestration.errors.js';
 import { isOrchestratorTool } from '../orchestrator/orchestrator-tool.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
@@ -95,7 +96,8 @@ function approvedTool(turn: ToolTurn, tool: ToolFunctions, name: string): ToolFu
 async function forModel<T>(turn: CallingTurn, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
-  } catch (error) {
+  } catch (thrown) {
+    const error = withoutProxy(thrown);
     // Version 7 shows the name of the error to the model.
     if (error instanceof ToolFailedError) throw new Error(error.message, { cause: error });
     if (!isRefusal(error)) failAttempt(turn, error);

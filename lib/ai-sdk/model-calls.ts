@@ -1,5 +1,6 @@
 import { decode, encode } from '../chat/stored-value.js';
 import { type JsonValue } from '../common/json.js';
+import { withoutProxy } from '../common/thrown.js';
 import { type TokenUsageInput } from '../common/token-usage.js';
 import { type StepOptions } from '../orchestrator/call-options.js';
 import { StepKeyRequiredError } from '../orchestrator/orchestrator.errors.js';
@@ -107,7 +108,7 @@ export class ModelCalls {
     try {
       live.answer = await call.ask();
     } catch (error) {
-      throw withRetryAfter(error);
+      throw withRetryAfter(withoutProxy(error));
     }
     this.turn.usage.addOfStep(toUsage(call.usageOf(live.answer)));
     return { prompt: call.prompt.digests, answer: encode(call.storedPart(live.answer)) };

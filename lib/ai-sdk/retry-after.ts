@@ -1,3 +1,5 @@
+import { fieldOf } from '../common/thrown.js';
+
 /** The maximum number of nested errors that are searched. */
 const MAX_DEPTH = 5;
 
@@ -8,7 +10,9 @@ const MAX_DEPTH = 5;
  */
 export function retryAfterMsOf(error: unknown, depth = 0): number | undefined {
   if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return undefined;
-  const { responseHeaders, lastError, cause } = error as Record<string, unknown>;
+  const [responseHeaders, lastError, cause] = ['responseHeaders', 'lastError', 'cause'].map((field) =>
+    fieldOf(error, field),
+  );
   return pauseOf(responseHeaders) ?? retryAfterMsOf(lastError, depth + 1) ?? retryAfterMsOf(cause, depth + 1);
 }
 
@@ -24,7 +28,7 @@ export function withRetryAfter(error: unknown): unknown {
 
 /** The header `retry-after` has seconds or a date. */
 function pauseOf(headers: unknown): number | undefined {
-  const { 'retry-after-ms': ms, 'retry-after': after } = Object(headers) as Record<string, unknown>;
+  const [ms, after] = ['retry-after-ms', 'retry-after'].map((name) => fieldOf(headers, name));
   const pauses = [parseFloat(String(ms)), 1000 * parseFloat(String(after)), Date.parse(String(after)) - Date.now()];
   const pause = pauses.find(Number.isFinite);
   return pause === undefined ? undefined : Math.max(0, pause);

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
+import { withoutProxy } from '../common/thrown.js';
 import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { ToolFailedError } from '../orchestration/orchestration.errors.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
@@ -73,7 +74,8 @@ export async function callTool(
 async function resultOf(work: (info: StepInfo) => Promise<unknown>, info: StepInfo): Promise<StoredResult> {
   try {
     return { value: await work(info) };
-  } catch (error) {
+  } catch (thrown) {
+    const error = withoutProxy(thrown);
     if (info.signal.aborted || isPermanent(error) || error instanceof StoreUnavailableError) throw error;
     return { failure: toErrorRecord(error).message };
   }

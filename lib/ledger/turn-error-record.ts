@@ -1,5 +1,6 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { SessionsError } from '../common/sessions.error.js';
+import { fieldOf, withoutProxy } from '../common/thrown.js';
 import { type TurnErrorRecord } from './turn.js';
 
 const MAX_MESSAGE = 2000;
@@ -9,12 +10,13 @@ const MAX_NAME = 256;
 const MAX_STRINGS = 256;
 
 /** Converts any thrown value to the record stored with the turn: without a stack, and limited in size. */
-export function toErrorRecord(error: unknown): TurnErrorRecord {
+export function toErrorRecord(thrown: unknown): TurnErrorRecord {
+  const error = withoutProxy(thrown);
   if (typeof error !== 'object' || error === null) {
     return { name: 'Error', message: clip(typeof error === 'string' ? error : `Thrown: ${typeof error}`) };
   }
   // Not instanceof Error: it fails for errors of another realm and of some clients. The fields may have any type.
-  const { name, message, code } = error as Record<string, unknown>;
+  const [name, message, code] = ['name', 'message', 'code'].map((field) => fieldOf(error, field));
   return {
     name: typeof name === 'string' ? clip(name, MAX_NAME) : 'Error',
     message: clip(typeof message === 'string' ? message : 'Thrown: object'),
@@ -25,8 +27,9 @@ export function toErrorRecord(error: unknown): TurnErrorRecord {
 
 /** Returns the ids and names of a typed error. */
 function fieldsOf(error: SessionsError): JsonObject {
-  const fields = (Object.entries(error) as [string, unknown][]).flatMap(([key, value]): [string, JsonValue][] => {
+  const fields = Object.keys(error).flatMap((key): [string, JsonValue][] => {
     if (key === 'name' || key === 'code') return [];
+    const value = fieldOf(error, key);
     if (typeof value === 'string') return [[key, clip(value)]];
     if (typeof value === 'number') return [[key, value]];
     return isStrings(value) ? [[key, value.slice(0, MAX_STRINGS).map((item) => clip(item))]] : [];
@@ -54,12 +57,12 @@ const MAX_DEPTH = 5;
  */
 export function retryAfterMs(error: unknown, depth = 0): number {
   if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return 0;
-  const { retryAfterMs: pause, lastError, cause } = error as Record<string, unknown>;
+  const [pause, lastError, cause] = ['retryAfterMs', 'lastError', 'cause'].map((field) => fieldOf(error, field));
   if (typeof pause === 'number' && pause > 0) return Math.min(Math.ceil(pause), MAX_RETRY_AFTER_MS);
   return retryAfterMs(lastError, depth + 1) || retryAfterMs(cause, depth + 1);
 }
 
 /** Returns whether the error is marked `permanent`, so that the turn is not retried (TRN-08). */
 export function isPermanent(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && (error as { permanent?: unknown }).permanent === true;
+  return fieldOf(error, 'permanent') === true;
 }

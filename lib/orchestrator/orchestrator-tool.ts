@@ -2,6 +2,7 @@ import { checkInput, Must, Optional } from '../common/check-input.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
+import { onAbort } from '../common/on-abort.js';
 import { handOut } from '../turn/running-turn.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../ledger/turn.errors.js';
@@ -139,18 +140,16 @@ async function whileWanted<T>(
   const either = call ? AbortSignal.any([turn, call]) : turn;
   either.throwIfAborted();
   const cancel = new AbortController();
-  let stop: (() => void) | undefined;
-  const stopped = new Promise<never>((_, reject) => {
-    stop = () => {
-      if (!isAttemptedAgain(turn)) cancel.abort(either.reason);
-      reject(either.reason as Error);
-    };
-    either.addEventListener('abort', stop, { once: true });
+  let reject!: (reason: Error) => void;
+  const stopped = new Promise<never>((_, rejected) => (reject = rejected));
+  const stopWaiting = onAbort(either, () => {
+    if (!isAttemptedAgain(turn)) cancel.abort(either.reason);
+    reject(either.reason as Error);
   });
   try {
     return await Promise.race([work(cancel.signal), stopped]);
   } finally {
-    if (stop) either.removeEventListener('abort', stop);
+    stopWaiting();
   }
 }
 

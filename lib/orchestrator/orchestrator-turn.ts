@@ -8,7 +8,7 @@ import { type Session } from '../ledger/session.js';
 import { ModuleJournal } from '../state/module-journal.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
 import { type StateChange } from '../ledger/state.store.js';
-import { toNewTurnEvent } from '../ledger/turn-event.js';
+import { type NewTurnEvent, toNewTurnEvent } from '../ledger/turn-event.js';
 import { type PartialOutcome, AwaitingSignal, type AttemptHandle } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
 import { attemptNumber, type SettledTurnStatus, type Turn, type TurnCommand } from '../ledger/turn.js';
@@ -119,7 +119,12 @@ export class OrchestratorTurn {
       tools: new TurnToolCalls(memo, orchestration),
       modules,
       emit: (given) => {
-        const event = toNewTurnEvent(given);
+        let event: NewTurnEvent;
+        try {
+          event = toNewTurnEvent(given);
+        } catch (error) {
+          return memo.hand('turn.emit', () => Promise.reject(error as Error));
+        }
         if (!handle.signal.aborted) this.tell({ type: 'delta', event });
         const deciding = memo.saveDecision();
         // If the decision cannot be stored, the attempt ends, and its events are dropped.

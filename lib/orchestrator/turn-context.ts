@@ -107,9 +107,10 @@ export interface TurnContext<State = Record<string, unknown>> {
   waitFor<T = JsonValue>(name: string, options?: WaitForOptions<T>): Promise<T>;
   /**
    * Emits an event of the running turn, see `turns.events` (TRN-30): a part of the answer, a tool call, progress.
-   * Events are stored in order and in batches, before the turn settles. The promise never rejects and does not have to
-   * be awaited. It resolves at once, unless 1 MiB waits to be stored; awaiting it then slows the handler down to the
-   * speed of the store. Has no effect after the attempt has ended.
+   * Events are stored in order and in batches, before the turn settles. The promise does not have to be awaited. It
+   * resolves at once, unless 1 MiB waits to be stored; awaiting it then slows the handler down to the speed of the
+   * store. Has no effect after the attempt has ended. It rejects only for an invalid event, which is not emitted; if the
+   * handler does not await the call, the rejection is logged (FIX-91).
    * @param event `type` is a custom name, `data` JSON of up to 65,536 bytes
    * @throws InvalidInputError for `type`, also for `settled`, `waiting` and `attempt`; StateSerializationError,
    * TooLargeError for `data`

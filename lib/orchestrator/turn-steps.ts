@@ -101,7 +101,7 @@ export class TurnSteps {
       if (known) {
         const { value } = await known;
         if (stored) this.ended.set(place, 'replay');
-        return (value ?? null) as T;
+        return structuredClone(value ?? null) as T;
       }
       run = this.handle.telemetry.span(span, () => this.runOnce(key, text, work));
       this.running.set(text, run);
@@ -109,8 +109,10 @@ export class TurnSteps {
       if (!this.ended.has(place)) this.ended.set(place, 'step');
       // Keep results that this attempt can need again: those with a key, and those in an enclosing call that fails and
       // is repeated.
-      if (typeof key.key === 'string' || key.parent !== '') this.stored.set(text, saved);
-      return saved.value as T;
+      const isKept = typeof key.key === 'string' || key.parent !== '';
+      if (isKept) this.stored.set(text, saved);
+      // Each call gets its own copy, which the handler may change (FIX-91).
+      return (isKept ? structuredClone(saved.value) : saved.value) as T;
     } finally {
       if (run) this.running.delete(text);
     }

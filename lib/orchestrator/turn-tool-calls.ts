@@ -3,6 +3,7 @@ import { assertName } from '../common/ids.js';
 import { deepFreeze } from '../common/json.js';
 import { jsonDigest } from '../common/digests.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
+import { withoutProxy } from '../common/thrown.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
@@ -143,7 +144,8 @@ function withFailure(work: Work<unknown>): (info: StepInfo) => Promise<CallResul
   return async (info) => {
     try {
       return { value: await work(info) };
-    } catch (error) {
+    } catch (thrown) {
+      const error = withoutProxy(thrown);
       if (info.signal.aborted || isPermanent(error) || error instanceof StoreUnavailableError) throw error;
       return { failure: toErrorRecord(error).message };
     }

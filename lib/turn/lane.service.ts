@@ -8,7 +8,7 @@ import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 import { type Lane, type LaneMode, type LanePage } from '../ledger/lane.js';
 import { type AwaitedTurn } from '../ledger/turn.store.js';
 import { type RecoveryCounts } from './turn-recovery.js';
-import { assertNoReentry, waitForTurn, waitingSessions } from './running-turn.js';
+import { assertNoReentry, waitForTurn } from './running-turn.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 
 /** Page size for reading all lanes. */
@@ -143,16 +143,16 @@ export class LaneService {
   }
 
   private untilEmpty(sessionId: string | null, timeoutMs: number): Promise<boolean> {
-    // All lanes include the handler's.
-    for (const waiting of sessionId === null ? waitingSessions() : [sessionId]) assertNoReentry(waiting);
     const end = performance.now() + timeoutMs;
-    return waitForTurn(async (awaits) => {
+    return waitForTurn(this.dependencies.ledger, async (caller) => {
+      // All lanes include the handler's.
+      for (const waiting of sessionId === null ? caller.sessions : [sessionId]) assertNoReentry(waiting, caller);
       for (let awaited: string | undefined; ;) {
         const open = await this.firstOpen(sessionId);
         if (!open) return true;
         const left = end - performance.now();
         if (left <= 0) return false;
-        if (open.turnId !== awaited) await awaits?.(open);
+        if (open.turnId !== awaited) await caller.awaits?.(open);
         awaited = open.turnId;
         await delay(Math.min(POLL_MS, left));
       }

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type HandedPromises } from './handed-promises.js';
-import { type AwaitedTurn } from '../ledger/turn.store.js';
+import { type AwaitedTurn, type TurnLedger } from '../ledger/turn.store.js';
 import { TurnReentryError } from '../ledger/turn.errors.js';
 import { type Awaits, type HandlerWaits } from './handler-waits.js';
 
@@ -9,6 +9,9 @@ import { type Awaits, type HandlerWaits } from './handler-waits.js';
  * It must not reference the turn, and is emptied when the turn has ended.
  */
 export interface RunningTurn {
+  readonly turnId: string;
+  /** The ledger of its application; `null` when the turn has ended. */
+  ledger: Pick<TurnLedger, 'get'> | null;
   /**
    * The turn's session and those of the handlers that wait for it, directly or indirectly; empty when the turn has
    * ended.
@@ -33,35 +36,61 @@ export function waitingSessions(): readonly string[] {
   return runningTurn.getStore()?.waitingSessions ?? [];
 }
 
-/**
- * Waits for another turn; in a handler, through {@link HandlerWaits}. @throws TooManyWaitingParentsError,
- * TurnReentryError
- */
-export function waitForTurn<T>(wait: (awaits?: Awaits) => Promise<T>): Promise<T> {
-  const waits = runningTurn.getStore()?.waits;
-  return waits ? waits.during(wait) : wait();
+/** The handler that waits for another turn. */
+export interface WaitingCaller {
+  /** Sessions whose next turns cannot start before the awaited turn has ended. */
+  readonly sessions: readonly string[];
+  readonly awaits: Awaits | undefined;
 }
 
-/** @throws TurnReentryError if the session's next turn could not start before the current code ends */
-export function assertNoReentry(sessionId: string): void {
-  if (waitingSessions().includes(sessionId)) throw new TurnReentryError(sessionId);
+const NO_CALLER: WaitingCaller = { sessions: [], awaits: undefined };
+
+/**
+ * Waits for another turn; in a handler, through {@link HandlerWaits}.
+ * @param ledger of the awaited turn
+ * @throws TooManyWaitingParentsError, TurnReentryError
+ */
+export function waitForTurn<T>(
+  ledger: Pick<TurnLedger, 'get'>,
+  wait: (caller: WaitingCaller) => Promise<T>,
+): Promise<T> {
+  const running = runningTurn.getStore();
+  if (!running?.waits) return wait(NO_CALLER);
+  return running.waits.during(async (awaits) => {
+    const isKnown = await isIn(ledger, running);
+    return wait(isKnown ? { sessions: running.waitingSessions, awaits } : NO_CALLER);
+  });
+}
+
+/**
+ * Returns true if the ledger has the running turn. Another application of this process may have another store, in which
+ * the same session id is another session (FIX-91).
+ */
+async function isIn(ledger: Pick<TurnLedger, 'get'>, { turnId, ledger: own }: RunningTurn): Promise<boolean> {
+  return own === ledger || (own !== null && (await ledger.get(turnId)) !== null);
+}
+
+/** @throws TurnReentryError if the session's next turn could not start before the caller's turn ends */
+export function assertNoReentry(sessionId: string, { sessions }: WaitingCaller): void {
+  if (sessions.includes(sessionId)) throw new TurnReentryError(sessionId);
 }
 
 /**
  * Begins a wait for another turn, until the returned function is called. That resolves when the handler may continue.
  * Outside of handlers, and for the handler's own turn, this does nothing.
+ * @param ledger of the awaited turn
  * @throws TooManyWaitingParentsError, TurnReentryError
  */
-export async function beginWait(turn: AwaitedTurn): Promise<() => Promise<void>> {
-  const waits = runningTurn.getStore()?.waits;
-  if (!waits || waits.turnId === turn.turnId) return () => Promise.resolve();
-  assertNoReentry(turn.sessionId);
+export async function beginWait(ledger: Pick<TurnLedger, 'get'>, turn: AwaitedTurn): Promise<() => Promise<void>> {
+  const running = runningTurn.getStore();
+  if (!running?.waits || running.turnId === turn.turnId) return () => Promise.resolve();
   let end = (): void => undefined;
   const ended = new Promise<void>((resolve) => (end = resolve));
   let wait = Promise.resolve();
   await new Promise<void>((begun, refuse) => {
-    wait = waits.during(async (awaits) => {
-      await awaits?.(turn);
+    wait = waitForTurn(ledger, async (caller) => {
+      assertNoReentry(turn.sessionId, caller);
+      await caller.awaits?.(turn);
       begun();
       await ended;
     });

@@ -6,6 +6,7 @@ import { traceOf } from '../common/error-trace.js';
 import { assertWithin } from '../common/json.js';
 import { StoreRejectedError } from '../common/sessions.error.js';
 import { hashed } from '../common/digests.js';
+import { withoutProxy } from '../common/thrown.js';
 import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { withoutWritesTo } from '../ledger/namespaces.js';
@@ -108,6 +109,8 @@ export class TurnAttempt implements AttemptHandle {
     });
     this.promises = new HandedPromises(id, (error) => this.isStopped(error));
     this.running = {
+      turnId: id,
+      ledger,
       waitingSessions: [sessionId, ...(request.callers ?? [])],
       waits,
       promises: this.promises,
@@ -143,7 +146,8 @@ export class TurnAttempt implements AttemptHandle {
       if (this.writer) await this.writer.close();
       if (outcome instanceof AwaitingSignal) return await this.awaitSignal(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
-    } catch (error) {
+    } catch (thrown) {
+      const error = withoutProxy(thrown);
       this.lease.limit(SETTLE_MS);
       this.stop.abandon('failed');
       return await this.conclude(error, next)
@@ -458,6 +462,7 @@ export class TurnAttempt implements AttemptHandle {
 
   private end(): void {
     this.stop.end();
+    this.running.ledger = null;
     this.running.waitingSessions = [];
     this.running.waits = null;
     this.running.beforeChildTurn = null;

@@ -79,7 +79,7 @@ export class TurnEventReaders {
         }
         if (!feed.isOver) {
           // Until the iteration ends: taking the slot for each event would delay it, up to the end of the turn.
-          endWait ??= await beginWait({ sessionId, turnId });
+          endWait ??= await beginWait(this.sources.ledger, { sessionId, turnId });
           await feed.news(signal);
         } else {
           if (feed.end && offset < feed.end.offset) yield feed.end;

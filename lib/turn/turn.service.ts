@@ -4,11 +4,12 @@ import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
+import { onAbort } from '../common/on-abort.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
-import { assertNoReentry, beforeChildTurn, handOut, waitForTurn, waitingSessions } from './running-turn.js';
+import { assertNoReentry, beforeChildTurn, handOut, waitForTurn, type WaitingCaller } from './running-turn.js';
 import {
   ShuttingDownError,
   TurnNotFoundError,
@@ -151,9 +152,9 @@ export class TurnService {
   stream(orchestrator: string, input: TurnInputLike, options: SubmitOptions): TurnStream {
     let result!: Promise<TurnResult>;
     const turn = new Promise<Turn>((resolve, reject) => {
-      result = waitForTurn(async (awaits) => {
+      result = waitForTurn(this.dependencies.ledger, async (caller) => {
         const checked = checkInput(SubmitOptions, options, 'options');
-        const accepted = await this.acceptAwaited(orchestrator, input, checked, awaits);
+        const accepted = await this.acceptAwaited(orchestrator, input, checked, caller);
         resolve(accepted);
         return this.resultOf(accepted);
       });
@@ -202,9 +203,9 @@ export class TurnService {
       const turn = await this.dependencies.ledger.get(checkedId(turnId));
       if (!turn) throw new TurnNotFoundError(turnId);
       if (isTerminal(turn.status)) return this.resultOf(turn);
-      assertNoReentry(turn.sessionId);
-      return waitForTurn(async (awaits) => {
-        await awaits?.({ sessionId: turn.sessionId, turnId });
+      return waitForTurn(this.dependencies.ledger, async (caller) => {
+        assertNoReentry(turn.sessionId, caller);
+        await caller.awaits?.({ sessionId: turn.sessionId, turnId });
         return this.resultOf(turn, timeoutMs);
       });
     });
@@ -310,8 +311,8 @@ export class TurnService {
     options: Accepting,
     timeoutMs: number | undefined,
   ): Promise<TurnResult> {
-    return waitForTurn(async (awaits) => {
-      const turn = await this.acceptAwaited(orchestrator, input, options, awaits);
+    return waitForTurn(this.dependencies.ledger, async (caller) => {
+      const turn = await this.acceptAwaited(orchestrator, input, options, caller);
       return this.resultOf(turn, timeoutMs);
     });
   }
@@ -320,10 +321,11 @@ export class TurnService {
     orchestrator: string,
     input: TurnInputLike,
     options: Accepting,
-    awaits: Awaits | undefined,
+    caller: WaitingCaller,
   ): Promise<Turn> {
-    assertNoReentry(options.sessionId);
-    return this.accept({ orchestrator, input, options, callers: waitingSessions(), waiting: { awaits } });
+    assertNoReentry(options.sessionId, caller);
+    const { sessions: callers, awaits } = caller;
+    return this.accept({ orchestrator, input, options, callers, waiting: { awaits } });
   }
 
   /** Returns the result of the orchestrator's latest turn, if that turn lost a worker. */
@@ -447,14 +449,12 @@ export class TurnService {
 
   private cancelOnAbort(turn: Turn, signal: AbortSignal): void {
     if (isTerminal(turn.status)) return;
-    const cancel = (): void => void this.cancel(turn.id).catch(() => undefined);
-    signal.addEventListener('abort', cancel, { once: true });
-    if (signal.aborted) cancel();
+    const stopWaiting = onAbort(signal, () => void this.cancel(turn.id).catch(() => undefined));
     // A signal that outlives its turns must not collect their listeners.
     void this.waiter
       .settled(turn)
       .catch(() => undefined)
-      .finally(() => signal.removeEventListener('abort', cancel));
+      .finally(stopWaiting);
   }
 }
 

@@ -35,6 +35,26 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
     expect(tries).toBe(2);
   });
 
+  it('FIX-91 gives each call of a keyed step its own copy of the result, in every attempt', async () => {
+    const seen: unknown[] = [];
+    const { app, say } = await startDesk(open, async (turn) => {
+      const load = () => turn.step('load', () => ({ lines: ['a'] }), { key: 'order 7' });
+      const orders = [...(await Promise.all([load(), load()])), await load()];
+      const nested = await turn.step(
+        'outer',
+        async () => {
+          const inner = () => turn.step('inner', () => ({ lines: ['a'] }), { key: 'order 7' });
+          return [await inner(), await inner()].map((order) => order.lines.push('b'));
+        },
+        { key: 'outer' },
+      );
+      seen.push(...orders.map(({ lines }) => lines.push('b')), ...nested, (await load()).lines);
+      if (turn.attempt === 1) throw new Error('once more');
+    });
+    await say(await app.session());
+    expect(seen).toEqual([2, 2, 2, 2, 2, ['a'], 2, 2, 2, 2, 2, ['a']]);
+  });
+
   it('BOT-30 numbers steps of one name that follow one another', async () => {
     const effects: number[] = [];
     const { app, say } = await startDesk(open, async (turn) => {

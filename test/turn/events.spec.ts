@@ -256,19 +256,26 @@ describe('emit', () => {
     ['a date', { type: 'a', data: new Date() }, StateSerializationError],
     ['a function deep within', { type: 'a', data: { b: [() => 1] } }, StateSerializationError],
     ['more than 64 KiB', { type: 'a', data: 'x'.repeat(65_535) }, TooLargeError],
-  ])('TRN-30 throws at once for %s', async (_, event, type) => {
-    let thrown: unknown;
-    const { turns, session } = await start(memoryAdapter(), (turn) => {
-      try {
-        void turn.emit(event as { type: string });
-      } catch (error) {
-        thrown = error;
-      }
+    [
+      'a getter that throws',
+      {
+        get type() {
+          throw new RangeError('hostile');
+        },
+      },
+      RangeError,
+    ],
+  ])('FIX-91 TRN-30 rejects the call for %s, and the turn continues if it is not awaited', async (_, event, type) => {
+    let rejected: unknown;
+    const { turns, session } = await start(memoryAdapter(), async (turn) => {
+      void turn.emit(event as { type: string });
+      rejected = await turn.emit(event as { type: string }).catch((error: unknown) => error);
       void turn.emit({ type: 'a', data: 'x'.repeat(65_534) });
     });
     const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
-    expect(await all(turns, id)).toHaveLength(2);
-    expect(thrown).toBeInstanceOf(type);
+    expect((await all(turns, id)).map((each) => each.type)).toEqual(['a', 'settled']);
+    expect(rejected).toBeInstanceOf(type);
+    expect(await turns.get(id)).toMatchObject({ status: 'awaiting-input', failures: 0 });
   });
 
   it('TRN-30 stores what data was when it was emitted, not what became of it', async () => {

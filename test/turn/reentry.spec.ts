@@ -11,6 +11,39 @@ import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { eventually } from '../support/eventually.js';
 import { type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
+describe('turns inside turns of other applications', () => {
+  const answering = (answer: (turn: TurnContext) => unknown) =>
+    defineOrchestrator({ name: 'desk', intents: { answer: answer as () => string } });
+  const inner = answering(() => reply('inner'));
+  const session = { id: 'the-same-id', userId: 'ann' };
+
+  it.each(LIVE_STORES)(
+    'FIX-91 executes a turn of the same session id in another store, over $name',
+    async ({ open }) => {
+      const other = await startApplication({ adapter: open(), orchestrators: [inner] });
+      const outer = answering(async ({ sessionId }) => {
+        const { reply: said } = await other.turns.execute('desk', 'hi', { sessionId });
+        const { id } = await other.turns.submit('desk', 'hi', { sessionId });
+        return reply(`outer, ${said}, ${(await other.turns.result(id)).reply}`);
+      });
+      const app = await startApplication({ adapter: open(), orchestrators: [outer] });
+      await Promise.all([app, other].map(({ sessions }) => sessions.create(session)));
+      const result = await app.turns.execute('desk', 'hi', { sessionId: session.id });
+      expect(result).toMatchObject({ reply: 'outer, inner, inner' });
+    },
+  );
+
+  it('FIX-91 rejects a turn of its own session in another application with the same store', async () => {
+    const adapter = memoryAdapter();
+    const other = await startApplication({ adapter, orchestrators: [inner] });
+    const outer = answering(({ sessionId }) => other.turns.execute('desk', 'hi', { sessionId }));
+    const app = await startApplication({ adapter, orchestrators: [outer] });
+    await app.sessions.create(session);
+    const error = await rejection(app.turns.execute('desk', 'hi', { sessionId: session.id }), TurnFailedError);
+    expect(error.failure).toMatchObject({ code: 'TURN_REENTRY' });
+  });
+});
+
 describe.each(LIVE_STORES)('turns inside turns over $name', ({ open }) => {
   it('TRN-12 rejects a handler that executes a turn of its own session, instead of a deadlock', async () => {
     const { app, seen } = await startNested({ adapter: open() }, async ({ sessionId, input }, turns, seen) => {

@@ -1,0 +1,85 @@
+import { defineOrchestrator, END, reply, TurnFailedError } from 'nestjs-agent-sessions';
+import { traceOf } from '../../lib/common/error-trace.js';
+import { isPermanent, retryAfterMs, toErrorRecord } from '../../lib/ledger/turn-error-record.js';
+import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+
+function refuse(): never {
+  throw new Error('A trap or getter was called.');
+}
+
+const getter = { get: refuse, enumerable: true };
+const everyTrap = new Proxy({}, { get: () => refuse });
+// The stack first: V8 reads the name and the message when it is replaced.
+const FIELDS = ['stack', 'name', 'message', 'code', 'cause', 'permanent', 'retryAfterMs', 'lastError', 'constructor'];
+const withGetters = (target: object): object =>
+  Object.defineProperties(target, Object.fromEntries(FIELDS.map((field) => [field, getter])));
+
+/** Values that a handler can throw. */
+const THROWN: Readonly<Record<string, () => unknown>> = {
+  'a proxy whose traps throw': () => new Proxy({}, everyTrap),
+  'a proxy of an error whose traps throw': () => new Proxy(new Error('inside'), everyTrap),
+  'a revoked proxy': () => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    return proxy;
+  },
+  'an object with a proxy as prototype': () => Object.create(new Proxy({}, everyTrap)) as object,
+  'an object whose getters throw': () => withGetters({}),
+  'an error whose getters throw': () => withGetters(new Error()),
+  'an error with a proxy as cause': () => new Error('outer', { cause: new Proxy({}, everyTrap) }),
+  'an error without a class': () => Object.defineProperty(new Error('x'), 'constructor', { value: null }),
+  'an object without a prototype': () => Object.create(null) as object,
+  'an object whose toString throws': () => ({ toString: refuse, [Symbol.toPrimitive]: refuse }),
+  'a symbol': () => Symbol('thrown'),
+  'a function': () => refuse,
+  nothing: () => undefined,
+};
+
+describe('values that cannot be read', () => {
+  it.each(Object.entries(THROWN))('FIX-91 reads %s as an error record and as a log entry', (_, create) => {
+    const thrown = create();
+    expect(toErrorRecord(thrown)).toMatchObject({ name: expect.any(String), message: expect.any(String) });
+    expect(traceOf(thrown)).toEqual(expect.any(String));
+    expect([isPermanent(thrown), retryAfterMs(thrown)]).toEqual([false, 0]);
+  });
+});
+
+describe.each(LIVE_STORES)('hostile errors over $name', ({ open }) => {
+  it.each(Object.entries(THROWN))(
+    'FIX-91 fails the turn of a handler that throws %s, and runs the next',
+    async (_, create) => {
+      const desk = defineOrchestrator({
+        name: 'desk',
+        route: ({ input }) => {
+          if (input.text === 'route') throw create() as Error;
+          return input.text === 'end' ? END : 'answer';
+        },
+        intents: {
+          answer: async (turn) => {
+            const work = (): never => {
+              throw create() as Error;
+            };
+            if (turn.input.text === 'step') await turn.step('step', work);
+            if (turn.input.text === 'tool') await turn.tools.use('tool', 'call', work);
+            if (turn.input.text === 'stored failure')
+              await turn.tools.use('tool', 'call', work, { storeFailure: true });
+            if (turn.input.text === 'handler') work();
+            if (turn.input.text === 'promise') await Promise.reject(create() as Error);
+            return reply('fine');
+          },
+        },
+      });
+      const app = await startApplication({
+        adapter: open(),
+        orchestrators: [desk],
+        turns: { retry: { attempts: 2, backoff: { type: 'fixed', delayMs: 1 } } },
+      });
+      const sessionId = await app.session();
+      for (const place of ['route', 'step', 'tool', 'stored failure', 'handler', 'promise']) {
+        const error = await rejection(app.handle(desk).execute(place, { sessionId }), TurnFailedError);
+        expect([place, await app.turns.get(error.turnId)]).toMatchObject([place, { failures: 2, lost: 0 }]);
+      }
+      expect(await app.handle(desk).execute('fine', { sessionId })).toMatchObject({ reply: 'fine' });
+    },
+  );
+});

@@ -3,7 +3,7 @@ import { withoutProxy } from '../common/thrown.js';
 import { ToolFailedError, ToolNotAllowedError } from '../orchestration/orchestration.errors.js';
 import { isOrchestratorTool } from '../orchestrator/orchestrator-tool.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
-import { type CallingTurn, callTool, type CallOptions, type Execute } from './tool-call.js';
+import { callKeyOf, type CallingTurn, type CallOptions, callTool, decisionKeyOf, type Execute } from './tool-call.js';
 import { failAttempt } from './turn-failure.js';
 import { approvalOf } from './user-answers.js';
 
@@ -30,8 +30,9 @@ interface ToolFunctions {
  * - A tool with `needsApproval` waits for the signal {@link approvalSignal} before it runs. If `needsApproval` is a
  *   function, its decision is stored.
  * - A call stops with its turn only. Its `abortSignal` ignores the timeouts of the SDK.
- * - An error with `permanent: true`, a call id that was used before with another input, and an unavailable store fail
- *   the attempt: every further call of a {@link durableModel} of this turn throws the error.
+ * - An error with `permanent: true`, a call id that is in use with another input, and an unavailable store fail the
+ *   attempt: every further call of a {@link durableModel} of this turn throws the error.
+ * - Ids of calls may have any length, and later answers of a loop may use them again (FIX-63).
  * - A tool that runs inside of another one, as those of a sub-agent, belongs to that call: the plan does not count it,
  *   and it cannot wait for an approval.
  *
@@ -72,7 +73,7 @@ function storedTool(turn: CallingTurn, tool: ToolFunctions, name: string): ToolF
 /** Another decision in a later attempt could deny a call that the user has approved. */
 function storedDecision(turn: CallingTurn, decide: Decide): Decide {
   return (input, options) =>
-    turn.step('needs approval', async () => decide(input, options), { key: options.toolCallId });
+    turn.step('needs approval', async () => decide(input, options), { key: decisionKeyOf(input, options) });
 }
 
 /** Returns a tool that asks for its approval itself, in place of the SDK. */
@@ -83,7 +84,7 @@ function approvedTool(turn: ToolTurn, tool: ToolFunctions, name: string): ToolFu
     const { toolCallId } = options;
     await forModel(turn, async () => {
       if (needsApproval !== true && !(await needsApproval(input, options))) return;
-      const { approved, reason } = await approvalOf(turn, toolCallId);
+      const { approved, reason } = await approvalOf(turn, toolCallId, callKeyOf(input, options));
       const denial = `The user has denied this call${reason ? `: ${reason}` : '.'}`;
       if (!approved) throw new ToolFailedError(name, toolCallId, denial);
     });

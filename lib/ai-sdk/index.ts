@@ -6,7 +6,7 @@
 export { IncompleteAnswerError, ModelKeyRequiredError, ModelPromptMismatchError } from './ai-sdk.errors.js';
 export { type AnyLanguageModel } from './language-model.js';
 export { ApprovalAnswer, ToolOutput } from './user-answers.js';
-export { approvalSignal, toolOutputSignal } from '../chat/user-signals.js';
+export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
 export { durableTools, type ToolTurn } from './durable-tools.js';
 export { FinishedStepChangedError } from '../chat/chat.errors.js';

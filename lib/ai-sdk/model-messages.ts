@@ -1,7 +1,9 @@
 import { convertToModelMessages, type ModelMessage, type ToolSet, type UIMessage } from 'ai';
+import { isResultPart } from '../chat/result-part.js';
 import { readStored, type StoredMessage } from '../chat/stored-content.js';
 import { type ModelMessageLike, storeModelMessage } from '../chat/stored-model-message.js';
 import { type UIPart } from '../chat/ui-message.js';
+import { callsIn } from '../conversation/calls-in.js';
 import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
 import { keepWholeCalls } from './whole-calls.js';
 
@@ -41,14 +43,27 @@ export async function convertStored(
   options?: ModelMessagesOptions,
 ): Promise<ModelMessage[]> {
   const converted: ModelMessage[] = [];
+  const names = new Map<string, string>();
   for (const { message, parts, model } of readStored(messages)) {
+    for (const { id, name } of callsIn(message)) names.set(id, name);
     if (model) converted.push(model as ModelMessage);
     else {
-      const ui = { role: message.role, parts: parts.map(withoutDraft) } as unknown as UIMessage;
-      converted.push(...(await convert([ui], options)));
+      const results = message.role === 'user' ? parts.filter(isResultPart) : [];
+      const called = { role: 'assistant', parts: results.map((part) => toAnsweredCall(part, names)) };
+      const said = { role: message.role, parts: parts.filter((part) => !results.includes(part)).map(withoutDraft) };
+      const answers = results.length > 0 ? await convert([called as unknown as UIMessage], options) : [];
+      converted.push(...answers.filter(({ role }) => role === 'tool'));
+      if (said.parts.length > 0) converted.push(...(await convert([said as unknown as UIMessage], options)));
     }
   }
   return keepWholeCalls(converted);
+}
+
+/** Returns a result of a tool that a client ran (FIX-60) as the UI part of its call, which `convert` understands. */
+function toAnsweredCall({ toolCallId, output = null, errorText }: UIPart, names: ReadonlyMap<string, string>): UIPart {
+  const call = { type: `tool-${names.get(toolCallId as string)}`, toolCallId, input: {} };
+  if (errorText !== undefined) return { ...call, state: 'output-error', errorText };
+  return { ...call, state: 'output-available', output };
 }
 
 /** Returns a tool call that is still written, or whose output is preliminary, as a call without a result. */

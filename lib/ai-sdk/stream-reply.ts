@@ -115,7 +115,7 @@ export async function streamReplyWith<Tools extends ToolSet>(
     assertNotFailed(turn);
     if (failure) throw failure.error;
     if (requests.length === 0) return outcomeOf(ui.message, await result.text);
-    answered = await Promise.all(requests.map((request) => answerTo(turn, request)));
+    answered = await Promise.all(requests.map((request) => answerTo(turn, request, steps.length)));
     steps.push(...(await result.steps));
     const content = await toModelContent(sdk, answered, options.tools);
     prompt.push(...(await responseMessagesOf(result)), { role: 'tool', content });
@@ -130,10 +130,12 @@ function promptOf(sdk: ReplySdk, turn: ReplyTurn, tools: ToolSet | undefined): P
   return convertStored(sdk.convertToModelMessages, [...history, said, ...messages, ...advice], tools && { tools });
 }
 
-async function answerTo(turn: ReplyTurn, request: UserRequest): Promise<AnsweredRequest> {
+/** @param step the number of steps before the response that contains the request */
+async function answerTo(turn: ReplyTurn, request: UserRequest, step: number): Promise<AnsweredRequest> {
   const { toolCallId } = request;
-  if (isApproval(request)) return { ...request, ...(await approvalOf(turn, toolCallId)) };
-  return { ...request, ...(await toolOutputOf(turn, toolCallId)) };
+  const call = `${turn.iteration} ${step}`;
+  if (isApproval(request)) return { ...request, ...(await approvalOf(turn, toolCallId, call)) };
+  return { ...request, ...(await toolOutputOf(turn, toolCallId, call)) };
 }
 
 /** Returns the answers of the user for the model. `toModelOutput` of the tools converts their outputs. */

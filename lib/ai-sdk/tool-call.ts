@@ -3,12 +3,16 @@ import { type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
 import { withoutProxy } from '../common/thrown.js';
 import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
+import { callName } from '../ledger/turn-step.js';
 import { ToolFailedError } from '../orchestration/orchestration.errors.js';
+import { answerOf } from '../orchestrator/orchestrator-tool.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
 
-/** The second argument of a tool's functions: the field that this package reads. */
+/** The second argument of a tool's functions: the fields that this package reads. */
 export interface CallOptions {
   readonly toolCallId: string;
+  /** The messages that the model has answered with the call. */
+  readonly messages?: readonly { readonly role: string }[];
 }
 
 /** The function `execute` of a tool. */
@@ -64,11 +68,21 @@ export async function callTool(
   const { toolCallId } = options;
   const compared = comparable(name, toolCallId, input);
   if (enclosing.getStore() !== turn) {
-    return turn.tools.use(name, toolCallId, work, { ...compared, storeFailure: true });
+    return turn.tools.use(name, toolCallId, work, { ...compared, answer: answerOf(options), storeFailure: true });
   }
-  const { value, failure } = await turn.step(name, (info) => resultOf(work, info), { key: toolCallId });
+  const { value, failure } = await turn.step(name, (info) => resultOf(work, info), { key: callKeyOf(input, options) });
   if (failure !== undefined) throw new ToolFailedError(name, toolCallId, failure);
   return value;
+}
+
+/** Returns the key of a step that belongs to a call. Another input is another call (FIX-63). */
+export function callKeyOf(input: unknown, options: CallOptions): string {
+  return callName(JSON.stringify([decisionKeyOf(input, options), answerOf(options)]));
+}
+
+/** Returns the key of the decision about a call: the SDK may ask again when the answer is part of the messages. */
+export function decisionKeyOf(input: unknown, { toolCallId }: CallOptions): string {
+  return callName(JSON.stringify([toolCallId, textOf(input)]));
 }
 
 async function resultOf(work: (info: StepInfo) => Promise<unknown>, info: StepInfo): Promise<StoredResult> {
@@ -96,16 +110,21 @@ async function lastOf(result: unknown): Promise<unknown> {
  * @throws ToolFailedError for JSON that is rejected, such as a key named `__proto__`: the model reads why (FIX-64)
  */
 function comparable(name: string, callId: string, input: unknown): { readonly input?: JsonValue } {
-  let text: string;
-  try {
-    text = asText(input);
-  } catch {
-    return {};
-  }
+  const text = textOf(input);
+  if (text === undefined) return {};
   try {
     return { input: parsed(text, 'input') };
   } catch (error) {
     throw new ToolFailedError(name, callId, (error as Error).message, { cause: error });
+  }
+}
+
+/** Returns the input as JSON; `undefined` if JSON cannot represent it. */
+function textOf(input: unknown): string | undefined {
+  try {
+    return asText(input);
+  } catch {
+    return undefined;
   }
 }
 

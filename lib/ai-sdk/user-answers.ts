@@ -26,14 +26,32 @@ export class ToolOutput {
   errorText?: string;
 }
 
-type WaitingTurn = Pick<TurnContext, 'waitFor'>;
+type WaitingTurn = Pick<TurnContext, 'waitFor' | 'tools'>;
 
-/** Waits for the user's answer. The attempt ends until it arrives. */
-export function approvalOf(turn: WaitingTurn, toolCallId: string): Promise<ApprovalAnswer> {
-  return turn.waitFor(approvalSignal(toolCallId), { schema: ApprovalAnswer });
+/** The calls that have asked the user in an attempt, by the name of their signal. All handlers share its `tools`. */
+const asked = new WeakMap<WaitingTurn['tools'], Map<string, string[]>>();
+
+/**
+ * Waits for the user's answer. The attempt ends until it arrives.
+ * @param call identifies the call among those with its id
+ */
+export function approvalOf(turn: WaitingTurn, toolCallId: string, call: string): Promise<ApprovalAnswer> {
+  const earlier = callsBefore(turn, approvalSignal(toolCallId), call);
+  return turn.waitFor(approvalSignal(toolCallId, { earlier }), { schema: ApprovalAnswer });
 }
 
-/** Waits for the output of a tool that the client runs. The attempt ends until it arrives. */
-export function toolOutputOf(turn: WaitingTurn, toolCallId: string): Promise<ToolOutput> {
-  return turn.waitFor(toolOutputSignal(toolCallId), { schema: ToolOutput });
+/** Waits for the output of a tool that the client runs. The attempt ends until it arrives. @param call as above */
+export function toolOutputOf(turn: WaitingTurn, toolCallId: string, call: string): Promise<ToolOutput> {
+  const earlier = callsBefore(turn, toolOutputSignal(toolCallId), call);
+  return turn.waitFor(toolOutputSignal(toolCallId, { earlier }), { schema: ToolOutput });
+}
+
+/** Counts earlier calls with the same id: the answer of one must not be taken for that of another (FIX-63). */
+function callsBefore({ tools }: WaitingTurn, signal: string, call: string): number {
+  const ofTurn = asked.get(tools) ?? new Map<string, string[]>();
+  asked.set(tools, ofTurn);
+  const calls = ofTurn.get(signal) ?? [];
+  ofTurn.set(signal, calls);
+  if (!calls.includes(call)) calls.push(call);
+  return calls.indexOf(call);
 }

@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { isResultPart } from './result-part.js';
 import { type ModelPart } from './stored-model-message.js';
 import { type UIPart } from './ui-message.js';
 
@@ -35,6 +36,23 @@ export class AnswerParts {
       }
       if (part.type !== 'tool-call') return [toUIPart(part)];
       const call = toCallPart(part);
+      this.calls.set(part.toolCallId, call);
+      return [call];
+    });
+  }
+
+  /** Returns the parts of a stored UI message. Results of tools that the client ran change the parts of their calls. */
+  ofUI(parts: readonly UIPart[]): UIPart[] {
+    return parts.flatMap((part): UIPart[] => {
+      if (isResultPart(part)) {
+        const { toolCallId, output = null, errorText } = part;
+        const result =
+          errorText === undefined ? { state: 'output-available', output } : { state: 'output-error', errorText };
+        Object.assign(this.calls.get(toolCallId) ?? {}, result);
+        return [];
+      }
+      if (part.state !== 'input-available' && part.state !== 'approval-requested') return [part];
+      const call = { ...part } as CallPart;
       this.calls.set(part.toolCallId, call);
       return [call];
     });

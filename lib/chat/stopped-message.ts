@@ -1,3 +1,4 @@
+import { INTERRUPTED } from '../ledger/interrupted-result.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { MessageFold } from './message-fold.js';
 import { fromAnswer } from './stored-messages.js';
@@ -16,7 +17,7 @@ export function stoppedAnswer(chunks: readonly UIChunk[]): MessageDraft | undefi
 
 /**
  * Returns the answer so far as a complete message, to keep it when the answer is stopped: blocks end where they are,
- * and tool calls without a result have failed. Incomplete calls and empty blocks are left out.
+ * and tool calls without a result have an `interrupted` error. Incomplete calls and empty blocks are left out.
  */
 export function stoppedMessage(message: UIMessage): UIMessage {
   const parts = message.parts.map(stopped).filter((part) => part !== undefined);
@@ -30,7 +31,7 @@ function stopped(part: UIPart): UIPart | undefined {
   if (state === 'input-streaming') return undefined;
   if (typeof state === 'string' && OPEN_CALL.includes(state)) {
     const { approval: _, ...call } = part;
-    return { ...call, state: 'output-error', errorText: 'The answer was stopped.' };
+    return { ...call, state: 'output-error', errorText: INTERRUPTED };
   }
   // The tool had more to say.
   if (part.preliminary === true) {

@@ -31,8 +31,8 @@ export function fromAnswer({ parts, metadata }: UIMessage): MessageDraft {
 /**
  * Returns messages of any origin as UI messages (AIS-06).
  *
- * - The `toolCalls` of an assistant and the `tool` messages that follow become tool parts. Results without a call are
- *   left out.
+ * - The `toolCalls` of an assistant and the results that follow, in `tool` messages or in `tool-result` parts of the
+ *   user's, become tool parts. Results without a call are left out.
  * - Consecutive messages of an assistant in the same turn are one UI message, because clients received them as one.
  * - The id is the client's. If a client did not send the message, the id of an answer is the turn's id, because clients
  *   received the answer under this id. Otherwise it is the message's id.
@@ -42,9 +42,10 @@ export function toUIMessages<Message extends UIMessage = UIMessage>(messages: re
   const found: OpenMessage[] = [];
   const ids = new Set<string>();
   for (const [index, { message, parts, model }] of readStored(messages).entries()) {
-    const own = parts ?? answers.of(model.content);
+    const own = parts ? answers.ofUI(parts) : answers.of(model.content);
     const { role, turnId } = message;
-    if (role === 'tool') continue;
+    const isAnswer = parts !== undefined && parts.length > 0 && own.length === 0;
+    if (role === 'tool' || isAnswer) continue;
     const ui = uiFieldsOf(message);
     const last = found.at(-1);
     if (role === 'assistant' && !ui && last?.role === role && last.id === turnId) {

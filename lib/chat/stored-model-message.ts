@@ -93,10 +93,14 @@ function parse(text: string): unknown {
   }
 }
 
-/** Returns the result of a tool. A result without an id belongs to the last call. */
-function toResultPart({ content, name, toolCallId }: MessageDraft, calls: readonly MessageToolCall[]): ModelPart {
+/** Returns the result of a tool. A result without an id belongs to the last call; `metadata.error` marks an error. */
+function toResultPart(
+  { content, name, toolCallId, metadata }: MessageDraft,
+  calls: readonly MessageToolCall[],
+): ModelPart {
   const call = toolCallId === undefined ? calls.at(-1) : calls.find(({ id }) => id === toolCallId);
-  const output = typeof content === 'string' ? { type: 'text', value: content } : { type: 'json', value: content };
+  const [text, json] = metadata?.error === undefined ? ['text', 'json'] : ['error-text', 'error-json'];
+  const output = typeof content === 'string' ? { type: text, value: content } : { type: json, value: content };
   return { type: 'tool-result', toolCallId: toolCallId ?? call?.id, toolName: call?.name ?? name, output };
 }
 

@@ -13,6 +13,7 @@ import { type ConversationHead } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type HeldHead } from './held-head.js';
 import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
+import { closeCalls } from './whole-calls.js';
 import { type MessageTokens } from './message-tokens.js';
 import { withSpent } from './spent-usage.js';
 import { readUncompacted, type SpeakersCheckpoints, type Uncompacted } from './uncompacted.js';
@@ -126,7 +127,7 @@ export class CompactionRun {
     replaced: readonly ConversationMessage[],
   ): Promise<{ text: string; usage: TokenUsage | null }> {
     const { policy } = this.task;
-    const messages = summary ? [summary, ...replaced] : replaced;
+    const messages = closeCalls(summary ? [summary, ...replaced] : replaced);
     const returned: unknown = await this.call('summarize', (info) => policy.summarize(messages, info));
     const { text, usage } = isPlainObject(returned) ? returned : { text: returned };
     const used = usage === undefined ? null : toTokenUsage(usage);

@@ -1,29 +1,12 @@
 import { type MessageDraft } from '../ledger/message.js';
+import { callsIn, resultsIn } from './calls-in.js';
 
 /** Matches results and calls in any list of messages: parallel calls, results in any order, and reused ids. */
-interface Pairs {
-  /** The answered ids, by the index of the message with the calls. */
-  readonly answers: ReadonlyMap<number, ReadonlySet<string>>;
-  /** The index of the call, by the index of its result; -1 without a call. */
+export interface Pairs {
+  /** The calls of each message that has any, by its index: the index of the message with the result, by call id. */
+  readonly calls: ReadonlyMap<number, ReadonlyMap<string, number | undefined>>;
+  /** The index of the message with the call, by the index of the message with a result; -1 without a call. */
   readonly callOf: ReadonlyMap<number, number>;
-}
-
-/**
- * Returns a window that a model accepts (BOT-40): without results whose call is missing, and without calls whose
- * results are in the log but not in the window. Unanswered calls are kept.
- * @param window chosen from the log; may contain new messages
- */
-export function keepPairs<M extends MessageDraft>(window: readonly M[], log: readonly M[]): readonly M[] {
-  if (!window.some(isOfTools)) return window;
-  const { answers, callOf } = pairsOf(window);
-  const expected = answersByMessage(log);
-  const broken = new Set<number>([-1]);
-  for (const [index, answered] of answers) {
-    const message = window[index];
-    const had = expected.get(message) ?? expected.get(message.id) ?? new Set(message.toolCalls?.map(({ id }) => id));
-    if ([...had].some((id) => !answered.has(id))) broken.add(index);
-  }
-  return window.filter((_, index) => !broken.has(index) && !broken.has(callOf.get(index) ?? index));
 }
 
 /**
@@ -54,38 +37,33 @@ export function hasCallsFrom(messages: readonly MessageDraft[], index: number): 
   return [...pairsOf(messages).callOf].every(([result, call]) => result < index || call !== -1);
 }
 
-function isOfTools({ role, toolCalls }: MessageDraft): boolean {
-  return role === 'tool' || toolCalls !== undefined;
+/** Returns whether a list has calls or results at all. Most conversations have none. */
+export function hasTools(messages: readonly MessageDraft[]): boolean {
+  return messages.some((message) => message.role === 'tool' || callsIn(message).length > 0 || resultsIn(message).length > 0);
 }
 
-function pairsOf(messages: readonly MessageDraft[]): Pairs {
-  const answers = new Map<number, Set<string>>();
+/** Matches each result with the latest call of its id, and each call with its first result. */
+export function pairsOf(messages: readonly MessageDraft[]): Pairs {
+  const calls = new Map<number, Map<string, number | undefined>>();
   const callOf = new Map<number, number>();
-  /** The latest call of each id. */
-  const calls = new Map<string, number>();
+  /** The index of the latest call of each id. */
+  const latestOf = new Map<string, number>();
   let latest = -1;
-  for (const [index, { role, toolCalls = [], toolCallId }] of messages.entries()) {
-    if (toolCalls.length > 0) {
+  for (const [index, message] of messages.entries()) {
+    const own = callsIn(message);
+    if (own.length > 0) {
       latest = index;
-      answers.set(index, new Set());
-      for (const { id } of toolCalls) calls.set(id, index);
+      calls.set(index, new Map(own.map(({ id }) => [id, undefined])));
+      for (const { id } of own) latestOf.set(id, index);
     }
-    if (role !== 'tool') continue;
-    // A result without an id belongs to the call before it.
-    const call = toolCallId === undefined ? latest : (calls.get(toolCallId) ?? -1);
-    callOf.set(index, call);
-    answers.get(call)?.add(toolCallId ?? '');
+    if (message.role === 'tool') callOf.set(index, latest);
+    for (const [at, given] of resultsIn(message).entries()) {
+      const call = given === undefined ? latest : (latestOf.get(given) ?? -1);
+      if (at === 0 || callOf.get(index) === -1) callOf.set(index, call);
+      const results = calls.get(call);
+      const id = given ?? [...(results ?? [])].find(([, result]) => result === undefined)?.[0];
+      if (results && id !== undefined && results.get(id) === undefined) results.set(id, index);
+    }
   }
-  return { answers, callOf };
-}
-
-/** Returns the answered ids by message and by message id, because a window may contain copies. */
-function answersByMessage(log: readonly MessageDraft[]): ReadonlyMap<unknown, ReadonlySet<string>> {
-  const found = new Map<unknown, ReadonlySet<string>>();
-  for (const [index, answered] of pairsOf(log).answers) {
-    const message = log[index];
-    found.set(message, answered);
-    if (message.id !== undefined) found.set(message.id, answered);
-  }
-  return found;
+  return { calls, callOf };
 }

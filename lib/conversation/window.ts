@@ -2,7 +2,7 @@ import { deepFreeze } from '../common/json.js';
 import { toHistory } from './message-draft.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
-import { keepPairs } from './tool-pairs.js';
+import { type AnsweredNext, closeCalls, keepPairs } from './whole-calls.js';
 
 /** The conversation that a window is cut from. */
 export interface ConversationView<M extends MessageDraft = MessageDraft> {
@@ -16,7 +16,8 @@ export interface ConversationView<M extends MessageDraft = MessageDraft> {
 
 /**
  * Chooses the messages of a window. Pinned messages and the summary are prepended, unless the result contains them.
- * Tool calls without results, and results without calls, are removed.
+ * Results without calls, and calls whose results are left out, are removed. Calls that have no result have an
+ * `interrupted` one.
  */
 export type WindowFunction = (conversation: ConversationView) => readonly MessageDraft[];
 
@@ -34,8 +35,9 @@ export function viewOf<M extends MessageDraft>(log: readonly M[]): ConversationV
 
 /**
  * Cuts a window (BOT-40). Pinned messages and the summary are kept and do not count for a number. The cut never
- * separates an assistant's tool calls from their results.
+ * separates an assistant's tool calls from their results, and each call has a result (FIX-60).
  * @param path names the window in errors
+ * @param answeredNext the calls that the input after the window answers
  * @throws InvalidInputError if a function does not return messages, or a token counter does not return a number
  */
 export function cutWindow(
@@ -43,19 +45,21 @@ export function cutWindow(
   view: ConversationView,
   tokens: MessageTokens,
   path: string,
+  answeredNext: AnsweredNext = new Set(),
 ): readonly MessageDraft[] {
-  const { pinned, summary, messages } = view;
+  const { pinned, summary } = view;
+  const messages = closeCalls(view.messages, answeredNext);
   const lead = summary ? [...pinned, summary] : pinned;
   if (typeof shape === 'number') {
-    return shape === 0 ? [] : [...lead, ...keepPairs(messages.slice(-shape), messages)];
+    return shape === 0 ? [] : [...lead, ...keepPairs(messages.slice(-shape), messages, answeredNext)];
   }
   if (typeof shape === 'object') {
     const budget = shape.maxTokens - tokens.ofAll(lead);
-    return [...lead, ...keepPairs(lastWithin(budget, messages, tokens), messages)];
+    return [...lead, ...keepPairs(lastWithin(budget, messages, tokens), messages, answeredNext)];
   }
-  const chosen = chosenBy(shape, view, path);
+  const chosen = chosenBy(shape, { pinned, summary, messages }, path);
   const missing = lead.filter((message) => !chosen.some((other) => other === message || isCopy(other, message)));
-  return [...missing, ...keepPairs(chosen, messages)];
+  return [...missing, ...keepPairs(chosen, messages, answeredNext)];
 }
 
 function lastWithin<M extends MessageDraft>(

@@ -1,5 +1,6 @@
 import { type JsonValue } from '../common/json.js';
 import { sha256 } from '../common/digests.js';
+import { isName } from '../common/ids.js';
 
 /**
  * The origin of a stored step: `turn.step`, `turn.tools.use`, `turn.waitFor`, the `onTimeout` of a wait, a route's
@@ -47,6 +48,11 @@ export function stepKeyOf(text: string): StepKey {
     string | number,
   ];
   return { kind, iteration, intent, parent, name, key };
+}
+
+/** Returns a name of a step for the id of a tool call, which may have any length and any characters. */
+export function callName(callId: string): string {
+  return isName(callId) ? callId : sha256(callId);
 }
 
 /** Returns the key as 64 hexadecimal digits, short enough for any index. */

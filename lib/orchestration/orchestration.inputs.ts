@@ -16,14 +16,18 @@ const OUTCOMES: readonly ToolUse['outcome'][] = ['succeeded', 'failed', 'admitte
 
 const isIndex = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
+/** Validates the id of a tool call, which models choose (FIX-63). */
+const MustBeCallId = (): PropertyDecorator =>
+  Must((value) => typeof value === 'string' && value !== '', 'must be a non-empty string.');
+
 /** Options of a tool use. */
 export class ToolUseOptions {
   /**
-   * The model's id of the call. Uses with the same id count once, among the last 100 uses of the session outside of
+   * The model's id of the call, of any length. Uses with the same id count once, among the last 100 uses of the session outside of
    * turns. Default: each use counts.
    */
   @Optional()
-  @MustBeName()
+  @MustBeCallId()
   callId?: string;
 
   /**
@@ -56,11 +60,11 @@ export class ToolUsageOptions extends ToolUseOptions {
 /** Options of an admission. */
 export class ToolAdmissionOptions {
   /**
-   * Identifies the call, among the last 100 uses of the session. The same id is admitted again and counts once, so that
+   * Identifies the call, by an id of any length, among the last 100 uses of the session. The same id is admitted again and counts once, so that
    * a retry continues the call. Default: a new id.
    */
   @Optional()
-  @MustBeName()
+  @MustBeCallId()
   callId?: string;
 
   /**

@@ -19,6 +19,7 @@ import { ToolAdmissionOptions, ToolUsageOptions } from './orchestration.inputs.j
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { type AdmittedTool, ToolAdmissions } from './tool-admissions.js';
+import { callName } from '../ledger/turn-step.js';
 import { assertOwnCall, type ToolCall, toToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf, allowedAfterReset } from './tool-refusal.js';
 
@@ -115,10 +116,8 @@ export class OrchestrationService {
     const { callId = mintId(), input } = checkInput(ToolAdmissionOptions, options, 'options');
     const { plan, states } = this;
     if (!plan) return { callId, state: null, record: () => Promise.resolve(null) };
-    return new ToolAdmissions(states, plan, this.predicates, sessionId).admit({
-      ...toToolCall(tool, { input }),
-      callId,
-    });
+    const call = { ...toToolCall(tool, { input }), callId: callName(callId) };
+    return { ...(await new ToolAdmissions(states, plan, this.predicates, sessionId).admit(call)), callId };
   }
 
   /**

@@ -1,4 +1,5 @@
 import { jsonDigest } from '../common/digests.js';
+import { callName } from '../ledger/turn-step.js';
 import { ToolCallConflictError } from './orchestration.errors.js';
 import { type OrchestrationProgress, type ToolUse } from './orchestration-state.js';
 
@@ -12,7 +13,7 @@ export function toToolCall(
 ): ToolCall {
   return {
     tool,
-    ...(callId === undefined ? {} : { callId }),
+    ...(callId === undefined ? {} : { callId: callName(callId) }),
     ...(input === undefined ? {} : { input: jsonDigest(input, 'options.input') }),
   };
 }

@@ -1,5 +1,5 @@
 import { Allow } from 'class-validator';
-import { MustBeBoolean, MustBeName, Optional } from '../common/check-input.js';
+import { MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 
 /** Options of `turn.step`. */
 export class StepOptions {
@@ -16,11 +16,19 @@ export class StepOptions {
 /** Options of `turn.tools.use`. */
 export class ToolCallOptions {
   /**
-   * The model's arguments, as JSON. The same call id with another input is then rejected (FIX-11). Only a digest is
-   * stored. Default: inputs are not compared.
+   * The model's arguments, as JSON. While a call runs, its id with another input is rejected (FIX-11); after it has
+   * ended, the id with another input is a new call (FIX-63). Only a digest is stored. Default: inputs are not compared.
    */
   @Allow()
   input?: unknown;
+
+  /**
+   * The number of the model's answer that contains the call, from 0: the same in every attempt (FIX-63). Set it if later
+   * answers of the turn may use an id again, even with the same input. Default: an id identifies a call in all answers.
+   */
+  @Optional()
+  @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
+  answer?: number;
 
   /**
    * Stores a failure as the result of the call: `use` throws ToolFailedError, in later attempts without running `work`

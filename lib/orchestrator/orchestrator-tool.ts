@@ -1,11 +1,11 @@
 import { checkInput, Must, Optional } from '../common/check-input.js';
-import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
 import { onAbort } from '../common/on-abort.js';
 import { handOut } from '../turn/running-turn.js';
 import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { TurnTimeoutError } from '../ledger/turn.errors.js';
+import { callName } from '../ledger/turn-step.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { childSession, inFreshSession } from './child-session.js';
 import { type OrchestratorPlace } from './orchestrator-place.js';
@@ -15,7 +15,8 @@ import {
   type ToolInputSchema,
   toToolInput,
 } from './tool-input-schema.js';
-import { type TurnContext } from './turn-context.js';
+import { type StepInfo, type TurnContext } from './turn-context.js';
+import { assertCallId } from './turn-tool-calls.js';
 
 export { type OrchestratorToolInput };
 
@@ -45,11 +46,13 @@ export class OrchestratorToolOptions {
 
 /** The identity of a tool call, in the format of the AI SDK. */
 export interface OrchestratorToolCall {
-  /**
-   * The model's id of the call, unique in the calling turn. If the turn is retried, the same call id gets the same
-   * turn.
-   */
+  /** The model's id of the call. If the calling turn is retried, the same call gets the same turn. */
   readonly toolCallId: string;
+  /**
+   * The messages that the model has answered with the call, as the AI SDK passes them. The number of answers among them
+   * distinguishes calls if later answers use an id again (FIX-63). Default: an id identifies a call in all answers.
+   */
+  readonly messages?: readonly { readonly role: string }[] | undefined;
   /** Aborting it cancels the call's turn. */
   readonly abortSignal?: AbortSignal | undefined;
 }
@@ -95,19 +98,19 @@ export function orchestratorTool(
     description = `Asks ${orchestrator} and waits for its answer.`,
     session = 'child',
   } = checkInput(OrchestratorToolOptions, options, 'options');
-  const execute: OrchestratorTool['execute'] = async (args, { toolCallId, abortSignal }) => {
+  const execute: OrchestratorTool['execute'] = async (args, call) => {
+    const { toolCallId, abortSignal } = call;
     const checked = toToolInput(args);
     if (!('value' in checked)) throw new InvalidInputError('args', checked.issues[0].message);
-    assertName(toolCallId, 'toolCallId');
+    assertCallId(toolCallId, 'toolCallId');
     const { turns, sessions } = place();
-    const key = hashOf(caller.id, toolCallId);
     const { input } = checked.value;
-    const speak = async (signal: AbortSignal): Promise<OrchestratorToolResult> => {
+    const speak = async (key: string, signal: AbortSignal): Promise<OrchestratorToolResult> => {
       const ask = (sessionId: string): Promise<TurnResult> =>
         turns.execute(orchestrator, input, {
           sessionId,
           idempotencyKey: key,
-          attributes: { callerTurnId: caller.id, toolCallId },
+          attributes: { callerTurnId: caller.id, toolCallId: callName(toolCallId) },
           signal,
         });
       const { status, reply, data } =
@@ -116,7 +119,9 @@ export function orchestratorTool(
           : await inFreshSession(turns, sessions, caller.session, `${name}~${key.slice(0, 32)}`, ask);
       return { status, reply, ...(data === undefined ? {} : { data }) };
     };
-    return caller.tools.use(name, toolCallId, () => whileWanted(caller.signal, abortSignal, speak), { input });
+    const work = (info: StepInfo): Promise<OrchestratorToolResult> =>
+      whileWanted(caller.signal, abortSignal, (signal) => speak(sha256(info.key), signal));
+    return caller.tools.use(name, toolCallId, work, { input, answer: answerOf(call) });
   };
   const tool: OrchestratorTool = {
     name,
@@ -157,6 +162,10 @@ function isAttemptedAgain({ reason }: AbortSignal): boolean {
   return (reason instanceof TurnStoppedError && reason.why !== 'cancelled') || reason instanceof TurnTimeoutError;
 }
 
-function hashOf(turnId: string, toolCallId: string): string {
-  return sha256(JSON.stringify([turnId, toolCallId]));
+/**
+ * Returns the number of the model's answer that contains a call, in its loop. A provider may use the ids of an answer
+ * again in later ones (FIX-63).
+ */
+export function answerOf({ messages }: Pick<OrchestratorToolCall, 'messages'>): number | undefined {
+  return messages?.filter(({ role }) => role === 'assistant').length;
 }

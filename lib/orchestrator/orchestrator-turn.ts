@@ -1,6 +1,7 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { assertWithin, deepFreeze, type JsonObject, stringifyWithin } from '../common/json.js';
 import { tokensOf } from '../common/token-usage.js';
+import { interruptedResults } from '../conversation/whole-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
@@ -25,7 +26,7 @@ import { TurnMemory } from './turn-memory.js';
 import { type TurnToRun, withUndo } from './replacement.js';
 import { type TurnParts } from './turn-parts.js';
 import { TurnModuleState } from './turn-module-state.js';
-import { advance, begin, type TurnProgress } from './turn-progress.js';
+import { advance, begin, messagesOf, type TurnProgress } from './turn-progress.js';
 import { type EndedBy } from './turn-report.js';
 import { toCheckpoint, toMessages, toReport } from './turn-settlement.js';
 import { TurnStart } from './turn-start.js';
@@ -178,7 +179,7 @@ export class OrchestratorTurn {
     // Each intent may be within the limit, but not all of them together.
     assertWithin({ text, data: data ?? null }, this.handle.maxReplyBytes, 'The reply');
     stringifyWithin(state, definition.maxStateBytes, `The state of ${definition.name}`);
-    const messages = toMessages(claimed.turn, progress);
+    const messages = toMessages(claimed.turn, messagesOf(progress));
     const usage = this.tally.totalWith(conversation.usage);
     const { replacement } = this.turn;
     const own = orchestration ? [...orchestration.changes(), ...modules] : modules;
@@ -275,12 +276,13 @@ export class OrchestratorTurn {
     );
   }
 
-  /** Keeps the messages of completed iterations when the turn is interrupted. */
+  /** Keeps the messages of completed iterations when the turn is interrupted, with a result for each call. */
   private partialOutcome(status: 'failed' | 'cancelled'): PartialOutcome {
     const { turn } = this.claimed;
-    const isSaid = this.isLogged && !turn.request.command;
-    const messages = isSaid ? toMessages(turn, this.loop?.progress ?? this.storedProgress()) : [];
-    return { report: this.report(status), messages };
+    const report = this.report(status);
+    if (!this.isLogged || turn.request.command) return { report, messages: [] };
+    const said = messagesOf(this.loop?.progress ?? this.storedProgress());
+    return { report, messages: toMessages(turn, [...said, ...interruptedResults(said)]) };
   }
 }
 

@@ -8,7 +8,7 @@ import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';
 import { AwaitingSignal } from '../turn/turn-runner.js';
 import { type TurnWait } from '../ledger/turn.store.js';
 import { type TurnContext, type TurnTask } from './turn-context.js';
-import { type TurnProgress } from './turn-progress.js';
+import { messagesOf, type TurnProgress } from './turn-progress.js';
 import { type TurnSteps } from './turn-steps.js';
 import { type UsageRole, type UsageTally } from './usage-tally.js';
 
@@ -86,11 +86,12 @@ export class TurnCalls {
 
   private contextOf(
     { iteration, intent, role }: CallPlace,
-    { state, messages, replies, feedback }: TurnProgress,
+    progress: TurnProgress,
     count: (tokens: TokenUsage) => void,
     suspend: (wait: TurnWait) => Promise<never>,
   ): TurnContext {
     const { attempt, memo } = this;
+    const { state, replies, feedback } = progress;
     const place = { iteration, intent };
     const history = this.history(role);
     // Properties are listed by name, because spreading an object into another takes ten times as long. Values that all
@@ -103,7 +104,7 @@ export class TurnCalls {
       state: deepFreeze(state),
       turnIndex: attempt.turnIndex,
       iteration,
-      messages: deepFreeze(messages.map(({ message }) => message)),
+      messages: deepFreeze(messagesOf(progress)),
       replies: deepFreeze(replies),
       memories: attempt.memories,
       attempt: attempt.attempt,

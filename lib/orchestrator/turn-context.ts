@@ -151,11 +151,13 @@ export interface TurnTools {
    * A call that has succeeded, also in an earlier attempt, returns its result and counts once. A call that was rejected
    * or failed can be repeated, and is repeated when the turn is retried. The changes of the plan are stored when the
    * turn settles, and dropped if it fails or is cancelled. It cannot be called inside a step or another tool.
-   * @param callId the model's id of the call, unique in the turn; at most 256 characters
-   * @param options `input`: the model's arguments; the same call id with another input is then rejected (FIX-11)
+   * @param callId the model's id of the call, of any length. It identifies the call in the turn, together with
+   * `options.answer`
+   * @param options `input`: the model's arguments; `answer`: the number of the model's answer. While a call runs, the
+   * same id with another input is rejected (FIX-11); afterwards it is a new call (FIX-63)
    * @returns the result as JSON, frozen; the same for every call with this id
    * @throws ToolNotAllowedError before `work` is called, listing the allowed tools; what `work` throws, after the use
-   * is recorded as failed; ToolCallConflictError if the call id was used with another tool or input;
+   * is recorded as failed; ToolCallConflictError if the call id is in use with another tool or input;
    * StateSerializationError
    */
   use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T, options?: ToolCallOptions): Promise<T>;

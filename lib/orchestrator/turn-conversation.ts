@@ -8,9 +8,11 @@ import { type ConversationMessage, type MessageDraft, type MessageSpan } from '.
 import { reportedUsage, stillReported, unreportedUsage } from '../conversation/spent-usage.js';
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
+import { answeredBy, type AnsweredNext } from '../conversation/whole-calls.js';
 import { type TokenUsage } from '../common/token-usage.js';
 import { type StateDocument } from '../ledger/state.store.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';
+import { userMessage } from '../ledger/user-message.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { historyOf } from './orchestrator.registry.js';
@@ -27,6 +29,8 @@ export class TurnConversation {
   private view: ConversationView;
   /** The end of the log without undone messages, and the position from which it was read. */
   private read: Pick<SeenConversation, 'history' | 'from'>;
+  /** The open calls that the turn's input answers. */
+  private readonly answered: AnsweredNext;
   private readonly cut: { [reader in 'router' | 'agents']?: readonly (ConversationMessage | MessageDraft)[] } = {};
 
   /** @param document of the head; `null` if none was claimed or none exists */
@@ -41,6 +45,7 @@ export class TurnConversation {
     this.log = logOf(claimed);
     this.undone = undoneIn(claimed.checkpoint, this.log);
     const { turn, history } = claimed;
+    this.answered = answeredBy(userMessage(turn));
     const counted = this.hasGaps ? withoutUndone(history, this.undone) : history;
     this.read = { history: counted, from: beginningOf(history) };
     this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, counted);
@@ -72,7 +77,7 @@ export class TurnConversation {
     if (!window) {
       const { [reader]: shape, router } = this.definition.historyWindow;
       const same = shape === router ? this.cut.router : undefined;
-      window = same ?? cutWindow(shape, this.view, this.tokens, `historyWindow.${reader}`);
+      window = same ?? cutWindow(shape, this.view, this.tokens, `historyWindow.${reader}`, this.answered);
       this.cut[reader] = window;
       this.tell({ type: 'history-windowed', for: reader, available: this.available, kept: window.length });
     }

@@ -49,7 +49,7 @@ export function advance(
     text: texts.length > 0 ? texts.join('\n\n') : before.text,
     ...(data === undefined ? {} : { data }),
     ...(status === undefined ? {} : { status }),
-    messages: [...kept, ...outcomes.flatMap(messagesOf)],
+    messages: [...kept, ...outcomes.flatMap(added)],
     replies: outcomes.map(({ intent, text, data: own }) => ({
       intent,
       text,
@@ -59,7 +59,12 @@ export function advance(
   };
 }
 
-function messagesOf({ text, messages }: IntentOutcome): TurnMessage[] {
+/** Returns the messages that the turn adds to the conversation. */
+export function messagesOf({ messages }: TurnProgress): readonly MessageDraft[] {
+  return messages.map(({ message }) => message);
+}
+
+function added({ text, messages }: IntentOutcome): TurnMessage[] {
   if (messages) return messages.map((message) => ({ message, isReply: false }));
   return text === null ? [] : [{ message: { role: 'assistant', content: text }, isReply: true }];
 }

@@ -2,6 +2,7 @@ import { type JsonObject } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
 import { type NewCheckpoint } from '../ledger/checkpoint.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
+import { type MessageDraft } from '../ledger/message.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';
 import { attemptNumber, type SettledTurnStatus, type Turn } from '../ledger/turn.js';
 import { messageId, userMessage } from '../ledger/user-message.js';
@@ -11,7 +12,6 @@ import { intentsOf } from './orchestrator-signature.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type TurnConversation } from './turn-conversation.js';
 import { elapsed } from './turn-calls.js';
-import { type TurnProgress } from './turn-progress.js';
 import { asJson, type EndedBy, type IterationReport, type TurnReport } from './turn-report.js';
 import { toUsageReport, type UsageTally } from './usage-tally.js';
 
@@ -55,8 +55,8 @@ export function toCheckpoint(source: CheckpointSource): NewCheckpoint {
 }
 
 /** Returns the user's message and those that the turn adds. Leading system messages come before the user's message. */
-export function toMessages(turn: Turn, { messages }: TurnProgress): NewMessage[] {
-  const own = messages.map(({ message }, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
+export function toMessages(turn: Turn, messages: readonly MessageDraft[]): NewMessage[] {
+  const own = messages.map((message, index) => ({ ...message, id: message.id ?? messageId(turn.id, index + 1) }));
   const lead = own.findIndex(({ role }) => role !== 'system');
   const leading = own.slice(0, lead === -1 ? own.length : lead);
   return [...leading, userMessage(turn), ...own.slice(leading.length)];

@@ -1,17 +1,18 @@
 import { checkInput } from '../common/check-input.js';
-import { assertName } from '../common/ids.js';
+import { assertName, problemOf } from '../common/ids.js';
 import { deepFreeze } from '../common/json.js';
 import { jsonDigest } from '../common/digests.js';
-import { StoreUnavailableError } from '../common/sessions.error.js';
+import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
 import { withoutProxy } from '../common/thrown.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
 import { ToolCallConflictError, ToolFailedError } from '../orchestration/orchestration.errors.js';
+import { isSameCall } from '../orchestration/tool-call.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
 import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
-import { type StepKey } from '../ledger/turn-step.js';
+import { callName, type StepKey, stepText } from '../ledger/turn-step.js';
 import { ToolCallOptions } from './call-options.js';
 import { CallOrder } from './call-order.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';
@@ -24,6 +25,13 @@ interface CallIdentity {
   readonly input?: string;
 }
 
+/** A call that this attempt has begun. */
+interface BegunCall {
+  readonly identity: CallIdentity;
+  readonly result: Promise<unknown>;
+  hasEnded: boolean;
+}
+
 /** The stored step of a call. */
 interface StoredCall extends CallIdentity {
   readonly value?: unknown;
@@ -33,7 +41,8 @@ interface StoredCall extends CallIdentity {
 
 /** The tool calls in one attempt of a turn. */
 export class TurnToolCalls implements TurnTools {
-  private readonly calls = new Map<string, { readonly identity: CallIdentity; readonly result: Promise<unknown> }>();
+  /** By the name and key of their step. */
+  private readonly calls = new Map<string, BegunCall>();
   private readonly order = new CallOrder();
 
   constructor(
@@ -75,42 +84,61 @@ export class TurnToolCalls implements TurnTools {
   ): Promise<T> {
     this.steps.assertOutside('turn.tools.use', 'call it outside of the step');
     assertName(tool, 'tool');
-    assertName(callId, 'callId');
-    const { input, storeFailure = false } =
-      options === undefined ? {} : checkInput(ToolCallOptions, options, 'options');
+    assertCallId(callId, 'callId');
+    const {
+      input,
+      answer,
+      storeFailure = false,
+    } = options === undefined ? {} : checkInput(ToolCallOptions, options, 'options');
     const identity = identityOf(tool, input);
-    const known = this.calls.get(callId);
-    if (known) {
-      assertSame(callId, known.identity, identity);
-      return known.result as Promise<T>;
-    }
+    const key = this.keyOf(callId, answer, identity);
+    const begun = this.calls.get(stepText(key));
+    if (begun) return begun.result as Promise<T>;
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
-      () => this.admit<T>(identity, callId, storeFailure ? withFailure(work) : succeeded(work)),
+      () => this.admit<T>(identity, callId, key, storeFailure ? withFailure(work) : succeeded(work)),
     );
-    this.calls.set(callId, { identity, result });
+    const call: BegunCall = { identity, result, hasEnded: false };
+    this.calls.set(stepText(key), call);
     // A call that was rejected or failed can be repeated.
-    result.catch(() => this.calls.delete(callId));
+    result.then(
+      () => (call.hasEnded = true),
+      () => this.calls.delete(stepText(key)),
+    );
     return result;
+  }
+
+  /**
+   * Returns the key of a call. It belongs to the turn, not to an iteration or intent. An id that returns with another
+   * input, after its earlier call has ended, identifies another call (FIX-63).
+   * @throws ToolCallConflictError
+   */
+  private keyOf(callId: string, answer: number | undefined, identity: CallIdentity): StepKey {
+    for (let occurrence = 0; ; occurrence += 1) {
+      const key = callKey(callId, answer, occurrence);
+      const begun = this.calls.get(stepText(key));
+      const known = begun?.identity ?? (this.steps.find(key) as StoredCall | undefined);
+      if (!known || isSameCall(known, identity)) return key;
+      const isAnother = known.input !== undefined && identity.input !== undefined && begun?.hasEnded !== false;
+      if (!isAnother) throw new ToolCallConflictError(callId, known.tool);
+    }
   }
 
   /** @param work returns what is stored of the call. @returns the work of an admitted use */
   private async admit<T>(
     identity: CallIdentity,
     callId: string,
+    key: StepKey,
     work: (info: StepInfo) => Promise<CallResult>,
   ): Promise<() => Promise<T>> {
     const { steps, orchestration } = this;
     const { tool, input } = identity;
-    const key = keyOf(callId);
-    const known = steps.find(key) as StoredCall | undefined;
-    if (known) assertSame(callId, known, identity);
     const run = (): Promise<StoredCall> =>
       steps.runAt(key, toolSpan(tool, callId), async (info) => {
         const result = await work(info);
         return input === undefined ? { tool, ...result } : { tool, input, ...result };
       });
-    const use = await orchestration?.admit(tool, callId, known !== undefined);
+    const use = await orchestration?.admit(tool, useIdOf(key), steps.isStored(key));
     return async () => {
       let stored: StoredCall;
       try {
@@ -128,9 +156,22 @@ export class TurnToolCalls implements TurnTools {
   }
 }
 
-/** Returns the key of a call. It belongs to the turn, not to an iteration or intent. */
-function keyOf(callId: string): StepKey {
-  return { kind: 'tool', iteration: 0, intent: '', parent: '', name: callId, key: 0 };
+/** @throws InvalidInputError */
+export function assertCallId(callId: unknown, path: string): void {
+  if (typeof callId !== 'string' || callId === '') {
+    throw new InvalidInputError(path, problemOf('must be a non-empty string: the id that the model gave to the call.', callId));
+  }
+}
+
+/** Returns the key of a call's step. Stores limit the names of steps, but gateways do not limit ids. */
+function callKey(callId: string, answer: number | undefined, occurrence: number): StepKey {
+  const key = answer === undefined ? occurrence : `answer ${answer}${occurrence === 0 ? '' : ` ${occurrence}`}`;
+  return { kind: 'tool', iteration: 0, intent: '', parent: '', name: callName(callId), key };
+}
+
+/** Returns the id of a call in the plan's state: the model's, unless it is long or used again. */
+function useIdOf({ name, key }: StepKey): string {
+  return key === 0 || key === 'answer 0' ? name : callName(`${name} ${key}`);
 }
 
 type CallResult = Pick<StoredCall, 'value' | 'failure'>;
@@ -154,10 +195,4 @@ function withFailure(work: Work<unknown>): (info: StepInfo) => Promise<CallResul
 
 function identityOf(tool: string, input: unknown): CallIdentity {
   return input === undefined ? { tool } : { tool, input: jsonDigest(input, 'options.input') };
-}
-
-/** @throws ToolCallConflictError */
-function assertSame(callId: string, before: CallIdentity, now: CallIdentity): void {
-  const isSameInput = before.input === undefined || now.input === undefined || before.input === now.input;
-  if (before.tool !== now.tool || !isSameInput) throw new ToolCallConflictError(callId, before.tool);
 }

@@ -471,7 +471,8 @@ export class TurnAttempt implements AttemptHandle {
   }
 }
 
-/** Returns whether the messages are the answer of a chat, as the parts of one UI message. */
-function isAnswer(messages: readonly NewMessage[]): boolean {
-  return messages.length === 1 && messages[0].role === 'assistant' && Array.isArray(messages[0].content);
+/** Returns whether the messages are the answer of a chat, as the parts of one UI message with results of its calls. */
+function isAnswer([answer, ...results]: readonly NewMessage[]): boolean {
+  const isParts = answer?.role === 'assistant' && Array.isArray(answer.content);
+  return isParts && results.every(({ role }) => role === 'tool');
 }

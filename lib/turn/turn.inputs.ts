@@ -15,6 +15,7 @@ import {
 import { unknownKeyRule } from '../common/known-keys.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
+import { interruptedResults } from '../conversation/whole-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type TurnListener } from './turn-contexts.js';
@@ -132,7 +133,8 @@ export class CancelOptions {
 }
 
 /**
- * Returns the messages to keep with their ids; undefined if nothing of the turn stays.
+ * Returns the messages to keep with their ids, and a result for each call (FIX-60); undefined if nothing of the turn
+ * stays.
  * @throws InvalidInputError, StateSerializationError, TooLargeError
  */
 export function toKept(
@@ -141,7 +143,8 @@ export function toKept(
   maxBytes: number,
 ): readonly NewMessage[] | undefined {
   if (typeof keep === 'boolean') return keep ? [] : undefined;
-  const messages = toHistory(keep, 'options.keep').map((message, at) => {
+  const given = toHistory(keep, 'options.keep');
+  const messages = [...given, ...interruptedResults(given)].map((message, at) => {
     return { ...message, id: message.id ?? messageId(turnId, at + 1) };
   });
   assertWithin(messages as object as JsonValue, maxBytes, 'The messages to keep');

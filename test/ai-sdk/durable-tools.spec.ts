@@ -177,16 +177,42 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
       expect(model.asked).toHaveLength(1);
     });
 
-    it('AIS-03 fails the turn if the model uses a call id again with another input', async () => {
-      const first = find('7');
-      const model = scripted((call) => ({ calls: [call === 1 ? first : { ...find('8'), id: first.id }] }));
-      const executed: string[] = [];
-      const tool = sdk.tool({ inputSchema, execute: ({ id }) => executed.push(id) });
-      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
-      const { failure } = await rejection(chat.send('hi'), TurnFailedError);
-      expect(failure).toMatchObject({ code: 'TOOL_CALL_CONFLICT' });
-      expect(executed).toEqual(['7']);
-      expect(model.asked).toHaveLength(2);
+    it('FIX-63 runs the calls of every answer if the provider numbers them from 0, once in all attempts', async () => {
+      const again = (id: string) => ({ ...find(id), id: '0' });
+      const model = scripted(
+        (call) => (call < 4 ? { calls: [again(['7', '8', '8'][call - 1])] } : { text: 'Done.' }),
+      );
+      const keys: string[] = [];
+      const tool = sdk.tool({
+        inputSchema,
+        execute: ({ id }, options) => {
+          keys.push(idempotencyKeyOf(options));
+          return `${id} ${keys.length}`;
+        },
+      });
+      const chat = await startChat(async (turn) => {
+        const text = await loop(turn, model, { find: tool });
+        failUntil(3, turn);
+        return reply(text);
+      });
+      await chat.send('hi');
+      expect(new Set(keys).size).toBe(3);
+      expect(keys).toHaveLength(3);
+      expect(resultsIn(model.asked[3])).toEqual(['7 1', '8 2', '8 3'].map((value) => ({ type: 'text', value })));
+    });
+
+    it('FIX-63 takes ids of any length, and passes them through', async () => {
+      const id = `call_${'x'.repeat(1000)}`;
+      const model = calling({ ...find('7'), id });
+      const seen: unknown[] = [];
+      const tool = sdk.tool({ inputSchema, execute: (_, { toolCallId }) => seen.push(toolCallId) });
+      const chat = await startChat(async (turn) => {
+        const text = await loop(turn, model, { find: tool });
+        failUntil(2, turn);
+        return reply(text);
+      });
+      await chat.send('hi');
+      expect(seen).toEqual([id]);
     });
 
     it("AIS-03 gives the model the plan's rejection as error in every attempt", async () => {
@@ -258,6 +284,23 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
         errorText('The user has denied this call.'),
         errorText('The user has denied this call: Not this one'),
       ]);
+    });
+
+    it('FIX-63 asks for the approval of each call if the provider uses an id again', async () => {
+      const again = (id: string) => ({ ...find(id), id: '0' });
+      const model = scripted((call) => (call < 3 ? { calls: [again(`${call}`)] } : { text: 'Done.' }));
+      const executed: string[] = [];
+      const tool = sdk.tool({ inputSchema, needsApproval: true, execute: ({ id }) => executed.push(id) });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })));
+      const id = await chat.submit('hi');
+      await waitsFor(chat, id, ['0']);
+      await chat.app.turns.signal(id, approvalSignal('0'), { approved: true });
+      const second = approvalSignal('0', { earlier: 1 });
+      await eventually(async () => (await chat.app.turns.get(id))?.waitingFor?.signal === second);
+      expect(executed).toEqual(['1']);
+      await chat.app.turns.signal(id, second, { approved: false });
+      expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+      expect(executed).toEqual(['1']);
     });
 
     it('AIS-03 keeps the decision of needsApproval, also if it would change', async () => {
@@ -474,6 +517,6 @@ function retried(error: unknown): never {
 async function waitsFor({ app: { turns } }: Chat, id: string, toolCallIds: readonly string[]): Promise<void> {
   await eventually(async () => {
     const { signal, others = [] } = (await turns.get(id))?.waitingFor ?? {};
-    return [signal, ...others].join() === toolCallIds.map(approvalSignal).join();
+    return [signal, ...others].join() === toolCallIds.map((each) => approvalSignal(each)).join();
   });
 }

@@ -10,6 +10,7 @@ import { convertStored, fromModelMessages, toModelMessages } from '../../lib/ai-
 import { type ModelMessageLike, type ModelPart } from '../../lib/chat/stored-model-message.js';
 import { fromUIMessage, toUIMessages } from '../../lib/chat/stored-messages.js';
 import { type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
+import { interruptedResult } from '../../lib/ledger/interrupted-result.js';
 import { toMessageDrafts } from '../../lib/conversation/message-draft.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { cutWindow, viewOf } from '../../lib/conversation/window.js';
@@ -232,6 +233,49 @@ describe.each(VERSIONS)('stored messages for models of $name', ({ version, sdk, 
       expect(await convert([fromUIMessage({ id: 'answer', role: 'assistant', parts: [thought] }), next])).toEqual([
         next,
       ]);
+    });
+  });
+
+  describe('with results of a tool that the client has run', () => {
+    const call: UIPart = { type: 'tool-locate', toolCallId: 'a', state: 'input-available', input: {} };
+    const log = (calling: MessageDraft, ...parts: UIPart[]): MessageDraft[] => [next, calling, { role: 'user', content: parts }];
+    const byParts = fromUIMessage({ id: 'answer', role: 'assistant', parts: [call] });
+    const byCalls: MessageDraft = {
+      role: 'assistant',
+      content: null,
+      toolCalls: [{ id: 'a', name: 'locate', arguments: {} }],
+    };
+
+    it.each([
+      { name: 'a UI message', calling: byParts },
+      { name: 'a message with toolCalls', calling: byCalls },
+    ])('FIX-60 gives models the result of a call of $name, then what the user has said', async ({ calling }) => {
+      const text = { type: 'text', text: 'Is it far?' };
+      const results = await convert(log(calling, { type: 'tool-result', toolCallId: 'a', output: { city: 'Rome' } }, text));
+      expect(results.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user']);
+      const ids = { type: 'tool-result', toolCallId: 'a', toolName: 'locate' };
+      expect(results[2].content).toMatchObject([{ ...ids, output: { type: 'json', value: { city: 'Rome' } } }]);
+      expect(results[3].content).toEqual([text]);
+      expectWholeCalls(results);
+      await ask(results);
+      const failed = await convert(log(calling, { type: 'tool-result', toolCallId: 'a', errorText: 'No permission.' }));
+      expect(failed).toHaveLength(3);
+      expect(failed[2].content).toMatchObject([{ ...ids, output: { type: 'error-text', value: 'No permission.' } }]);
+    });
+
+    it('FIX-60 shows the result in the part of the call', () => {
+      const shown = (part: UIPart): UIPart[][] => toUIMessages(log(byParts, part)).map(({ parts }) => [...parts]);
+      const id = { type: 'tool-result', toolCallId: 'a' };
+      expect(shown({ ...id, output: 'Rome' }).slice(1)).toEqual([[{ ...call, state: 'output-available', output: 'Rome' }]]);
+      const failure = { state: 'output-error', errorText: 'No.' };
+      expect(shown({ ...id, errorText: 'No.' }).slice(1)).toEqual([[{ ...call, ...failure }]]);
+    });
+
+    it('FIX-60 gives models and pages an interrupted call as an error', async () => {
+      const cut = interruptedResult({ id: 'a', name: 'locate' });
+      const [, , result] = await convert([next, byParts, cut, next]);
+      expect(result.content).toMatchObject([{ output: { type: 'error-text', value: cut.content } }]);
+      expect(toUIMessages([next, byParts, cut])[1].parts).toMatchObject([{ state: 'output-error', errorText: cut.content }]);
     });
   });
 

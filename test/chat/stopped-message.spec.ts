@@ -1,10 +1,11 @@
+import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { stoppedMessage } from '../../lib/chat/stopped-message.js';
 import { type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
 
 describe('a stopped answer', () => {
   it('AIS-10 keeps texts and results, and fails the calls without a result', () => {
     const call = { type: 'tool-find', toolCallId: 'a', input: {} };
-    const failed = { ...call, state: 'output-error', errorText: 'The answer was stopped.' };
+    const failed = { ...call, state: 'output-error', errorText: INTERRUPTED };
     expect(
       partsOf([
         { type: 'step-start' },

@@ -21,6 +21,46 @@ const draft: fc.Arbitrary<MessageDraft> = fc.oneof(
   { weight: 5, arbitrary: callId.map((toolCallId): MessageDraft => ({ role: 'tool', content: 'found', toolCallId })) },
 );
 
+/** Results that a message of the user brings, with or without text. */
+const bringing: fc.Arbitrary<MessageDraft> = fc
+  .tuple(fc.uniqueArray(callId, { minLength: 1, maxLength: 3 }), fc.boolean())
+  .map(([ids, withText]) => ({
+    role: 'user',
+    content: [
+      ...ids.map((toolCallId) => ({ type: 'tool-result', toolCallId, output: 'found' })),
+      ...(withText ? [{ type: 'text', text: 'Here.' }] : []),
+    ],
+  }));
+
+/** A log as {@link anyLog}, in which clients have run tools and bring their results. */
+export const anyClientLog: fc.Arbitrary<ConversationMessage[]> = fc
+  .array(fc.oneof({ weight: 4, arbitrary: draft }, { weight: 1, arbitrary: bringing }), { maxLength: 30 })
+  .map((drafts) =>
+    drafts.map((message, index) => ({ ...message, id: `m${index + 1}`, position: index + 1, createdAt: NOW })),
+  );
+
+/** Lists why OpenAI or Anthropic would reject the messages: each call needs one result, directly after it. */
+export function rejectedCalls(messages: readonly MessageDraft[]): string[] {
+  const problems: string[] = [];
+  let open: string[] = [];
+  const close = (): void => {
+    problems.push(...open.map((id) => `${id} has no result`));
+    open = [];
+  };
+  for (const { role, content, toolCalls = [], toolCallId } of messages) {
+    const parts = role === 'user' && Array.isArray(content) ? content : [];
+    const results = role === 'tool' ? [toolCallId] : parts.flatMap((part) => part.toolCallId ?? []);
+    for (const id of results) {
+      if (!open.includes(id as string)) problems.push(`result of ${String(id)} without a call`);
+      open = open.filter((each) => each !== id);
+    }
+    if (role !== 'tool') close();
+    open.push(...toolCalls.map(({ id }) => id));
+  }
+  close();
+  return problems;
+}
+
 /** Any log: parallel calls, results between other messages, results without a call, calls without results. */
 export const anyLog: fc.Arbitrary<ConversationMessage[]> = fc
   .tuple(fc.boolean(), fc.array(draft, { maxLength: 30 }))

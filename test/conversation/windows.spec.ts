@@ -4,7 +4,7 @@ import { FIRST_HEAD, viewThrough } from '../../lib/conversation/conversation-hea
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { wholeCut } from '../../lib/conversation/tool-pairs.js';
 import { cutWindow, viewOf, type WindowShape } from '../../lib/conversation/window.js';
-import { anyLog, brokenPairs, callsOfResults } from './histories.js';
+import { anyClientLog, anyLog, brokenPairs, callsOfResults, rejectedCalls } from './histories.js';
 
 /** A token is a character. */
 const tokens = new MessageTokens((text) => text.length);
@@ -59,7 +59,7 @@ describe('cutWindow', () => {
         expect(tokens.ofAll(cut)).toBeLessThanOrEqual(Math.max(maxTokens, tokens.ofAll(lead)));
         // The window ends with the conversation, and one more message would exceed the budget.
         const rest = view.messages.length - cut.length + lead.length;
-        if (rest === 0 || callsOfResults(log).size > 0) return;
+        if (rest === 0 || log.some(({ role, toolCalls }) => role === 'tool' || toolCalls)) return;
         expect(cut.slice(lead.length)).toEqual(view.messages.slice(rest));
         expect(tokens.ofAll([...lead, ...view.messages.slice(rest - 1)])).toBeGreaterThan(maxTokens);
       }),
@@ -76,21 +76,79 @@ describe('cutWindow', () => {
 
   it('BOT-40 keeps parallel calls with results that are not adjacent', () => {
     const log = [call('1', 'x', 'y'), result('2', 'y'), said('3'), result('4', 'x'), said('5')];
-    expect(ids(cutWindow(5, viewOf(log), tokens, 'window'))).toEqual(['1', '2', '3', '4', '5']);
+    expect(ids(cutWindow(5, viewOf(log), tokens, 'window'))).toEqual(['1', '2', '4', '3', '5']);
     expect(ids(cutWindow(4, viewOf(log), tokens, 'window'))).toEqual(['3', '5']);
     const oneAnswer: WindowShape = ({ messages }) => messages.filter(({ id }) => id !== '4');
     expect(ids(cutWindow(oneAnswer, viewOf(log), tokens, 'window'))).toEqual(['3', '5']);
   });
 
-  it('BOT-40 keeps a call without a result', () => {
-    const log = [said('1'), call('2', 'x')];
-    expect(ids(cutWindow(1, viewOf(log), tokens, 'window'))).toEqual(['2']);
+  it('FIX-60 gives models each call with one result, wherever the log is cut', () => {
+    fc.assert(
+      fc.property(anyClientLog, shape, (log, window) => {
+        for (let cut = 0; cut <= log.length; cut += 1) {
+          const messages = cutWindow(window, viewOf(log.slice(0, cut)), tokens, 'window');
+          expect({ cut, rejected: rejectedCalls(messages) }).toEqual({ cut, rejected: [] });
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('FIX-60 leaves the calls open that the input answers, and no other', () => {
+    fc.assert(
+      fc.property(anyClientLog, shape, fc.constantFrom('a', 'b', 'c'), (log, window, id) => {
+        for (let cut = 0; cut <= log.length; cut += 1) {
+          const view = viewOf(log.slice(0, cut));
+          const messages = cutWindow(window, view, tokens, 'window', new Set([id]));
+          const isOpen = rejectedCalls(messages).length > 0;
+          const input: MessageDraft = { role: 'user', content: [{ type: 'tool-result', toolCallId: id, output: 1 }] };
+          expect(rejectedCalls(isOpen ? [...messages, input] : messages)).toEqual([]);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('FIX-60 gives a call without a result an interrupted one', () => {
+    const log = [said('1'), call('2', 'x', 'y'), result('3', 'x')];
+    const [called, answer, cut] = cutWindow(3, viewOf(log), tokens, 'window');
+    expect([called, answer]).toEqual(log.slice(1));
+    expect(cut).toMatchObject({ role: 'tool', toolCallId: 'y', name: 'f', metadata: { error: 'interrupted' } });
+    expect(cutWindow(4, viewOf([...log, said('4')]), tokens, 'window').slice(1)).toEqual([called, answer, cut, said('4')]);
+  });
+
+  it('FIX-60 takes a late result of a tool, and the first of several', () => {
+    const log = [call('1', 'x'), said('2'), result('3', 'x'), result('4', 'x')];
+    expect(ids(cutWindow(9, viewOf(log), tokens, 'window'))).toEqual(['1', '3', '2']);
+  });
+
+  it('FIX-60 takes results from the next message of the user only', () => {
+    const brings = (id: string): MessageDraft => ({
+      id,
+      role: 'user',
+      content: [
+        { type: 'tool-result', toolCallId: 'x', output: 1 },
+        { type: 'text', text: 'Here.' },
+      ],
+    });
+    expect(cutWindow(9, viewOf([call('1', 'x'), brings('2')]), tokens, 'window')).toEqual([call('1', 'x'), brings('2')]);
+    const late = cutWindow(9, viewOf([call('1', 'x'), said('2'), brings('3')]), tokens, 'window');
+    expect(ids(late)).toEqual(['1', '1.0', '2', '3']);
+    expect(late[3].content).toEqual([{ type: 'text', text: 'Here.' }]);
+    expect(ids(cutWindow(1, viewOf([call('1', 'x'), brings('2')]), tokens, 'window'))).toEqual(['2']);
+  });
+
+  it('FIX-60 knows the open calls of UI messages', () => {
+    const part = { type: 'tool-find', toolCallId: 'x', input: {} };
+    const log = (state: string): MessageDraft[] => [{ id: '1', role: 'assistant', content: [{ ...part, state }] }, said('2')];
+    expect(ids(cutWindow(9, viewOf(log('input-available')), tokens, 'window'))).toEqual(['1', '1.0', '2']);
+    expect(ids(cutWindow(9, viewOf(log('output-available')), tokens, 'window'))).toEqual(['1', '2']);
   });
 
   it('BOT-40 keeps a copied call that has only one of its two results', () => {
     const log = [call('1', 'x', 'y'), result('2', 'x')];
     const copies: WindowShape = ({ messages }) => messages.map(withoutLog);
-    expect(ids(cutWindow(copies, viewOf(log), tokens, 'window'))).toEqual(['1', '2']);
+    expect(ids(cutWindow(copies, viewOf(log), tokens, 'window'))).toEqual(['1', '2', '1.0']);
   });
 
   it('BOT-40 lets a function add and shorten messages', () => {

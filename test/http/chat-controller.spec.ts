@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { defineOrchestrator, PermanentTurnError, reply, type SessionsErrorBody } from 'nestjs-agent-sessions';
 import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
+import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
 import { type ChatRequest, textOf as textOfRequest } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
@@ -86,7 +87,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(toolsOf(messages[1])).toEqual(['tool-findOrder: output-available', 'tool-refundOrder: output-error']);
       // The model learns that nothing was refunded.
       const results = provider.asked.at(-1)!.request.messages.filter(({ role }) => role === 'tool');
-      expect(results.map(({ content }) => content)).toEqual([JSON.stringify(ORDER), 'The answer was stopped.']);
+      expect(results.map(({ content }) => content)).toEqual([JSON.stringify(ORDER), INTERRUPTED]);
     });
 
     it('AIS-13 continues in the same turn with the output of a tool that the client runs', async () => {
@@ -169,7 +170,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       const [first] = await app.turns.list({ sessionId: chat.id });
       expect(first.status).toBe('cancelled');
       const results = provider.asked.at(-1)!.request.messages.filter(({ role }) => role === 'tool');
-      expect(results.map(({ content }) => content)).toEqual(['The answer was stopped.']);
+      expect(results.map(({ content }) => content)).toEqual([INTERRUPTED]);
     });
 
     it.each(['an approval', 'an output'])('AIS-13 sends %s once after the turn was stopped', async (kind) => {

@@ -57,4 +57,14 @@ describeStores('ids of calls', (store) => {
       'succeeded',
     ]);
   });
+
+  it.each(Object.keys(WAYS))('FIX-63 %s takes ids of any length', async (way) => {
+    const services = orchestrate(store(), { plans: [planOf([OPEN])] });
+    const sessionId = mintId();
+    for (const end of ['a', 'b', 'b']) {
+      await WAYS[way](services, sessionId, 'pay', { callId: `call_${'x'.repeat(1000)}${end}` });
+    }
+    const state = await services.states.getState(sessionId);
+    expect(state?.toolHistory.map(({ tool }) => tool)).toEqual(['pay', 'pay']);
+  });
 });

@@ -59,6 +59,83 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect(await state(sessionId)).toBeNull();
   });
 
+  it('FIX-63 takes ids of any length and with any characters, and stores results under them', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: [{ name: 'open', isDefault: true }] });
+    const sessionId = await session();
+    const ids = ['x'.repeat(256), `${'x'.repeat(256)}y`, 'call\u0000\n', `call_${'😀'.repeat(5000)}`];
+    const keys: string[] = [];
+    const results: unknown[] = [];
+    await say(sessionId, async ({ tools, attempt }) => {
+      for (const id of ids) results.push(await tools.use('search', id, ({ key }) => keys.push(key), { input: { id } }));
+      if (attempt === 1) throw new Error('again');
+    });
+    expect(results).toEqual([1, 2, 3, 4, 1, 2, 3, 4]);
+    expect(new Set(keys).size).toBe(4);
+    expect(toolsOf(await state(sessionId))).toHaveLength(4);
+  });
+
+  it('FIX-63 takes an id that returns with another input as a new call, in every attempt', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: [{ name: 'open', isDefault: true }] });
+    const sessionId = await session();
+    const keys: string[] = [];
+    const results: unknown[] = [];
+    await say(sessionId, async ({ tools, attempt }) => {
+      const look = (city: string): Promise<unknown> =>
+        tools.use('weather', '0', ({ key }) => (keys.push(key), `${city} ${keys.length}`), { input: { city } });
+      for (const city of ['Rome', 'Oslo', 'Rome', 'Oslo']) results.push(await look(city));
+      if (attempt === 1) throw new Error('again');
+    });
+    const once = ['Rome 1', 'Oslo 2', 'Rome 1', 'Oslo 2'];
+    expect(results).toEqual([...once, ...once]);
+    expect(new Set(keys).size).toBe(2);
+    expect((await state(sessionId))?.toolHistory.map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
+  });
+
+  it('FIX-63 keeps the calls of a later answer apart, even with the same input', async () => {
+    const { say, session, state } = await startDesk(open(), { steps: [{ name: 'open', isDefault: true }] });
+    const sessionId = await session();
+    const keys: string[] = [];
+    await say(sessionId, async ({ tools, attempt }) => {
+      for (const answer of [0, 1, 1, 0]) {
+        await tools.use('roll', '0', ({ key }) => void keys.push(key), { input: {}, answer });
+      }
+      if (attempt === 1) throw new Error('again');
+    });
+    expect(new Set(keys).size).toBe(2);
+    expect(keys).toHaveLength(2);
+    expect(toolsOf(await state(sessionId))).toEqual(['roll', 'roll']);
+  });
+
+  it('FIX-63 FIX-11 refuses an id with another input while its call runs, also in one answer', async () => {
+    const { say, session } = await startDesk(open(), { steps: [{ name: 'open', isDefault: true }] });
+    const problems: unknown[] = [];
+    await say(await session(), async ({ tools }) => {
+      for (const answer of [undefined, 1]) {
+        const running = gate();
+        const first = tools.use('pay', 'c', () => running.pass(), { input: { order: 1 }, answer });
+        problems.push(
+          await rejection(
+            tools.use('pay', 'c', () => null, { input: { order: 2 }, answer }),
+            ToolCallConflictError,
+          ),
+        );
+        running.open();
+        await first;
+      }
+    });
+    expect(problems).toMatchObject([{ callId: 'c', tool: 'pay' }, { callId: 'c' }]);
+  });
+
+  it.each([[''], [7], [undefined]])('FIX-63 refuses %p as id of a call', async (id) => {
+    const { say, session } = await startDesk(open(), { steps: [{ name: 'open', isDefault: true }] });
+    await say(await session(), async ({ tools }) => {
+      await rejection(
+        tools.use('pay', id as string, () => null),
+        InvalidInputError,
+      );
+    });
+  });
+
   it('ORC-07 ids are of their turn: the same one in another turn is another call, which counts', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();

@@ -50,6 +50,24 @@ describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) =>
     expect(await app.adapter.conversations.page(sessionId)).toHaveLength(2);
   });
 
+  it('FIX-63 runs a turn for each call if a later answer uses an id again, and takes ids of any length', async () => {
+    const long = 'x'.repeat(1000);
+    const { app, say } = await startDesk(open, async (ask) => {
+      const answered = { role: 'assistant' };
+      const asked = [
+        await ask().execute({ input: 'one' }, { toolCallId: '0', messages: [] }),
+        await ask().execute({ input: 'one' }, { toolCallId: '0', messages: [answered] }),
+        await ask().execute({ input: 'two' }, { toolCallId: '0', messages: [answered] }),
+        await ask().execute({ input: 'one' }, { toolCallId: '0', messages: [answered] }),
+        await ask().execute({ input: 'long' }, call(long)),
+      ];
+      return asked.map(({ reply }) => reply).join(' ');
+    });
+    const sessionId = await app.session();
+    expect(await say(sessionId)).toMatchObject({ reply: 'one (0) one (2) two (4) one (2) long (6)' });
+    expect(await app.turns.list({ sessionId: `${sessionId}/expert` })).toHaveLength(4);
+  });
+
   it('BOT-50 ignores a session that the model chooses', async () => {
     const { app, say, otherId } = await startDesk(open, async (ask, other) => {
       const args = { input: 'hi', sessionId: other, session: { id: other } };

@@ -10,7 +10,7 @@ import { type TurnService } from '../../turn/turn.service.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
 import { isRepeat, ReplacedTurns } from './replaced-turns.js';
-import { answersOf, isRequested, type UserAnswer } from './user-answers.js';
+import { answersOf, countRequests, isRequested } from './user-answers.js';
 
 const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
 /** The maximum number of open turns that are read. */
@@ -126,7 +126,8 @@ export class ChatTurns {
       const segment = segments.findLastIndex((chunks) => isRequested(answer, chunks));
       last = Math.max(last, segment);
       // If a response follows, the turn has received the answer before.
-      if (segment !== -1 && segment === segments.length - 1) await this.signal(turnId, answer);
+      if (segment === -1 || segment !== segments.length - 1) continue;
+      await this.signal(turnId, answer.signal(countRequests(answer, segments.slice(0, -1))), answer.payload);
     }
     if (last === -1) {
       throw new InvalidInputError(
@@ -137,7 +138,7 @@ export class ChatTurns {
     return { turnId, segment: last + 1, skip: 0 };
   }
 
-  private async signal(turnId: string, { signal, payload }: UserAnswer): Promise<void> {
+  private async signal(turnId: string, signal: string, payload: object): Promise<void> {
     try {
       await this.turns.signal(turnId, signal, payload);
     } catch (error) {

@@ -6,7 +6,8 @@ export interface UserAnswer {
   readonly toolCallId: string;
   /** The type of the chunk that requests the answer. */
   readonly request: 'tool-approval-request' | 'tool-input-available';
-  readonly signal: string;
+  /** Returns the name of the signal. @param earlier the number of earlier requests for the id of the call */
+  readonly signal: (earlier: number) => string;
   readonly payload: object;
 }
 
@@ -17,12 +18,12 @@ export function answersOf({ parts }: UIMessage): UserAnswer[] {
     const { approved, reason } = (approval ?? {}) as { approved?: unknown; reason?: unknown };
     if (state === 'approval-responded' && typeof approved === 'boolean') {
       const payload = { approved, ...(typeof reason === 'string' ? { reason } : {}) };
-      return [{ toolCallId, request: 'tool-approval-request', signal: approvalSignal(toolCallId), payload }];
+      return [{ toolCallId, request: 'tool-approval-request', signal: (earlier) => approvalSignal(toolCallId, { earlier }), payload }];
     }
     if (state !== 'output-available' && state !== 'output-error') return [];
     const failure = typeof errorText === 'string' ? errorText : 'The tool failed.';
     const payload = state === 'output-error' ? { errorText: failure } : { output };
-    return [{ toolCallId, request: 'tool-input-available', signal: toolOutputSignal(toolCallId), payload }];
+    return [{ toolCallId, request: 'tool-input-available', signal: (earlier) => toolOutputSignal(toolCallId, { earlier }), payload }];
   });
 }
 
@@ -30,4 +31,10 @@ export function answersOf({ parts }: UIMessage): UserAnswer[] {
 export function isRequested({ toolCallId, request }: UserAnswer, response: readonly UIChunk[]): boolean {
   const latest = response.findLast((chunk) => chunk.toolCallId === toolCallId);
   return latest?.type === request && latest.providerExecuted !== true;
+}
+
+/** Returns the number of responses that contain the request of an answer. */
+export function countRequests({ toolCallId, request }: UserAnswer, responses: readonly (readonly UIChunk[])[]): number {
+  const isRequest = (chunk: UIChunk): boolean => chunk.toolCallId === toolCallId && chunk.type === request;
+  return responses.filter((chunks) => chunks.some(isRequest)).length;
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { type SessionsAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
@@ -14,7 +15,7 @@ import {
   MARIADB,
   POSTGRES,
 } from '../support/servers.js';
-import { adapterOf, sqliteOptions } from '../support/stores.js';
+import { sqliteAdapter, sqliteOptions, temporaryFolder } from '../support/stores.js';
 
 const opened: SessionsAdapter[] = [];
 
@@ -131,13 +132,13 @@ describeRedis('settings of Redis', () => {
 });
 
 it('FIX-65 a table that is missing stops the start: sqlite', async () => {
-  const options = sqliteOptions();
-  const store = adapterOf(options);
+  const file = join(temporaryFolder(), 'sessions.db');
+  const store = sqliteAdapter(file);
   await store.init?.();
   await store.close?.();
-  const db = new Database(String(options.dataSource.database));
+  const db = new Database(file);
   db.exec('DROP TABLE agent_step');
   db.close();
-  const { message } = await rejection(open(options), SessionsConfigurationError);
+  const { message } = await rejection(open(sqliteOptions(file)), SessionsConfigurationError);
   expect(message).toContain('no such table: agent_step');
 });

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
+import { FAST_PLACE } from './fast-place.js';
 import { PrivateRedis } from './private-redis.js';
 import { SQL_SERVERS, type SqlServer } from './servers.js';
-import { sqliteOptions } from './stores.js';
-import { adapterOf } from './connections.js';
+import { sqliteAdapter } from './stores.js';
+import { temporaryFolder } from './temporary-folder.js';
 
 /** What the stores below refuse in a step, a message and an error. */
 export const FORBIDDEN = 'forbidden '.repeat(120_000);
@@ -38,10 +40,10 @@ export const FORBIDDING_STORES: readonly {
 ];
 
 async function forbiddingSqlite(): Promise<ForbiddingStore> {
-  const options = sqliteOptions();
-  const adapter = adapterOf(options);
+  const file = join(temporaryFolder(FAST_PLACE), 'sessions.db');
+  const adapter = sqliteAdapter(file);
   await adapter.init?.();
-  const db = new Database(String(options.dataSource.database));
+  const db = new Database(file);
   for (const [table, column] of COLUMNS) {
     const refuse = `WHEN instr(NEW.${column}, 'forbidden') BEGIN SELECT RAISE(ABORT, 'no'); END`;
     db.exec(`CREATE TRIGGER no_${table} BEFORE INSERT ON agent_${table} ${refuse}`);

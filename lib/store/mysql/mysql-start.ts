@@ -49,13 +49,11 @@ export async function checkMysqlSettings(pool: MysqlPool, prefix: string, maxVal
         'It must be utf8mb4: check init_connect and the options of the connection.',
       );
   }
-  for (const { table_name: table, column_name: column, charset } of columns.rows) {
+  if (columns.rows.length > 0) {
+    const [{ table_name: table, column_name: column, charset }] = columns.rows;
     const name = `The character set of ${String(table)}.${String(column)}`;
-    throw settingError(
-      name,
-      String(charset),
-      'It must be utf8mb4: ALTER TABLE ... MODIFY the column, or run the migrations.',
-    );
+    const cure = 'It must be utf8mb4: ALTER TABLE ... MODIFY the column, or run the migrations.';
+    throw settingError(name, String(charset), cure);
   }
   const needed = 2 * maxValueBytes;
   if (Number(packet) >= needed) return;

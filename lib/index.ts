@@ -209,7 +209,7 @@ export { OrchestrationState } from './transport/orchestration-state.decorator.js
 export { type Principal, type PrincipalResolver, signedInUser } from './transport/principal.js';
 export { AllowAnonymousSession, CurrentSession, SessionId, UseSession } from './transport/session.decorators.js';
 export { SessionGuard } from './transport/session.guard.js';
-export { type SessionsErrorBody } from './transport/sessions-error-body.js';
+export { type SessionsErrorBody } from './common/sessions-error-body.js';
 export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
 export { ToolUseInterceptor } from './transport/tool-use.interceptor.js';
 export { RequireTool } from './transport/tool.decorators.js';

@@ -1,14 +1,56 @@
+import { HttpException, HttpStatus } from '@nestjs/common';
+import { statusOfCode } from './error-status.js';
+import { type SessionsErrorBody, toErrorBody } from './sessions-error-body.js';
+
+/** The fields of HttpException that filters read. Not enumerable, because loggers print enumerable fields. */
+const HTTP_FIELDS: PropertyDescriptorMap & ThisType<SessionsError> = {
+  message: { enumerable: false },
+  status: {
+    get() {
+      return this.getStatus();
+    },
+    enumerable: false,
+  },
+  response: {
+    get() {
+      return this.getResponse();
+    },
+    enumerable: false,
+  },
+};
+/** Fields of HttpException without a meaning here. */
+const UNUSED_FIELDS = ['options', 'errorCode', 'cause'];
+
 /**
  * The base class of all errors that this package throws intentionally.
  *
- * `code` is stable across releases and safe to branch on. Messages are for people and may change.
+ * `code` is stable across releases and safe to branch on. Messages are for people and may change. For exception filters
+ * of the application it is an HttpException with the status and the body of the code (FIX-75).
  */
-export abstract class SessionsError extends Error {
+export abstract class SessionsError extends HttpException {
   abstract readonly code: string;
 
   constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+    // The code, and so the status, is known only after this constructor.
+    super(message, HttpStatus.INTERNAL_SERVER_ERROR);
+    Object.defineProperties(this, HTTP_FIELDS);
+    for (const field of UNUSED_FIELDS) Reflect.deleteProperty(this, field);
+    if (options && 'cause' in options) {
+      Object.defineProperty(this, 'cause', { value: options.cause, configurable: true, writable: true });
+    }
     this.name = new.target.name;
+    // HttpException has no message yet when its stack is created.
+    Error.captureStackTrace(this, new.target);
+  }
+
+  /** Returns the HTTP status of the code; 500 for faults of the application. */
+  override getStatus(): number {
+    return statusOfCode(this.code);
+  }
+
+  /** Returns the stable body of the error, without internals (NST-15). */
+  override getResponse(): SessionsErrorBody {
+    return toErrorBody(this);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { HttpStatus } from '@nestjs/common';
 import { SessionsError } from '../common/sessions.error.js';
 import { type SessionState } from './session.js';
 
@@ -29,6 +30,10 @@ export class SessionStateError extends SessionsError {
     readonly attemptedTransition: string,
   ) {
     super(`Invalid transition '${attemptedTransition}' from state '${currentState}' for session ${sessionId}`);
+  }
+
+  override getStatus(): number {
+    return this.currentState === 'expired' ? HttpStatus.GONE : super.getStatus();
   }
 }
 

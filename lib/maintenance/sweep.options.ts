@@ -4,9 +4,9 @@ import { isSeconds, MAX_SECONDS } from '../common/seconds.js';
 
 /** When idle sessions are suspended, expired and deleted. */
 export class SweepOptions {
-  /** A cron expression with five or six fields. Default: every five minutes. */
+  /** A cron expression with five or six fields, and with a next run (FIX-77). Default: every five minutes. */
   @Optional()
-  @Must(isCron, 'must be a cron expression, for example */5 * * * *.')
+  @Must(hasNextRun, 'must be a cron expression with a next run, for example */5 * * * *.')
   cron?: string;
 
   /** Enables the sweep in this process. Default true. */
@@ -41,10 +41,11 @@ export class SweepOptions {
   maxPerRun?: number;
 }
 
-function isCron(value: unknown): boolean {
+/** Returns whether the cron expression has a date in the next 8 years (FIX-77). `0 0 31 2 *` parses, but has none. */
+function hasNextRun(value: unknown): boolean {
   if (typeof value !== 'string') return false;
   try {
-    new CronTime(value);
+    new CronTime(value).sendAt();
     return true;
   } catch {
     return false;

@@ -1,5 +1,5 @@
 import { type Provider } from '@nestjs/common';
-import { APP_FILTER, ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { provide, provideClass } from '../common/nest-providers.js';
 import {
   OBSERVED_ADAPTER,
@@ -18,22 +18,29 @@ import { noopQueue } from '../queue/in-process/noop-queue.js';
 import { observedAdapter } from '../telemetry/observed-adapter.js';
 import { loadTelemetry } from '../telemetry/open-telemetry.js';
 import { Telemetry } from '../telemetry/telemetry.js';
+import { CachedRoutesHint } from '../transport/cached-routes.hint.js';
 import { HandlerExplorer } from '../transport/handler.explorer.js';
 import { checkedPrincipals } from '../transport/principal.js';
 import { SessionGuard } from '../transport/session.guard.js';
 import { SessionsExceptionFilter } from '../transport/sessions-exception.filter.js';
 import { ToolGuard } from '../transport/tool.guard.js';
-import { type ProcessRole } from './sessions.options.js';
+import { assertOneRoot } from './assert-one-root.js';
+import { type ProcessRole, type SessionsModuleOptions } from './sessions.options.js';
 import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
 
 /** The settings, the store and the queue, which all other providers depend on. */
 export const FOUNDATION_PROVIDERS: Provider[] = [
-  provide(SESSIONS_SETTINGS, [SESSIONS_OPTIONS], resolveOptions),
+  provide(SESSIONS_SETTINGS, [SESSIONS_OPTIONS, ModulesContainer], settingsOf),
   provide(SESSIONS_ADAPTER, [SESSIONS_SETTINGS], connected),
   provide(Telemetry, [SESSIONS_SETTINGS], telemetryOf),
   provide(OBSERVED_ADAPTER, [SESSIONS_ADAPTER, Telemetry], observedAdapter),
   provide(TURN_QUEUE, [SESSIONS_SETTINGS, SESSIONS_ROLE], queueOf),
 ];
+
+function settingsOf(options: SessionsModuleOptions, modules: ModulesContainer): SessionsSettings {
+  assertOneRoot(modules);
+  return resolveOptions(options);
+}
 
 async function connected({ adapter, turns }: SessionsSettings): Promise<SessionsAdapter> {
   await adapter.init?.({ maxValueBytes: Math.max(turns.maxStepBytes, turns.maxReplyBytes, turns.maxInputBytes) });
@@ -55,9 +62,17 @@ function queueOf({ queue, queueByDefault }: SessionsSettings, role: ProcessRole)
 export const TRANSPORT_PROVIDERS: Provider[] = [
   provide(PRINCIPAL_RESOLVER, [SESSIONS_SETTINGS], ({ principal }: SessionsSettings) => checkedPrincipals(principal)),
   SessionGuard,
+  CachedRoutesHint,
   ToolGuard,
   provideClass(HandlerExplorer, [ModulesContainer, ApplicationConfig, HttpAdapterHost, SessionGuard, ToolGuard]),
   StateEvents,
   HttpConnections,
-  { provide: APP_FILTER, useClass: SessionsExceptionFilter },
+  provide(SessionsExceptionFilter, [HttpAdapterHost, ApplicationConfig], globalFilter),
 ];
+
+/** Registers the filter before those of the application, which Nest prefers: it calls the last one first (FIX-75). */
+function globalFilter(adapterHost: HttpAdapterHost, config: ApplicationConfig): SessionsExceptionFilter {
+  const filter = new SessionsExceptionFilter(adapterHost);
+  config.addGlobalFilter(filter);
+  return filter;
+}

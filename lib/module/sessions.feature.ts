@@ -5,6 +5,7 @@ import { isStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { isOrchestratorDefinition } from '../orchestrator/define-orchestrator.js';
 import { handleProvider, LISTED_BY_FEATURE, OrchestratorFeature } from '../orchestrator/orchestrator-feature.js';
+import { featureProvider } from '../orchestrator/orchestrator.explorer.js';
 import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import {
   isSessionManagerDefinition,
@@ -48,7 +49,7 @@ export function featureProviders(features: readonly FeatureRef[] | FeatureOption
   }
   return {
     own: [
-      { provide: OrchestratorFeature, useValue: new OrchestratorFeature(orchestrators, plans, managers, stateModules) },
+      featureProvider(new OrchestratorFeature(orchestrators, plans, managers, stateModules)),
       ...[...orchestrators, ...stateModules].filter(isClass).map(placeholder),
     ],
     exported: [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)],

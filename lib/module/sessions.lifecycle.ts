@@ -4,9 +4,7 @@ import {
   Injectable,
   type InjectionToken,
   Logger,
-  type OnApplicationBootstrap,
   type OnApplicationShutdown,
-  type OnModuleInit,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { traceOf } from '../common/error-trace.js';
@@ -25,6 +23,7 @@ import { type ProcessRole } from './sessions.options.js';
 import { SESSIONS_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from '../common/sessions.tokens.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
+import { StartPhase } from '../turn/start-phase.js';
 import { TurnService } from '../turn/turn.service.js';
 import { TurnWorker } from '../turn/turn-worker.service.js';
 
@@ -38,9 +37,7 @@ const MAX_STOP_MS = 60_000;
  * then the store.
  */
 @Injectable()
-export class SessionsLifecycle
-  implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
-{
+export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('AgentSessions');
   private working = false;
 
@@ -60,16 +57,20 @@ export class SessionsLifecycle
     private readonly agents: OrchestrationAgents,
     private readonly tokens: MessageTokens,
     private readonly compactor: ConversationCompactor,
+    private readonly phase: StartPhase,
   ) {}
 
-  async onModuleInit(): Promise<void> {
+  /** Discovers the orchestrators. */
+  async initialize(): Promise<void> {
     await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
+    this.phase.orchestratorsKnown();
     const counting = this.registry.counting();
     if (counting) await this.tokens.load(`The orchestrator ${counting.name}`);
   }
 
-  async onApplicationBootstrap(): Promise<void> {
+  /** Begins work. */
+  async start(): Promise<void> {
     this.warn();
     await this.agents.publish();
     if (this.role === 'submit') return;
@@ -77,6 +78,7 @@ export class SessionsLifecycle
     await this.adapter.beginWork?.({ waitMs: this.stoppingMs });
     this.working = true;
     await this.worker.start();
+    this.phase.workerStarted();
     await this.reconciler.start();
     this.sweeper.start();
   }

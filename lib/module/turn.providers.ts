@@ -11,6 +11,7 @@ import { LaneNotifier } from '../turn/lane-notifier.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { VersionHandoff } from '../turn/version-handoff.js';
 import { LocalEvents } from '../turn/local-events.js';
+import { StartPhase } from '../turn/start-phase.js';
 import { StoreWatch } from '../turn/store-watch.js';
 import { TurnContexts } from '../turn/turn-contexts.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
@@ -27,9 +28,10 @@ export const TURN_PROVIDERS: Provider[] = [
     [SESSIONS_ROLE, OBSERVED_ADAPTER],
     (role: ProcessRole, { turns, changes }: SessionsAdapter) => new TurnContexts(role !== 'submit', turns, changes),
   ),
+  provide(StartPhase, [SESSIONS_ROLE], (role: ProcessRole) => new StartPhase(role !== 'submit')),
   provide(
     TurnDependencies,
-    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore, Telemetry],
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore, Telemetry, StartPhase],
     dependenciesOf,
   ),
   provideClass(TurnWorker, [TurnDependencies]),
@@ -45,6 +47,7 @@ function dependenciesOf(
   contexts: TurnContexts,
   sessions: SessionStore,
   telemetry: Telemetry,
+  start: StartPhase,
 ): TurnDependencies {
   return {
     ledger: adapter.turns,
@@ -56,6 +59,7 @@ function dependenciesOf(
     notifier: new LaneNotifier(queue),
     recovery: new TurnRecovery(),
     versionHandoff: new VersionHandoff(settings.turns),
+    start,
     runner,
     contexts,
     settings: settings.turns,

@@ -5,6 +5,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
 import { type StateModule } from '../state/state-module.js';
 import { SessionStore } from '../session/session-store.service.js';
+import { tooEarly, WHEN_TO_USE } from '../turn/start-phase.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type OrchestratorRef, orchestratorName } from '../orchestration/orchestrator-ref.js';
@@ -59,11 +60,7 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
     throw missingRoot(name);
   }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
-  if (!definition) {
-    throw new SessionsConfigurationError(
-      `The orchestrator ${name} must not be used before the application has started.`,
-    );
-  }
+  if (!definition) throw tooEarly(name);
   return { definition, turns, sessions, commands, timeTravel };
 }
 
@@ -77,6 +74,6 @@ function resolveEvents(moduleRef: ModuleRef, name: string): OrchestratorEvents {
 function missingRoot(name: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
     `The orchestrator ${name} requires SessionsModule.forRoot() and must not be used before the application has started. ` +
-      "Import the module once, in the application's root module.",
+      `Import the module once, in the application's root module. ${WHEN_TO_USE}`,
   );
 }

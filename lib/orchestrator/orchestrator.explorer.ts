@@ -1,5 +1,6 @@
-import { type Type } from '@nestjs/common';
+import { Inject, type Provider, type Type } from '@nestjs/common';
 import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { findProvider } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { compileOrchestrator, type ResolveProvider } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
@@ -14,6 +15,10 @@ import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
+type NestModule = ModulesContainer extends Map<string, infer Module> ? Module : never;
+/** Returns the error for a class that is not a singleton. */
+type Refusal = (name: string) => SessionsConfigurationError;
+type Make = (type: Type<object>, host: ModuleRef, refusal: Refusal) => Promise<object>;
 
 /**
  * Finds the application's orchestrators: providers with `@Orchestrator`, providers that are definitions, and those that
@@ -21,6 +26,11 @@ type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
  * it can inject the providers that this module can inject.
  */
 export class OrchestratorExplorer {
+  private readonly namespaces = new Map<string, unknown>();
+  private orchestrators = new Set<unknown>();
+  private ownModules = new Map<unknown, unknown>();
+  private explored = false;
+
   constructor(
     private readonly discovery: DiscoveryService,
     private readonly modules: ModulesContainer,
@@ -33,28 +43,50 @@ export class OrchestratorExplorer {
     this.removePlaceholders();
   }
 
+  /** Registers everything that the modules of the application declare. Called once, when they are loaded. */
   async explore(): Promise<void> {
-    const provided = this.exploreProviders();
-    const modules = this.providedStateModules();
-    const namespaces = new Map<string, unknown>();
-    claimNamespace(namespaces, this.agents);
-    for (const { feature, host } of this.features()) {
-      feature.plans.forEach((plan) => this.agents.register(plan));
-      feature.managers.forEach((manager) => claimNamespace(namespaces, manager));
-      for (const orchestrator of feature.orchestrators) {
-        if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
-        if (typeof orchestrator !== 'function' || provided.has(orchestrator)) continue;
-        provided.add(orchestrator);
-        const type = orchestrator as Type<object>;
-        this.registerInstance(await make(type, host, requestScoped), type);
-      }
-      for (const type of feature.stateModules) {
-        if (!modules.has(type)) modules.set(type, await make(type, host, requestScopedModule));
-        this.stateModules.register(type, modules.get(type));
-      }
-    }
+    this.orchestrators = this.exploreProviders();
+    this.ownModules = this.providedStateModules();
+    claimNamespace(this.namespaces, this.agents);
+    for (const { feature, host } of this.features()) await this.add(feature, host, make);
     for (const plan of this.agents.all()) this.predicates.assertKnown(plan);
     this.agents.complete();
+    this.explored = true;
+  }
+
+  /**
+   * Registers a `forFeature` of a lazily loaded module, while that module is being created (FIX-71). Does nothing
+   * before `explore`.
+   * @param own the reference of the feature's module
+   */
+  async load(feature: OrchestratorFeature, own: ModuleRef): Promise<void> {
+    if (!this.explored) return;
+    this.removePlaceholders();
+    const modules = [...this.modules.values()];
+    const loaded = modules.find((module) => moduleRefOf(module) === own);
+    const importing = modules.find(({ imports }) => loaded && imports.has(loaded));
+    // A provider of the importing module may not exist yet: injecting it creates it.
+    const find: Make = (type, host, refusal) =>
+      importing?.providers.has(type) ? inject(type, host, refusal) : make(type, host, refusal);
+    await this.add(feature, importing ? moduleRefOf(importing) : own, find);
+    for (const plan of feature.plans) this.predicates.assertKnown(plan);
+    await this.agents.publish();
+  }
+
+  private async add(feature: OrchestratorFeature, host: ModuleRef, instanceOf: Make): Promise<void> {
+    feature.plans.forEach((plan) => this.agents.register(plan));
+    feature.managers.forEach((manager) => claimNamespace(this.namespaces, manager));
+    for (const orchestrator of feature.orchestrators) {
+      if (isOrchestratorDefinition(orchestrator)) this.register(orchestrator);
+      if (typeof orchestrator !== 'function' || this.orchestrators.has(orchestrator)) continue;
+      this.orchestrators.add(orchestrator);
+      const type = orchestrator as Type<object>;
+      this.registerInstance(await instanceOf(type, host, requestScoped), type);
+    }
+    for (const type of feature.stateModules) {
+      if (!this.ownModules.has(type)) this.ownModules.set(type, await instanceOf(type, host, requestScopedModule));
+      this.stateModules.register(type, this.ownModules.get(type));
+    }
   }
 
   /**
@@ -114,7 +146,7 @@ export class OrchestratorExplorer {
       const feature: unknown = module.providers.get(OrchestratorFeature)?.instance;
       if (!(feature instanceof OrchestratorFeature)) return [];
       const host = modules.find(({ imports }) => imports.has(module)) ?? module;
-      return [{ feature, host: host.getProviderByKey<ModuleRef>(ModuleRef).instance }];
+      return [{ feature, host: moduleRefOf(host) }];
     });
   }
 
@@ -141,6 +173,20 @@ export class OrchestratorExplorer {
       );
     }
   }
+}
+
+/** Provides a feature. In a lazily loaded module, its parts are registered before the load ends (FIX-71). */
+export function featureProvider(feature: OrchestratorFeature): Provider {
+  return {
+    provide: OrchestratorFeature,
+    inject: [ModuleRef],
+    useFactory: async (moduleRef: ModuleRef) => {
+      const explorer: unknown = findProvider(moduleRef, OrchestratorExplorer);
+      // While the application is being created, there may be no explorer yet.
+      if (explorer instanceof OrchestratorExplorer) await explorer.load(feature, moduleRef);
+      return feature;
+    },
+  };
 }
 
 /** @param owner a session manager, or the orchestration states */
@@ -204,11 +250,21 @@ function isClass(value: unknown): value is Type<object> {
   return typeof value === 'function';
 }
 
-async function make(
-  type: Type<object>,
-  host: ModuleRef,
-  refusal: (name: string) => SessionsConfigurationError,
-): Promise<object> {
+function moduleRefOf(module: NestModule): ModuleRef {
+  return module.getProviderByKey<ModuleRef>(ModuleRef).instance;
+}
+
+/** Injects a provider of the module, which Nest creates first if necessary. */
+async function inject(type: Type<object>, host: ModuleRef, refusal: Refusal): Promise<object> {
+  class Holder {
+    constructor(readonly instance: object) {}
+  }
+  Inject(type)(Holder, undefined, 0);
+  const { instance } = (await make(Holder, host, () => refusal(type.name))) as Holder;
+  return instance;
+}
+
+async function make(type: Type<object>, host: ModuleRef, refusal: Refusal): Promise<object> {
   try {
     return await host.create(type);
   } catch (error) {

@@ -1,5 +1,4 @@
 import { type INestApplication, type InjectionToken } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
 import { type TestingModule } from '@nestjs/testing';
 import { loadPeer } from '../common/load-peer.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
@@ -66,7 +65,6 @@ export class SessionsTestingModule implements AsyncDisposable {
 
     const module = await builder.compile();
     try {
-      assertOneRoot(module);
       const application = typeof http === 'function' ? http(module) : http ? module.createNestApplication() : null;
       await (application ?? module).init();
       // Fastify accepts requests only after ready().
@@ -163,13 +161,4 @@ export class SessionsTestingModule implements AsyncDisposable {
 /** A server with a `ready` method, such as Fastify. */
 interface Ready {
   ready(): PromiseLike<unknown>;
-}
-
-function assertOneRoot(module: TestingModule): void {
-  const roots = [...module.get(ModulesContainer).values()].filter(({ metatype }) => metatype === SessionsModule);
-  if (roots.length === 1) return;
-  throw new SessionsConfigurationError(
-    'SessionsTestingModule adds its own SessionsModule.forRoot(), but `imports` contain another one. Import the modules ' +
-      "that use it instead, or test the whole application with Nest's Test.createTestingModule and a store with a TestClock.",
-  );
 }

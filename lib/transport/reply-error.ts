@@ -1,6 +1,7 @@
 import { HttpStatus } from '@nestjs/common';
 import { type AbstractHttpAdapter } from '@nestjs/core';
-import { type SessionsErrorBody } from './sessions-error-body.js';
+import { PRIVATE } from './private-response.js';
+import { type SessionsErrorBody } from '../common/sessions-error-body.js';
 
 /**
  * Sends the error in the format that the client accepts, unless a response was already sent, for example by a timeout.
@@ -12,6 +13,8 @@ export function replyError(
   body: SessionsErrorBody,
 ): void {
   if (httpAdapter.isHeadersSent(response)) return;
+  // Without it, a shared cache may store a 404 or 410.
+  httpAdapter.setHeader(response, 'Cache-Control', PRIVATE);
   if (body.statusCode === Number(HttpStatus.NO_CONTENT)) {
     httpAdapter.reply(response, undefined, body.statusCode);
     return;

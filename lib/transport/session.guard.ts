@@ -8,6 +8,7 @@ import { PRINCIPAL_RESOLVER } from '../common/sessions.tokens.js';
 import { keepSession } from './carried-session.js';
 import { type IdSource, readSource } from './id-source.js';
 import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';
+import { forbidCaching } from './private-response.js';
 import { allowsAnonymous, UseSession, type UseSessionOptions } from './session.decorators.js';
 import { transportOf } from './transport-of.js';
 import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';
@@ -18,7 +19,8 @@ import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.
  * `@UseSession()` are ignored.
  *
  * Fails with 401 without a user, 400 for a missing or malformed id, the same 404 for an unknown session and for
- * another user's session, and 410 for an expired one. Override the protected methods to change these decisions.
+ * another user's session, and 410 for an expired one. HTTP responses get `Cache-Control: private, no-store`, unless the
+ * handler sets another value (FIX-76). Override the protected methods to change these decisions.
  */
 @Injectable()
 export class SessionGuard implements CanActivate {
@@ -31,6 +33,7 @@ export class SessionGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const options = this.reflector.getAllAndOverride(UseSession, [context.getHandler(), context.getClass()]);
     if (!options) return true;
+    if (context.getType() === 'http') forbidCaching(context.switchToHttp().getResponse());
     const principal = await this.principalOf(context);
     if (!principal && !allowsAnonymous(this.reflector, context)) throw new UnauthenticatedError();
 

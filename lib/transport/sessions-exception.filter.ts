@@ -4,7 +4,7 @@ import { throwError } from 'rxjs';
 import { traceOf } from '../common/error-trace.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { replyError } from './reply-error.js';
-import { isApplicationFault, toErrorBody, type SessionsErrorBody } from './sessions-error-body.js';
+import { isApplicationFault, toErrorBody, type SessionsErrorBody } from '../common/sessions-error-body.js';
 
 /**
  * Converts domain errors to a stable body without stack or store internals (NST-15). HTTP: the body. GraphQL: an error

@@ -2,6 +2,7 @@ import { type SessionStore } from '../session/session-store.service.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type LaneNotifier } from './lane-notifier.js';
 import { type VersionHandoff } from './version-handoff.js';
+import { type StartPhase } from './start-phase.js';
 import { type LocalEvents } from './local-events.js';
 import { type StoreWatch } from './store-watch.js';
 import { type TurnContexts } from './turn-contexts.js';
@@ -23,6 +24,7 @@ export abstract class TurnDependencies {
   abstract readonly notifier: LaneNotifier;
   abstract readonly recovery: TurnRecovery;
   abstract readonly versionHandoff: VersionHandoff;
+  abstract readonly start: StartPhase;
   abstract readonly runner: TurnRunner;
   abstract readonly contexts: TurnContexts;
   abstract readonly settings: TurnSettings;

@@ -124,7 +124,8 @@ export class TurnService {
    * Adds a turn to the end of its session's lane and returns without waiting for it.
    * @param orchestrator the name of the orchestrator that handles it
    * @throws UnknownOrchestratorError, SessionNotFoundError, SessionStateError, IdempotencyConflictError,
-   * LaneDrainingError, SessionBusyError, LaneFullError, ShuttingDownError
+   * LaneDrainingError, SessionBusyError, LaneFullError, ShuttingDownError; SessionsConfigurationError before
+   * `onModuleInit` (FIX-71)
    */
   submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
     return handOut('turns.submit', async () =>
@@ -135,7 +136,8 @@ export class TurnService {
   /**
    * Submits a turn and waits for its result, whichever process runs it (TRN-10).
    * @throws as `submit`, and TurnFailedError, TurnCancelledError, TurnSupersededError by the turn's end,
-   * TurnWaitTimeoutError after `timeoutMs`; inside a handler TurnReentryError for a turn of the same session, and
+   * TurnWaitTimeoutError after `timeoutMs`; SessionsConfigurationError before `onApplicationBootstrap`, unless the role
+   * of this process is `submit` (FIX-71); inside a handler TurnReentryError for a turn of the same session, and
    * TooManyWaitingParentsError
    */
   execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
@@ -203,6 +205,7 @@ export class TurnService {
       const turn = await this.dependencies.ledger.get(checkedId(turnId));
       if (!turn) throw new TurnNotFoundError(turnId);
       if (isTerminal(turn.status)) return this.resultOf(turn);
+      this.dependencies.start.assertWait(`Turn ${turnId}`);
       return waitForTurn(this.dependencies.ledger, async (caller) => {
         assertNoReentry(turn.sessionId, caller);
         await caller.awaits?.({ sessionId: turn.sessionId, turnId });
@@ -283,14 +286,15 @@ export class TurnService {
    * Returns the same events without HTTP, as fast as they are consumed (TRN-33). Aborting the signal ends the
    * iteration. In a handler, reading the events of another turn that is open waits for that turn, from the first event
    * that is not stored yet until the iteration ends (FIX-86).
-   * @throws InvalidInputError; the iteration TurnNotFoundError, and in a handler TurnReentryError and
-   * TooManyWaitingParentsError
+   * @throws InvalidInputError; SessionsConfigurationError before the application has started (FIX-71); the iteration
+   * TurnNotFoundError, and in a handler TurnReentryError and TooManyWaitingParentsError
    */
   readEvents(
     turnId: string,
     options: { readonly after?: string | number | undefined; readonly signal?: AbortSignal | undefined } = {},
   ): AsyncIterable<TurnEvent> {
     const { after, signal = new AbortController().signal } = options;
+    this.dependencies.start.assertWait(`The end of turn ${turnId}`);
     return this.readers.events(checkedId(turnId), toOffset(after), signal);
   }
 
@@ -323,6 +327,9 @@ export class TurnService {
     options: Accepting,
     caller: WaitingCaller,
   ): Promise<Turn> {
+    const { start } = this.dependencies;
+    start.assertOrchestrators(orchestrator);
+    start.assertWait(`A turn of ${orchestrator}`);
     assertNoReentry(options.sessionId, caller);
     const { sessions: callers, awaits } = caller;
     return this.accept({ orchestrator, input, options, callers, waiting: { awaits } });
@@ -394,6 +401,7 @@ export class TurnService {
     const { sessionId, idempotencyKey: key, whenBusy = settings.whenBusy } = options;
     assertId(sessionId, 'sessionId');
     const known = runner.find(orchestrator);
+    if (!known) this.dependencies.start.assertOrchestrators(orchestrator);
     if (!known) throw new UnknownOrchestratorError(orchestrator, runner.names());
     const turnInput = options.command ? NOTHING_SAID : toTurnInput(input, maxInputBytes);
     options.signal?.throwIfAborted();

@@ -154,7 +154,7 @@ describe.each(PLATFORMS)('both controllers on $name', (platform) => {
     },
   );
 
-  it('NST-16 sets no-store, because addresses do not identify sessions', async () => {
+  it('NST-16 FIX-76 forbids caching, because addresses do not identify sessions', async () => {
     const body: unknown = (
       await client
         .ask('post', '/turns', { sessionId: (await client.session()).id, body: { text: 'hi' } })
@@ -163,7 +163,7 @@ describe.each(PLATFORMS)('both controllers on $name', (platform) => {
     const turn = body as TurnView;
     for (const path of ['/sessions', '/sessions/current', '/turns', `/turns/${turn.id}`]) {
       const answer = await client.ask('get', path, { sessionId: turn.sessionId }).set('x-door', 'yes').expect(200);
-      expect(answer.headers['cache-control']).toBe('no-store');
+      expect(answer.headers['cache-control']).toBe('private, no-store');
     }
   });
 

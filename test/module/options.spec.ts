@@ -11,7 +11,7 @@ import {
 import { startApplication } from '../support/application.js';
 
 const ADAPTER = 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).';
-const CRON = 'must be a cron expression, for example */5 * * * *.';
+const CRON = 'must be a cron expression with a next run, for example */5 * * * *.';
 const QUEUE = 'must be a TurnQueue with notify, process, pause, resume and close.';
 const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
@@ -134,6 +134,29 @@ describe('the options of SessionsModule', () => {
 
     await expect(start).rejects.toThrow(new SessionsConfigurationError(message));
     await expect(start).rejects.toMatchObject({ code: 'CONFIGURATION' });
+  });
+
+  it.each(['0 0 31 2 *', '0 0 30 2 *', '0 0 31 2,4,6,9,11 *', '0 0 0 31 2 *'])(
+    'FIX-77 stops the start for %s, a cron expression without a date, before the store connects',
+    async (cron) => {
+      const adapter = memoryAdapter();
+      const connected: string[] = [];
+      const init = (): Promise<void> => Promise.resolve(void connected.push(cron));
+
+      const start = startApplication({
+        imports: [SessionsModule.forRoot({ adapter: { ...adapter, init }, sweep: { cron } })],
+      });
+
+      const message = `SessionsModule: The option sweep.cron ${CRON} Received: '${cron}'.`;
+      await expect(start).rejects.toThrow(new SessionsConfigurationError(message));
+      expect(connected).toEqual([]);
+    },
+  );
+
+  it('FIX-77 accepts a cron expression whose next date is years away', async () => {
+    app = await startApplication({ imports: [SessionsModule.forRoot({ sweep: { cron: '0 0 29 2 *' } })] });
+
+    expect(app.get(SessionStore)).toBeDefined();
   });
 
   it.each([

@@ -313,7 +313,7 @@ describe('invalid options of SessionsTestingModule.create', () => {
     [
       'imports with a forRoot',
       { imports: [SessionsModule.forRoot()] },
-      'SessionsTestingModule adds its own SessionsModule.forRoot()',
+      'In tests, SessionsTestingModule already calls it.',
     ],
     [
       'two definitions of one name',

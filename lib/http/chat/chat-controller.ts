@@ -1,4 +1,4 @@
-import { Delete, Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
+import { Delete, Get, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
 import { EMPTY, type Observable, of } from 'rxjs';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { type Principal } from '../../transport/principal.js';
@@ -84,14 +84,12 @@ export function chatController({ guards, path = 'chat' }: ControllerOptions): Ty
     }
 
     @Get(':id/messages')
-    @Header('Cache-Control', 'no-store')
     @describedAs('messages')
     messages(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<ChatMessages> {
       return this.chats.messages(principal, idOf(request), readQuery(ChatMessagesQuery, request, ['limit']));
     }
 
     @Get()
-    @Header('Cache-Control', 'no-store')
     @describedAs('list')
     list(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<ChatList> {
       return this.chats.list(principal, readQuery(ListChatsQuery, request, ['limit']));

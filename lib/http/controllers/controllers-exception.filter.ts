@@ -1,7 +1,7 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Injectable, Logger } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { traceOf } from '../../common/error-trace.js';
-import { type SessionsErrorBody } from '../../transport/sessions-error-body.js';
+import { type SessionsErrorBody } from '../../common/sessions-error-body.js';
 import { replyError } from '../../transport/reply-error.js';
 import { isFault, toAnyErrorBody } from './error-body.js';
 import { type HttpRequest } from './http-request.js';

@@ -1,6 +1,6 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
 import { SessionsError } from '../../common/sessions.error.js';
-import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
+import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../../common/sessions-error-body.js';
 
 /** Codes for errors of guards, parsers and the framework. */
 const CODE_BY_STATUS: Readonly<Record<number, string>> = {

@@ -6,9 +6,11 @@ import {
   type Type,
   UseFilters,
   UseGuards,
+  UseInterceptors,
   VERSION_NEUTRAL,
 } from '@nestjs/common';
 import { type ControllersExceptionFilter } from './controllers-exception.filter.js';
+import { PrivateResponseInterceptor } from './private-response.interceptor.js';
 
 type Filter = Type<ControllersExceptionFilter>;
 
@@ -21,7 +23,7 @@ const FASTIFY_CONFIG = '__fastify_route_config__';
 
 /**
  * Marks a controller of this package: protected by these guards, in every API version, with one filter for all its
- * errors.
+ * errors, and with responses that no cache stores.
  */
 export function GuardedController(options: {
   readonly path: string;
@@ -34,6 +36,7 @@ export function GuardedController(options: {
     applyDecorators(
       Controller({ path, version: VERSION_NEUTRAL }),
       UseGuards(...guards),
+      UseInterceptors(new PrivateResponseInterceptor()),
       UseFilters(filter),
     )(target as unknown as Type);
     for (const { value } of Object.values(Object.getOwnPropertyDescriptors(target.prototype as object))) {

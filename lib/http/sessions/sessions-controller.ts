@@ -1,4 +1,4 @@
-import { Delete, Get, Header, HttpCode, Inject, Patch, Post, Req, type Type, UseGuards } from '@nestjs/common';
+import { Delete, Get, HttpCode, Inject, Patch, Post, Req, type Type, UseGuards } from '@nestjs/common';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { SESSION_STATES, type Session } from '../../ledger/session.js';
 import { isChildSession } from '../../orchestrator/child-session.js';
@@ -55,7 +55,6 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     }
 
     @Get()
-    @Header('Cache-Control', 'no-store')
     @UseGuards(PrincipalGuard)
     @describedAs('list')
     async list(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<SessionList> {
@@ -76,7 +75,6 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     }
 
     @Get('current')
-    @Header('Cache-Control', 'no-store')
     @UseSession({ touch: false })
     @describedAs('get')
     get(@CurrentSession() session: Session): SessionView {

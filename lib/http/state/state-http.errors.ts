@@ -3,7 +3,7 @@ import { statusOfCode } from '../../common/error-status.js';
 import { SessionsError } from '../../common/sessions.error.js';
 import { STATE_MODULES } from '../../state/state-module.js';
 import { type StateOperationResult, type StateStoreError } from '../../state/state-report.js';
-import { type SessionsErrorBody, toErrorBody } from '../../transport/sessions-error-body.js';
+import { type SessionsErrorBody, toErrorBody } from '../../common/sessions-error-body.js';
 import { toAnyErrorBody } from '../controllers/error-body.js';
 
 /** The principal lacks a permission (STA-25). HTTP 403. Nothing was read. */

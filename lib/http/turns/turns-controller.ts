@@ -1,4 +1,4 @@
-import { Get, Header, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
+import { Get, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
 import { EMPTY, type Observable } from 'rxjs';
 import { type Session } from '../../ledger/session.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
@@ -35,14 +35,12 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
     }
 
     @Get()
-    @Header('Cache-Control', 'no-store')
     @describedAs('list')
     list(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<TurnList> {
       return this.turns.list(session.id, readQuery(ListTurnsQuery, request, ['after', 'limit']));
     }
 
     @Get(':turnId')
-    @Header('Cache-Control', 'no-store')
     @describedAs('get')
     get(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<TurnView> {
       return this.turns.get(session.id, turnIdOf(request));

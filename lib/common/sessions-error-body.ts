@@ -1,7 +1,5 @@
-import { HttpStatus } from '@nestjs/common';
-import { isFaultCode, statusOfCode } from '../common/error-status.js';
-import { type SessionsError } from '../common/sessions.error.js';
-import { SessionStateError } from '../ledger/session.errors.js';
+import { isFaultCode } from './error-status.js';
+import { type SessionsError } from './sessions.error.js';
 
 /** The body of a domain error, in every transport (NST-15). */
 export interface SessionsErrorBody {
@@ -20,18 +18,11 @@ const GENERIC: Readonly<Record<string, string>> = {
   STORE_UNAVAILABLE: 'The store is unavailable. Retry later.',
 };
 
-/** Returns the HTTP status of a domain error; 500 for faults of the application. */
-function statusOf(error: SessionsError): HttpStatus {
-  if (error instanceof SessionStateError && error.currentState === 'expired') return HttpStatus.GONE;
-  return statusOfCode(error.code);
-}
-
 export function toErrorBody(error: SessionsError): SessionsErrorBody {
   const { sessionId, turnId, retryAfterMs } = error as { sessionId?: string; turnId?: string; retryAfterMs?: number };
-  const statusCode = statusOf(error);
   const retryMs = error.code === 'STORE_UNAVAILABLE' ? 1000 : retryAfterMs;
   return {
-    statusCode,
+    statusCode: error.getStatus(),
     code: error.code,
     message: isApplicationFault(error) ? 'Internal server error' : (GENERIC[error.code] ?? error.message),
     ...(sessionId === undefined ? {} : { sessionId }),

@@ -1,0 +1,23 @@
+import { type ModulesContainer } from '@nestjs/core';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { SESSIONS_OPTIONS } from '../common/sessions.tokens.js';
+
+/**
+ * Rejects a second `forRoot` in the application (FIX-70): each has its own store, workers and sweep, and a service would
+ * belong to one of them by chance. Nest creates one module for a dynamic module that is imported twice.
+ * @throws SessionsConfigurationError naming the modules that import one that is not global
+ */
+export function assertOneRoot(container: ModulesContainer): void {
+  const modules = [...container.values()];
+  const roots = modules.filter(({ providers }) => providers.has(SESSIONS_OPTIONS));
+  if (roots.length === 1) return;
+  // Nest adds global modules to the imports of every module.
+  const local = roots.filter(({ isGlobal }) => !isGlobal);
+  const importers = modules.filter(({ imports }) => local.some((root) => imports.has(root))).map(({ name }) => name);
+  const places = importers.length === 0 ? '' : `, for ${importers.join(', ')}`;
+  throw new SessionsConfigurationError(
+    `SessionsModule.forRoot() is called ${roots.length} times in one application${places}. ` +
+      'Call it once, in the root module, and set isGlobal: true to inject its services everywhere. Other modules need only ' +
+      'SessionsModule.forFeature([...]). In tests, SessionsTestingModule already calls it.',
+  );
+}

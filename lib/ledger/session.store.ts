@@ -13,9 +13,8 @@ import { type SessionQuery } from './session-query.js';
 /**
  * The minimal interface of a session store (SES-15). These five methods are sufficient, but the service then reads, changes and
  * writes in separate calls, so concurrent changes to a session can be lost.
- * @typeParam Deleted what `delete` resolves with, which the service ignores
  */
-export interface SessionStoreAdapter<Deleted = void> {
+export interface SessionStoreAdapter {
   /** Inserts a session. @throws SessionConflictError if the id is in use */
   insert(session: Session): Promise<void>;
   /** Returns the session, including an expired one, or `null` if it does not exist. */
@@ -25,14 +24,16 @@ export interface SessionStoreAdapter<Deleted = void> {
   /** @throws SessionNotFoundError */
   update(sessionId: string, patch: Partial<Session>): Promise<Session>;
   /** Deletes the session and all data keyed by it, even if the session itself does not exist. */
-  delete(sessionId: string): Promise<Deleted>;
+  // `any` is assignable in both directions: drivers resolve with a count, and older adapters with nothing (FIX-89).
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  delete(sessionId: string): Promise<any>;
 }
 
 /**
  * The atomic operations of the stores of this package. Each is one round trip, uses the store's clock, and loses no concurrent
  * change. Methods with a session id throw SessionNotFoundError if it does not exist, except `delete` and `erase`.
  */
-export interface AtomicSessionStoreAdapter extends SessionStoreAdapter<boolean> {
+export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   /** Creates a session. @throws SessionConflictError if the id is in use or was erased; SurfaceConflictError */
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession>;
   /**
@@ -100,6 +101,6 @@ const ATOMIC_METHODS = [
   'erase',
 ] as const satisfies readonly (keyof AtomicSessionStoreAdapter)[];
 
-export function isAtomic(adapter: SessionStoreAdapter<unknown>): adapter is AtomicSessionStoreAdapter {
+export function isAtomic(adapter: SessionStoreAdapter): adapter is AtomicSessionStoreAdapter {
   return hasMethods(adapter, ATOMIC_METHODS);
 }

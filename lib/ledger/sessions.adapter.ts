@@ -12,7 +12,7 @@ import { type TurnChanges, type TurnLedger } from './turn.store.js';
  * across them. Only `sessions` may be an external store (SES-15).
  */
 export interface SessionsAdapter {
-  readonly sessions: SessionStoreAdapter<unknown>;
+  readonly sessions: SessionStoreAdapter;
   readonly turns: TurnLedger;
   readonly changes: TurnChanges;
   readonly events: TurnEventLog;

@@ -15,7 +15,7 @@ import { type SessionStoreAdapter } from '../ledger/session.store.js';
 export class SessionStoreConfig implements SessionStoreSettings {
   /** The store of the sessions; use `new InMemorySessionStoreAdapter()` in tests. */
   @Allow()
-  readonly adapter!: SessionStoreAdapter<unknown>;
+  readonly adapter!: SessionStoreAdapter;
 
   @Optional()
   @Must(isDuration, 'must be a number of milliseconds, 0 or more.')
@@ -70,7 +70,7 @@ export function createSessionStore(config: SessionStoreConfig): SessionStore {
   return new SessionStore(adapter, settings);
 }
 
-function assertSessionStoreAdapter(value: unknown, path: string): asserts value is SessionStoreAdapter<unknown> {
+function assertSessionStoreAdapter(value: unknown, path: string): asserts value is SessionStoreAdapter {
   const missing = METHODS.filter(
     (name) => typeof (value as Record<string, unknown> | null | undefined)?.[name] !== 'function',
   );

@@ -39,7 +39,7 @@ const ALL = 2_147_483_647;
 const DEFAULT_LIMIT = 50;
 
 /** Serializers by adapter, because several stores of a process may share one adapter. */
-const serializers = new WeakMap<SessionStoreAdapter<unknown>, Serializer>();
+const serializers = new WeakMap<SessionStoreAdapter, Serializer>();
 
 /**
  * Implements the atomic interface over an external store that has only the five basic methods (SES-15): reads, changes
@@ -52,7 +52,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   private readonly logger = new Logger('SessionStore');
   private readonly serializer: Serializer;
 
-  constructor(private readonly adapter: SessionStoreAdapter<unknown>) {
+  constructor(private readonly adapter: SessionStoreAdapter) {
     this.serializer = serializers.get(adapter) ?? new Serializer();
     serializers.set(adapter, this.serializer);
   }

@@ -83,7 +83,7 @@ export class SessionStore {
   private readonly generateId: IdGenerator;
 
   constructor(
-    adapter: SessionStoreAdapter<unknown>,
+    adapter: SessionStoreAdapter,
     settings: SessionStoreSettings = {},
     events = new SessionEvents(),
   ) {
@@ -421,7 +421,7 @@ export class SessionStore {
     for (const session of movedFrom) this.events.emit({ type: 'surface-detached', session, surfaceId, cause: 'moved' });
   }
 
-  private overNonAtomic(adapter: SessionStoreAdapter<unknown>): AtomicSessionStoreAdapter {
+  private overNonAtomic(adapter: SessionStoreAdapter): AtomicSessionStoreAdapter {
     new Logger(SessionStore.name).warn(
       'The session adapter has no atomic operations. Concurrent changes to a session can be lost. ' +
         'Use one of the adapters of this package, or implement AtomicSessionStoreAdapter.',

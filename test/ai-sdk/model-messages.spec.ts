@@ -238,7 +238,11 @@ describe.each(VERSIONS)('stored messages for models of $name', ({ version, sdk, 
 
   describe('with results of a tool that the client has run', () => {
     const call: UIPart = { type: 'tool-locate', toolCallId: 'a', state: 'input-available', input: {} };
-    const log = (calling: MessageDraft, ...parts: UIPart[]): MessageDraft[] => [next, calling, { role: 'user', content: parts }];
+    const log = (calling: MessageDraft, ...parts: UIPart[]): MessageDraft[] => [
+      next,
+      calling,
+      { role: 'user', content: parts as unknown as MessageDraft['content'] },
+    ];
     const byParts = fromUIMessage({ id: 'answer', role: 'assistant', parts: [call] });
     const byCalls: MessageDraft = {
       role: 'assistant',

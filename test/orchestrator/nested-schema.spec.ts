@@ -139,7 +139,7 @@ describe.each(LIVE_STORES)('nested schema classes over $name', ({ open }) => {
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [asking] });
     const answered = async (payload: JsonObject): Promise<TurnResult> => {
       const { id } = await handle(asking).submit('May I?', { sessionId: await session() });
-      await eventually(async () => (await turns.get(id)).status === 'waiting');
+      await eventually(async () => (await turns.get(id))?.status === 'waiting');
       await turns.signal(id, 'approval', payload);
       return turns.result(id);
     };

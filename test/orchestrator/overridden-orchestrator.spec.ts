@@ -13,6 +13,7 @@ import {
   SessionStore,
   type StateModule,
 } from 'nestjs-agent-sessions';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { rejection } from '../support/running-application.js';
 
 @Injectable()
@@ -84,7 +85,7 @@ describe('an orchestrator that a test replaces with overrideProvider', () => {
       ...metadata,
       imports: [SessionsModule.forRoot({ sweep: false }), ...(metadata.imports ?? [])],
     });
-    module = await override(builder).setLogger(false).compile();
+    module = await override(builder).setLogger(capturingLogger().logger).compile();
     await module.init();
     const { id } = await module.get(SessionStore).create({ userId: 'ann' });
     const handle = module.get<OrchestratorHandle>(getOrchestratorToken(Desk), { strict: false });

@@ -1,5 +1,4 @@
 import { type BackendFactory, type ConnectionOptions } from 'bullmq';
-import { type Loose } from '../../common/patch.js';
 
 /**
  * Options of `bullmqQueue`. @typeParam Connection the connection type of the backend; BullMQ's Redis options by default
@@ -13,7 +12,7 @@ export interface BullmqQueueOptions<Connection = ConnectionOptions> {
    * `query_timeout: 8000` and `idle_in_transaction_session_timeout: 5000`. Set these yourself on a client or a pool.
    * ioredis's `stringNumbers: true` is rejected.
    */
-  readonly connection?: Loose<Connection>;
+  readonly connection?: Connection;
   /**
    * The key of `BullModule.forRoot(configKey, ...)`, if `connection` is absent. Default: `BullModule.forRoot(...)`
    * without a key.

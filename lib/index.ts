@@ -46,7 +46,6 @@ export { CheckpointStore } from './ledger/checkpoint.store.js';
 export { type Checkpoint } from './ledger/checkpoint.js';
 export { type Lane, type LaneMode } from './ledger/lane.js';
 export { type TurnEvent, type TurnEventMessage } from './ledger/turn-event.js';
-export { type SpentTokens } from './ledger/turn-usage.js';
 export {
   IdempotencyConflictError,
   LaneDrainingError,

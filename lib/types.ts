@@ -17,6 +17,7 @@ export type { MetadataOptions, RevokeOptions, SweepLimit } from './session/sessi
 // Turns
 export type { LaneHead, LanePage } from './ledger/lane.js';
 export type { TurnRequest, TurnWaitingFor } from './ledger/turn.js';
+export type { SpentTokens } from './ledger/turn-usage.js';
 export type { DrainOptions, LaneListQuery, LaneScope } from './turn/lane.inputs.js';
 export type { LaneCounts } from './turn/lane.service.js';
 export type { EventResponse } from './turn/turn-event-pace.js';

@@ -100,7 +100,7 @@ async function forModel<T>(turn: CallingTurn, work: () => Promise<T>): Promise<T
   } catch (thrown) {
     const error = withoutProxy(thrown);
     // Version 7 shows the name of the error to the model.
-    if (error instanceof ToolFailedError) throw new Error(error.message, { cause: error });
+    if (error instanceof ToolFailedError) throw new Error(error.message, { cause: thrown });
     if (!isRefusal(error)) failAttempt(turn, error);
     throw error;
   }

@@ -10,10 +10,12 @@ export type ToolCall = Pick<MessageToolCall, 'id' | 'name'>;
 /** Returns the calls of a message whose results are in other messages. */
 export function callsIn({ role, content, toolCalls = [] }: MessageDraft): readonly ToolCall[] {
   if (role !== 'assistant' || !Array.isArray(content)) return toolCalls;
-  const open = (content as readonly MessagePart[]).flatMap(({ type, state, toolCallId, toolName, providerExecuted }) => {
-    if (!OPEN.includes(state) || providerExecuted === true || typeof toolCallId !== 'string') return [];
-    return { id: toolCallId, name: type === 'dynamic-tool' ? String(toolName) : type.slice('tool-'.length) };
-  });
+  const open = (content as readonly MessagePart[]).flatMap(
+    ({ type, state, toolCallId, toolName, providerExecuted }) => {
+      if (!OPEN.includes(state) || providerExecuted === true || typeof toolCallId !== 'string') return [];
+      return { id: toolCallId, name: type === 'dynamic-tool' ? (toolName as string) : type.slice('tool-'.length) };
+    },
+  );
   return open.length > 0 ? [...toolCalls, ...open] : toolCalls;
 }
 

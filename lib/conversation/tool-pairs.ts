@@ -39,7 +39,9 @@ export function hasCallsFrom(messages: readonly MessageDraft[], index: number): 
 
 /** Returns whether a list has calls or results at all. Most conversations have none. */
 export function hasTools(messages: readonly MessageDraft[]): boolean {
-  return messages.some((message) => message.role === 'tool' || callsIn(message).length > 0 || resultsIn(message).length > 0);
+  return messages.some(
+    (message) => message.role === 'tool' || callsIn(message).length > 0 || resultsIn(message).length > 0,
+  );
 }
 
 /** Matches each result with the latest call of its id, and each call with its first result. */

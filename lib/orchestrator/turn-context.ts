@@ -27,7 +27,7 @@ export interface StepInfo {
    * Runs a step inside this one, as `turn.step` does. It belongs to this call even if a limiter or pool runs the code in
    * the asynchronous context of another call (FIX-82). @throws StepContextError after this call has ended
    */
-  step<T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  readonly step: <T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions) => Promise<T>;
 }
 
 /**

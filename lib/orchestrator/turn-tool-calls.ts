@@ -159,7 +159,10 @@ export class TurnToolCalls implements TurnTools {
 /** @throws InvalidInputError */
 export function assertCallId(callId: unknown, path: string): void {
   if (typeof callId !== 'string' || callId === '') {
-    throw new InvalidInputError(path, problemOf('must be a non-empty string: the id that the model gave to the call.', callId));
+    throw new InvalidInputError(
+      path,
+      problemOf('must be a non-empty string: the id that the model gave to the call.', callId),
+    );
   }
 }
 

@@ -82,11 +82,7 @@ export class SessionStore {
   private readonly maxMetadataBytes: number;
   private readonly generateId: IdGenerator;
 
-  constructor(
-    adapter: SessionStoreAdapter,
-    settings: SessionStoreSettings = {},
-    events = new SessionEvents(),
-  ) {
+  constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
     this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.overNonAtomic(adapter);
     const { defaultTtlMs = 3_600_000, expireAfterMs, maxLifetimeMs } = settings;

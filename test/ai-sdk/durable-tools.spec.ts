@@ -179,9 +179,7 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
 
     it('FIX-63 runs the calls of every answer if the provider numbers them from 0, once in all attempts', async () => {
       const again = (id: string) => ({ ...find(id), id: '0' });
-      const model = scripted(
-        (call) => (call < 4 ? { calls: [again(['7', '8', '8'][call - 1])] } : { text: 'Done.' }),
-      );
+      const model = scripted((call) => (call < 4 ? { calls: [again(['7', '8', '8'][call - 1])] } : { text: 'Done.' }));
       const keys: string[] = [];
       const tool = sdk.tool({
         inputSchema,

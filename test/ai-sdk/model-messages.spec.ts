@@ -255,7 +255,9 @@ describe.each(VERSIONS)('stored messages for models of $name', ({ version, sdk, 
       { name: 'a message with toolCalls', calling: byCalls },
     ])('FIX-60 gives models the result of a call of $name, then what the user has said', async ({ calling }) => {
       const text = { type: 'text', text: 'Is it far?' };
-      const results = await convert(log(calling, { type: 'tool-result', toolCallId: 'a', output: { city: 'Rome' } }, text));
+      const results = await convert(
+        log(calling, { type: 'tool-result', toolCallId: 'a', output: { city: 'Rome' } }, text),
+      );
       expect(results.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'user']);
       const ids = { type: 'tool-result', toolCallId: 'a', toolName: 'locate' };
       expect(results[2].content).toMatchObject([{ ...ids, output: { type: 'json', value: { city: 'Rome' } } }]);
@@ -270,7 +272,9 @@ describe.each(VERSIONS)('stored messages for models of $name', ({ version, sdk, 
     it('FIX-60 shows the result in the part of the call', () => {
       const shown = (part: UIPart): UIPart[][] => toUIMessages(log(byParts, part)).map(({ parts }) => [...parts]);
       const id = { type: 'tool-result', toolCallId: 'a' };
-      expect(shown({ ...id, output: 'Rome' }).slice(1)).toEqual([[{ ...call, state: 'output-available', output: 'Rome' }]]);
+      expect(shown({ ...id, output: 'Rome' }).slice(1)).toEqual([
+        [{ ...call, state: 'output-available', output: 'Rome' }],
+      ]);
       const failure = { state: 'output-error', errorText: 'No.' };
       expect(shown({ ...id, errorText: 'No.' }).slice(1)).toEqual([[{ ...call, ...failure }]]);
     });
@@ -279,7 +283,9 @@ describe.each(VERSIONS)('stored messages for models of $name', ({ version, sdk, 
       const cut = interruptedResult({ id: 'a', name: 'locate' });
       const [, , result] = await convert([next, byParts, cut, next]);
       expect(result.content).toMatchObject([{ output: { type: 'error-text', value: cut.content } }]);
-      expect(toUIMessages([next, byParts, cut])[1].parts).toMatchObject([{ state: 'output-error', errorText: cut.content }]);
+      expect(toUIMessages([next, byParts, cut])[1].parts).toMatchObject([
+        { state: 'output-error', errorText: cut.content },
+      ]);
     });
   });
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type ConversationMessage, type MessageDraft } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type MessageDraft, type MessagePart } from 'nestjs-agent-sessions';
 
 const NOW = '2026-11-01T12:00:00.000Z';
 
@@ -49,7 +49,10 @@ export function rejectedCalls(messages: readonly MessageDraft[]): string[] {
   };
   for (const { role, content, toolCalls = [], toolCallId } of messages) {
     const parts = role === 'user' && Array.isArray(content) ? content : [];
-    const results = role === 'tool' ? [toolCallId] : parts.flatMap((part) => part.toolCallId ?? []);
+    const results =
+      role === 'tool'
+        ? [toolCallId]
+        : (parts as MessagePart[]).flatMap((part) => (part.toolCallId as string | undefined) ?? []);
     for (const id of results) {
       if (!open.includes(id as string)) problems.push(`result of ${String(id)} without a call`);
       open = open.filter((each) => each !== id);

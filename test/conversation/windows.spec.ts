@@ -114,7 +114,12 @@ describe('cutWindow', () => {
     const [called, answer, cut] = cutWindow(3, viewOf(log), tokens, 'window');
     expect([called, answer]).toEqual(log.slice(1));
     expect(cut).toMatchObject({ role: 'tool', toolCallId: 'y', name: 'f', metadata: { error: 'interrupted' } });
-    expect(cutWindow(4, viewOf([...log, said('4')]), tokens, 'window').slice(1)).toEqual([called, answer, cut, said('4')]);
+    expect(cutWindow(4, viewOf([...log, said('4')]), tokens, 'window').slice(1)).toEqual([
+      called,
+      answer,
+      cut,
+      said('4'),
+    ]);
   });
 
   it('FIX-60 takes a late result of a tool, and the first of several', () => {
@@ -131,7 +136,10 @@ describe('cutWindow', () => {
         { type: 'text', text: 'Here.' },
       ],
     });
-    expect(cutWindow(9, viewOf([call('1', 'x'), brings('2')]), tokens, 'window')).toEqual([call('1', 'x'), brings('2')]);
+    expect(cutWindow(9, viewOf([call('1', 'x'), brings('2')]), tokens, 'window')).toEqual([
+      call('1', 'x'),
+      brings('2'),
+    ]);
     const late = cutWindow(9, viewOf([call('1', 'x'), said('2'), brings('3')]), tokens, 'window');
     expect(ids(late)).toEqual(['1', '1.0', '2', '3']);
     expect(late[3].content).toEqual([{ type: 'text', text: 'Here.' }]);
@@ -140,7 +148,10 @@ describe('cutWindow', () => {
 
   it('FIX-60 knows the open calls of UI messages', () => {
     const part = { type: 'tool-find', toolCallId: 'x', input: {} };
-    const log = (state: string): MessageDraft[] => [{ id: '1', role: 'assistant', content: [{ ...part, state }] }, said('2')];
+    const log = (state: string): MessageDraft[] => [
+      { id: '1', role: 'assistant', content: [{ ...part, state }] },
+      said('2'),
+    ];
     expect(ids(cutWindow(9, viewOf(log('input-available')), tokens, 'window'))).toEqual(['1', '1.0', '2']);
     expect(ids(cutWindow(9, viewOf(log('output-available')), tokens, 'window'))).toEqual(['1', '2']);
   });

@@ -223,10 +223,10 @@ describe.each(PLATFORMS)('responses and caches on $name', (platform) => {
     await start(platform, [{ provide: APP_INTERCEPTOR, useClass: WrappingInterceptor }]);
     const id = await sessionOf(app!, 'ann');
 
-    const { body, headers } = await ask('get', '/sessions/current', 'ann', id).expect(200);
+    const response = await ask('get', '/sessions/current', 'ann', id).expect(200);
 
-    expect(body).toMatchObject({ data: { id, state: 'created' } });
-    expect(headers['content-type']).toMatch(/^application\/json/);
+    expect(response.body).toMatchObject({ data: { id, state: 'created' } });
+    expect(response.headers['content-type']).toMatch(/^application\/json/);
   });
 
   it('FIX-76 sets the header on routes with @UseSession, unless the handler sets one', async () => {

@@ -65,10 +65,7 @@ const WAITS: readonly [string, Wait][] = [
   ['handle.stream', ({ handle, sessionId }) => handle.stream('hi', { sessionId }).result],
   ['handle.undo', ({ handle, sessionId }) => handle.undo(sessionId)],
   ['turns.execute', ({ turns, sessionId }) => turns.execute('desk', 'hi', { sessionId })],
-  [
-    'turns.result',
-    async ({ turns, sessionId }) => turns.result((await turns.submit('desk', 'hi', { sessionId })).id),
-  ],
+  ['turns.result', async ({ turns, sessionId }) => turns.result((await turns.submit('desk', 'hi', { sessionId })).id)],
   [
     'turns.readEvents',
     async ({ turns, sessionId }) => {
@@ -117,16 +114,21 @@ describe('turns before the application has started', () => {
     expect((error as Error).message).toMatch(/before the application has started.*onApplicationBootstrap/);
   });
 
-  it.each([false, true])('FIX-71 runs turns that are awaited in onApplicationBootstrap; isGlobal: %s', async (isGlobal) => {
-    const { provider, outcomes } = hooked('onApplicationBootstrap', WAITS[0][1]);
+  it.each([false, true])(
+    'FIX-71 runs turns that are awaited in onApplicationBootstrap; isGlobal: %s',
+    async (isGlobal) => {
+      const { provider, outcomes } = hooked('onApplicationBootstrap', WAITS[0][1]);
 
-    await start([provider], { isGlobal });
+      await start([provider], { isGlobal });
 
-    expect(outcomes).toMatchObject([{ reply: 'Ready.' }]);
-  });
+      expect(outcomes).toMatchObject([{ reply: 'Ready.' }]);
+    },
+  );
 
   it('FIX-71 accepts a turn without a wait in onModuleInit, and runs it after the start', async () => {
-    const { provider, outcomes } = hooked('onModuleInit', ({ handle, sessionId }) => handle.submit('hi', { sessionId }));
+    const { provider, outcomes } = hooked('onModuleInit', ({ handle, sessionId }) =>
+      handle.submit('hi', { sessionId }),
+    );
 
     const app = await start([provider]);
 
@@ -226,7 +228,9 @@ describe('forFeature in a lazily loaded module', () => {
     @Module({ imports: [SessionsModule.forFeature([other])] })
     class LazyModule {}
 
-    await expect(app.get(LazyModuleLoader).load(() => LazyModule)).rejects.toThrow('Two orchestrators are named "desk"');
+    await expect(app.get(LazyModuleLoader).load(() => LazyModule)).rejects.toThrow(
+      'Two orchestrators are named "desk"',
+    );
     expect(await run(app, 'desk')).toMatchObject({ reply: 'Ready.' });
   });
 

@@ -20,9 +20,9 @@ const STRICT: ts.CompilerOptions = {
 
 /** The exports of the build's script. */
 interface Declarations {
-  declarationFiles(): string[];
-  parse(file: string): ts.SourceFile;
-  exactOptionals(source: ts.SourceFile): ts.Node[];
+  readonly declarationFiles: () => string[];
+  readonly parse: (file: string) => ts.SourceFile;
+  readonly exactOptionals: (source: ts.SourceFile) => ts.Node[];
 }
 
 const APPLICATION = `

@@ -48,7 +48,12 @@ async function start(imports: (DynamicModule | Type)[]): Promise<INestApplicatio
 describe('one forRoot per application', () => {
   const { adapter, connections } = recorded();
   const roots: [string, string, () => DynamicModule, () => DynamicModule][] = [
-    ['forRoot', ', for Chat, Admin', () => SessionsModule.forRoot({ adapter }), () => SessionsModule.forRoot({ adapter })],
+    [
+      'forRoot',
+      ', for Chat, Admin',
+      () => SessionsModule.forRoot({ adapter }),
+      () => SessionsModule.forRoot({ adapter }),
+    ],
     [
       'forRoot with isGlobal',
       ', for Admin',
@@ -75,17 +80,22 @@ describe('one forRoot per application', () => {
     ],
   ];
 
-  it.each(roots)('FIX-70 stops the start for a second one, before a store connects: %s', async (_, places, first, second) => {
-    for (const others of [[], [ScheduleModule.forRoot()]]) {
-      const app = startApplication({ imports: [...others, importing(first(), 'Chat'), importing(second(), 'Admin')] });
+  it.each(roots)(
+    'FIX-70 stops the start for a second one, before a store connects: %s',
+    async (_, places, first, second) => {
+      for (const others of [[], [ScheduleModule.forRoot()]]) {
+        const app = startApplication({
+          imports: [...others, importing(first(), 'Chat'), importing(second(), 'Admin')],
+        });
 
-      await expect(app).rejects.toThrow(SessionsConfigurationError);
-      await expect(app).rejects.toThrow(
-        `SessionsModule.forRoot() is called 2 times in one application${places}. Call it once, in the root module,`,
-      );
-    }
-    expect(connections).toEqual([]);
-  });
+        await expect(app).rejects.toThrow(SessionsConfigurationError);
+        await expect(app).rejects.toThrow(
+          `SessionsModule.forRoot() is called 2 times in one application${places}. Call it once, in the root module,`,
+        );
+      }
+      expect(connections).toEqual([]);
+    },
+  );
 
   it('FIX-70 stops the start for a second one next to that of SessionsTestingModule', async () => {
     const app = SessionsTestingModule.create({ imports: [importing(SessionsModule.forRoot())] });

@@ -33,7 +33,12 @@ const ANSWER: readonly MessageDraft[] = [
 interface Ending {
   readonly name: string;
   readonly keeps: boolean;
-  readonly end: (turns: TurnService, turnId: string, next: (options?: object) => Promise<unknown>, cut: number) => Promise<unknown>;
+  readonly end: (
+    turns: TurnService,
+    turnId: string,
+    next: (options?: object) => Promise<unknown>,
+    cut: number,
+  ) => Promise<unknown>;
 }
 
 const interrupting = (whenBusy: string, keeps: boolean): Ending => ({
@@ -89,39 +94,49 @@ function scriptedAgent() {
 }
 
 describe.each(LIVE_STORES)('turns that are cut, on $name', ({ open }) => {
-  it.each(ENDINGS)('FIX-60 leaves a conversation that models accept, cut at every message ($name)', async ({ keeps, end }) => {
-    const { agent, seen, cutAt } = scriptedAgent();
-    const { handle, session, turns, adapter } = await startApplication({ adapter: open(), orchestrators: [agent] });
-    for (let cut = 0; cut < ANSWER.length; cut += 1) {
-      const sessionId = await session();
-      const reached = cutAt(cut);
-      const { id } = await handle(agent).submit('go', { sessionId });
-      await reached.pass();
-      await end(turns, id, (options) => handle(agent).execute('next', { sessionId, ...options }), cut);
-      const history = seen.at(-1)!;
-      const log = await adapter.conversations.page(sessionId);
-      const kept = keeps ? ANSWER.slice(0, cut) : [];
-      expect({ cut, rejected: [...rejectedCalls(history), ...rejectedCalls(log)] }).toEqual({ cut, rejected: [] });
-      expect(history.filter(isInterrupted).map(({ toolCallId }) => toolCallId)).toEqual(openIn(kept));
-      expect(log).toHaveLength((keeps ? 1 : 0) + kept.length + openIn(kept).length + 2);
-      expect(new Set(log.map(({ id }) => id)).size).toBe(log.length);
-    }
-  });
+  it.each(ENDINGS)(
+    'FIX-60 leaves a conversation that models accept, cut at every message ($name)',
+    async ({ keeps, end }) => {
+      const { agent, seen, cutAt } = scriptedAgent();
+      const { handle, session, turns, adapter } = await startApplication({ adapter: open(), orchestrators: [agent] });
+      for (let cut = 0; cut < ANSWER.length; cut += 1) {
+        const sessionId = await session();
+        const reached = cutAt(cut);
+        const { id } = await handle(agent).submit('go', { sessionId });
+        await reached.pass();
+        await end(turns, id, (options) => handle(agent).execute('next', { sessionId, ...options }), cut);
+        const history = seen.at(-1)!;
+        const log = await adapter.conversations.page(sessionId);
+        const kept = keeps ? ANSWER.slice(0, cut) : [];
+        expect({ cut, rejected: [...rejectedCalls(history), ...rejectedCalls(log)] }).toEqual({ cut, rejected: [] });
+        expect(history.filter(isInterrupted).map(({ toolCallId }) => toolCallId)).toEqual(openIn(kept));
+        expect(log).toHaveLength((keeps ? 1 : 0) + kept.length + openIn(kept).length + 2);
+        expect(new Set(log.map(({ id }) => id)).size).toBe(log.length);
+      }
+    },
+  );
 
   it.each([
     { name: 'a failure', turns: { retry: { attempts: 1 } }, how: () => Promise.reject(new Error('broken')) },
-    { name: 'a timeout', turns: { timeoutMs: 200, retry: { attempts: 1 } }, how: ({ signal }: TurnContext) => aborted(signal) },
-  ])('FIX-60 leaves a conversation that models accept, cut at every message ($name)', async ({ turns: options, how }) => {
-    const { agent, seen, cutAt } = scriptedAgent();
-    const application = await startApplication({ adapter: open(), orchestrators: [agent], turns: options });
-    for (let cut = 0; cut < ANSWER.length; cut += 1) {
-      const sessionId = await application.session();
-      cutAt(cut, how);
-      await expect(application.handle(agent).execute('go', { sessionId })).rejects.toThrow();
-      await application.handle(agent).execute('next', { sessionId });
-      expect(rejectedCalls(seen.at(-1)!)).toEqual([]);
-    }
-  });
+    {
+      name: 'a timeout',
+      turns: { timeoutMs: 200, retry: { attempts: 1 } },
+      how: ({ signal }: TurnContext) => aborted(signal),
+    },
+  ])(
+    'FIX-60 leaves a conversation that models accept, cut at every message ($name)',
+    async ({ turns: options, how }) => {
+      const { agent, seen, cutAt } = scriptedAgent();
+      const application = await startApplication({ adapter: open(), orchestrators: [agent], turns: options });
+      for (let cut = 0; cut < ANSWER.length; cut += 1) {
+        const sessionId = await application.session();
+        cutAt(cut, how);
+        await expect(application.handle(agent).execute('go', { sessionId })).rejects.toThrow();
+        await application.handle(agent).execute('next', { sessionId });
+        expect(rejectedCalls(seen.at(-1)!)).toEqual([]);
+      }
+    },
+  );
 
   it('FIX-60 leaves a conversation that models accept if a turn is interrupted after a failed attempt', async () => {
     const { agent, seen, cutAt } = scriptedAgent();

@@ -32,8 +32,7 @@ const Bound = (): MethodDecorator => (_target, _key, descriptor) => {
 };
 
 /** Replaces the method by a value that cannot be called. */
-const Broken = (): MethodDecorator => (_target, _key, descriptor) =>
-  ({ configurable: true, get: () => 'broken' }) as unknown as typeof descriptor;
+const Broken = (): MethodDecorator => () => ({ configurable: true, get: () => 'broken' }) as never;
 
 let evaluations = 0;
 

@@ -48,7 +48,9 @@ describe.each(LIVE_STORES)('a handler that waits for another turn over $name', (
     const parent = await app.turns.submit('desk', 'parent', { sessionId: await app.session() });
     await app.turns.result(parent.id).catch(() => undefined);
     // At least one fails because of the cycle. What waits for it may succeed.
-    const errors = [await app.turns.get(parent.id), await app.turns.get(back?.id ?? '')].map((turn) => turn?.error?.code);
+    const errors = [await app.turns.get(parent.id), await app.turns.get(back?.id ?? '')].map(
+      (turn) => turn?.error?.code,
+    );
     expect(errors).toContain('TURN_REENTRY');
   });
 });
@@ -56,9 +58,9 @@ describe.each(LIVE_STORES)('a handler that waits for another turn over $name', (
 describe('a handler that reads events', () => {
   it('FIX-86 receives them while the other turn runs, at concurrency 1', async () => {
     const { pass, open: finish } = gate();
-    const { app } = await startDesk(undefined, async (turns, child, { input, emit }) => {
-      if (input.text === 'child') {
-        await emit({ type: 'delta', data: 1 });
+    const { app } = await startDesk(undefined, async (turns, child, turn) => {
+      if (turn.input.text === 'child') {
+        await turn.emit({ type: 'delta', data: 1 });
         await pass();
         return;
       }
@@ -73,13 +75,13 @@ describe('a handler that reads events', () => {
   it('FIX-86 takes its slot again when it stops reading', async () => {
     const { pass, open: finish } = gate();
     let running = 0;
-    const { app } = await startDesk(undefined, async (turns, child, { input, emit }) => {
-      if (input.text === 'other') running += 1;
-      if (input.text === 'child') {
-        await emit({ type: 'delta', data: 1 });
+    const { app } = await startDesk(undefined, async (turns, child, turn) => {
+      if (turn.input.text === 'other') running += 1;
+      if (turn.input.text === 'child') {
+        await turn.emit({ type: 'delta', data: 1 });
         await pass();
       }
-      if (input.text !== 'parent') return;
+      if (turn.input.text !== 'parent') return;
       const { id } = await turns.submit('desk', 'child', { sessionId: child });
       const reading = (async () => {
         for await (const { type } of turns.readEvents(id)) if (type === 'delta') return;
@@ -100,11 +102,11 @@ describe('a handler that reads events', () => {
   it('FIX-86 may read the events of its own turn in the background', async () => {
     const seen: unknown[] = [];
     let reading: Promise<void> | undefined;
-    const { app } = await startDesk(undefined, async (turns, _, { id, emit }) => {
+    const { app } = await startDesk(undefined, async (turns, _, turn) => {
       reading = (async () => {
-        for await (const { type } of turns.readEvents(id)) seen.push(type);
+        for await (const { type } of turns.readEvents(turn.id)) seen.push(type);
       })();
-      await emit({ type: 'delta', data: 1 });
+      await turn.emit({ type: 'delta', data: 1 });
       await new Promise((resolve) => setTimeout(resolve, 50));
     });
     await app.turns.execute('desk', 'parent', { sessionId: await app.session() });

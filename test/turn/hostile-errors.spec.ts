@@ -38,8 +38,8 @@ const THROWN: Readonly<Record<string, () => unknown>> = {
 describe('values that cannot be read', () => {
   it.each(Object.entries(THROWN))('FIX-91 reads %s as an error record and as a log entry', (_, create) => {
     const thrown = create();
-    expect(toErrorRecord(thrown)).toMatchObject({ name: expect.any(String), message: expect.any(String) });
-    expect(traceOf(thrown)).toEqual(expect.any(String));
+    const { name, message } = toErrorRecord(thrown);
+    expect([typeof name, typeof message, typeof traceOf(thrown)]).toEqual(['string', 'string', 'string']);
     expect([isPermanent(thrown), retryAfterMs(thrown)]).toEqual([false, 0]);
   });
 });
@@ -64,7 +64,7 @@ describe.each(LIVE_STORES)('hostile errors over $name', ({ open }) => {
             if (turn.input.text === 'stored failure')
               await turn.tools.use('tool', 'call', work, { storeFailure: true });
             if (turn.input.text === 'handler') work();
-            if (turn.input.text === 'promise') await Promise.reject(create() as Error);
+            if (turn.input.text === 'promise') await Promise.resolve().then(work);
             return reply('fine');
           },
         },

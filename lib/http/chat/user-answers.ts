@@ -18,12 +18,26 @@ export function answersOf({ parts }: UIMessage): UserAnswer[] {
     const { approved, reason } = (approval ?? {}) as { approved?: unknown; reason?: unknown };
     if (state === 'approval-responded' && typeof approved === 'boolean') {
       const payload = { approved, ...(typeof reason === 'string' ? { reason } : {}) };
-      return [{ toolCallId, request: 'tool-approval-request', signal: (earlier) => approvalSignal(toolCallId, { earlier }), payload }];
+      return [
+        {
+          toolCallId,
+          request: 'tool-approval-request',
+          signal: (earlier) => approvalSignal(toolCallId, { earlier }),
+          payload,
+        },
+      ];
     }
     if (state !== 'output-available' && state !== 'output-error') return [];
     const failure = typeof errorText === 'string' ? errorText : 'The tool failed.';
     const payload = state === 'output-error' ? { errorText: failure } : { output };
-    return [{ toolCallId, request: 'tool-input-available', signal: (earlier) => toolOutputSignal(toolCallId, { earlier }), payload }];
+    return [
+      {
+        toolCallId,
+        request: 'tool-input-available',
+        signal: (earlier) => toolOutputSignal(toolCallId, { earlier }),
+        payload,
+      },
+    ];
   });
 }
 

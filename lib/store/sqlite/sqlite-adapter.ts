@@ -170,10 +170,10 @@ export class SqliteAdapter {
 
   /** Returns the driver of the DataSource, or better-sqlite3. */
   private async driver(): Promise<OpenDatabase> {
-    const { driver, nativeBinding } = this.dataSource;
-    const Driver =
-      (driver as typeof BetterSqlite3 | undefined) ??
+    const Driver: typeof BetterSqlite3 =
+      (this.dataSource.driver as typeof BetterSqlite3 | undefined) ??
       (await loadPeer('better-sqlite3', () => import('better-sqlite3'))).default;
+    const { nativeBinding } = this.dataSource;
     return (file, options) =>
       new Driver(file, { ...options, ...(nativeBinding === undefined ? {} : { nativeBinding }) });
   }

@@ -15,9 +15,9 @@ export function fillStatements(sql: PopulationSql, filledAt: number, numbers: st
     `agent_session_surface SELECT 'mail-' || n, ${sql.id} FROM ${numbers} WHERE n % 2 = 1`,
     `agent_lane (session_id, next_position, depth, fence, offers) SELECT ${sql.id}, 2, 0, ${fence}, 0 FROM ${numbers}`,
     `agent_turn (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
-      failures, lost, turn_index, reply, accepted_at, started_at, settled_at, settled_fence)
+      failures, lost, lost_since_step, turn_index, reply, accepted_at, started_at, settled_at, settled_fence)
       SELECT ${turn}, ${sql.id}, 1, '${ORCHESTRATOR}', '${VERSION}', ${sql.request}, '{}', '${FIRST_KEY}', '${FIRST_HASH}',
-      'awaiting-input', 0, 0, 0, ${sql.reply}, ${last}, ${last}, ${last}, ${fence} FROM ${numbers}`,
+      'awaiting-input', 0, 0, 0, 0, ${sql.reply}, ${last}, ${last}, ${last}, ${fence} FROM ${numbers}`,
     `agent_checkpoint SELECT '${ORCHESTRATOR}', ${sql.id}, 0, ${turn}, NULL, ${sql.checkpoint}, '["status"]', 'signature',
       '${VERSION}', 0, ${last}, NULL FROM ${numbers}`,
     `agent_message SELECT ${sql.id}, 1, ${turn} || '.0', ${turn}, '${ORCHESTRATOR}', 'user', ${sql.question}, ${last}

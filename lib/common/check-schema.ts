@@ -1,6 +1,6 @@
 import { getMetadataStorage } from 'class-validator';
 import { type InputProblem, insidePath, throwProblem, unknownKeyProblem, validateInput } from './check-input.js';
-import { isFields } from './json.js';
+import { isFields, isPlainObject } from './json.js';
 import { loadPeer } from './load-peer.js';
 
 type Schema<T = unknown> = new () => T & object;
@@ -60,8 +60,7 @@ class Nesting {
       return input.map((item, at) => this.nested(item, likes[at], `${path}[${at}]`));
     }
     if (!isFields(input)) return input;
-    const type = classOf(like);
-    if (!isFields(like) || type === Object) {
+    if (!isFields(like) || isPlainObject(like)) {
       this.problem ??= {
         path,
         value: input,
@@ -69,15 +68,15 @@ class Nesting {
       };
       return input;
     }
+    const type = classOf(like);
     this.problem ??= unknownKeyProblem(type, input, path);
     return Object.assign(new type(), this.fieldsOf(type, input, like, path));
   }
 }
 
 /** Returns the class of an object. Its JSON may have a key `constructor`. */
-function classOf(value: unknown): Schema {
-  const prototype = Object.getPrototypeOf(value ?? {}) as { readonly constructor: Schema } | null;
-  return prototype?.constructor ?? Object;
+function classOf(value: object): Schema {
+  return (Object.getPrototypeOf(value) as { readonly constructor: Schema }).constructor;
 }
 
 /** Returns the keys of a class with `@ValidateNested()`. */

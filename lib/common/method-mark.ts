@@ -73,7 +73,7 @@ export class MethodMark<Value> {
 /** Explains that the property with a mark cannot be called as a method. */
 export function lostMark(type: string, name: string | symbol, decorator: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `${type}.${String(name)} has ${decorator}, but it is not a method. Another decorator may have replaced it by an accessor.`,
+    `${type}.${String(name)} has ${decorator}, but it is not a method. Remove the decorator that has replaced it by an accessor.`,
   );
 }
 

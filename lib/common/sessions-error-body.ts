@@ -1,5 +1,4 @@
 import { isFaultCode } from './error-status.js';
-import { type SessionsError } from './sessions.error.js';
 
 /** The body of a domain error, in every transport (NST-15). */
 export interface SessionsErrorBody {
@@ -13,12 +12,18 @@ export interface SessionsErrorBody {
   readonly retryAfter?: number;
 }
 
+/** What this file reads of a SessionsError, which has its body from here. */
+interface CodedError extends Error {
+  readonly code: string;
+  getStatus(): number;
+}
+
 /** Generic messages for codes whose own messages may contain internals. */
 const GENERIC: Readonly<Record<string, string>> = {
   STORE_UNAVAILABLE: 'The store is unavailable. Retry later.',
 };
 
-export function toErrorBody(error: SessionsError): SessionsErrorBody {
+export function toErrorBody(error: CodedError): SessionsErrorBody {
   const { sessionId, turnId, retryAfterMs } = error as { sessionId?: string; turnId?: string; retryAfterMs?: number };
   const retryMs = error.code === 'STORE_UNAVAILABLE' ? 1000 : retryAfterMs;
   return {
@@ -32,6 +37,6 @@ export function toErrorBody(error: SessionsError): SessionsErrorBody {
 }
 
 /** Returns whether the error is a fault of the application, whose details are hidden from clients. */
-export function isApplicationFault(error: SessionsError): boolean {
+export function isApplicationFault(error: Pick<CodedError, 'code'>): boolean {
   return isFaultCode(error.code);
 }

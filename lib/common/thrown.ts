@@ -20,7 +20,7 @@ export function fieldOf(thrown: unknown, field: string): unknown {
 export function withoutProxy(thrown: unknown): unknown {
   if (!isProxied(thrown)) return thrown;
   const message = fieldOf(thrown, 'message');
-  const error = new Error(typeof message === 'string' ? message : 'Thrown: a proxy');
+  const error = new Error(typeof message === 'string' ? message : 'The thrown value is a proxy.');
   for (const field of FIELDS) {
     const value = fieldOf(thrown, field);
     if (value !== undefined) Object.defineProperty(error, field, { value });

@@ -219,8 +219,8 @@ function addOnce(found: Map<Type<object>, InstanceWrapper>, type: Type<object>, 
   if (first && !isOfFeature(first) && first.instance !== wrapper.instance) {
     const [one, other] = [first, wrapper].map(({ host }) => host?.name ?? 'an unknown module');
     throw new SessionsConfigurationError(
-      `The orchestrator ${type.name} is a provider of two modules: ${one} and ${other}. Provide it in one of them, export it there, ` +
-        'and import that module in the other.',
+      `The orchestrator ${type.name} is a provider of two modules: ${one} and ${other}. Remove it from one of them, and ` +
+        'import the other module, which must export it.',
     );
   }
   found.set(type, wrapper);

@@ -65,23 +65,9 @@ export class TurnCalls {
         const context = this.contextOf(place, progress, count, suspend);
         return this.memo.enter(() => work(context));
       });
-    const value = await (this.telemetry.isAnswered
-      ? this.telemetry.span(spanOf(place), () => this.untilStopped(run))
-      : run());
+    const value = await (this.telemetry.isAnswered ? this.telemetry.span(spanOf(place), run) : run());
     if (value instanceof AwaitingSignal) return value;
     return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
-  }
-
-  /** Ends a span when the attempt is stopped: the function may wait for ever for a call of the attempt (FIX-87). */
-  private untilStopped<T>(run: () => Promise<T>): Promise<T> {
-    const { signal } = this.attempt;
-    return new Promise((resolve, reject) => {
-      const stop = (): void => reject(signal.reason as Error);
-      signal.addEventListener('abort', stop, { once: true });
-      void run()
-        .then(resolve, reject)
-        .finally(() => signal.removeEventListener('abort', stop));
-    });
   }
 
   private contextOf(

@@ -9,7 +9,8 @@ import { type Awaits, type HandlerWaits } from './handler-waits.js';
  * It must not reference the turn, and is emptied when the turn has ended.
  */
 export interface RunningTurn {
-  readonly turnId: string;
+  /** Empty when the turn has ended. */
+  turnId: string;
   /** The ledger of its application; `null` when the turn has ended. */
   ledger: Pick<TurnLedger, 'get'> | null;
   /**

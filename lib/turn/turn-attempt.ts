@@ -107,7 +107,7 @@ export class TurnAttempt implements AttemptHandle {
       failed: (error) => storeWatch.failed(error),
       repeats: (operation, since, error) => storeWatch.outages.repeats(operation, since, error),
     });
-    this.promises = new HandedPromises(id, (error) => this.isStopped(error));
+    this.promises = new HandedPromises(id);
     this.running = {
       turnId: id,
       ledger,
@@ -269,10 +269,7 @@ export class TurnAttempt implements AttemptHandle {
     const run = (): Promise<TurnSettlement | AwaitingSignal> => runner.run(this.claimed, this);
     return this.stop.run(
       () => runningTurn.run(this.running, run),
-      () => {
-        this.promises.endHandler();
-        this.running.promises = null;
-      },
+      () => (this.running.promises = null),
     );
   }
 
@@ -447,12 +444,6 @@ export class TurnAttempt implements AttemptHandle {
     await this.record('release', (spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
   }
 
-  /** A call that is fenced may be the first to notice that another worker has the turn, or that its session was deleted. */
-  private isStopped(error: unknown): boolean {
-    if (error instanceof TurnFencedError) this.askToStop({ why: 'lost', error });
-    return this.signal.aborted;
-  }
-
   private askToStop(stop: Stop): void {
     if (!this.stop.ask(stop)) return;
     // Results that a handler completes after the cancel do not count.
@@ -462,6 +453,7 @@ export class TurnAttempt implements AttemptHandle {
 
   private end(): void {
     this.stop.end();
+    this.running.turnId = '';
     this.running.ledger = null;
     this.running.waitingSessions = [];
     this.running.waits = null;

@@ -62,7 +62,7 @@ function answerWithResearch(turn: TurnContext, model: LanguageModelV3, search: T
         model: durableModel(turn, model),
         tools: durableTools(turn, search),
       });
-      const { text } = await agent.generate({ prompt: question, abortSignal });
+      const { text } = await agent.generate({ prompt: question, ...(abortSignal && { abortSignal }) });
       return text;
     },
   });

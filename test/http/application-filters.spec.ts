@@ -110,16 +110,19 @@ describe.each(PLATFORMS)('filters of the application on $name', ({ start }) => {
     app = undefined;
   });
 
-  it.each(REGISTRATIONS)('FIX-75 lets a catch-all filter answer: %s', async (_, metadata, configure) => {
-    app = await start({ ...metadata(), controllers: [ThrowingController] }, configure);
+  it.each(REGISTRATIONS)(
+    'FIX-75 lets a catch-all filter answer: %s',
+    async (_, metadata, configure = () => undefined) => {
+      app = await start({ ...metadata(), controllers: [ThrowingController] }, configure);
 
-    for (const [row, [status, error]] of ERRORS.entries()) {
-      const answer = await request(app.getHttpServer()).get(`/throw/${row}`).expect(status);
-      expect(answer.body).toEqual({ mine: true, status, code: error.getResponse() });
-      expect(error.getResponse()).toMatchObject({ statusCode: status, code: error.code });
-      expect(answer.text).not.toContain('hunter2');
-    }
-  });
+      for (const [row, [status, error]] of ERRORS.entries()) {
+        const answer = await request(app.getHttpServer()).get(`/throw/${row}`).expect(status);
+        expect(answer.body).toEqual({ mine: true, status, code: error.getResponse() });
+        expect(error.getResponse()).toMatchObject({ statusCode: status, code: error.code });
+        expect(answer.text).not.toContain('hunter2');
+      }
+    },
+  );
 
   it('FIX-75 gives the stable body to a filter that delegates to Nest', async () => {
     app = await start({ imports: [sessions()], controllers: [ThrowingController] }, (each) =>
@@ -137,7 +140,7 @@ it('FIX-75 shows an error in logs as before: message, code, cause and stack', ()
   const cause = new Error('ECONNREFUSED');
   const error = new StoreUnavailableError('The store failed.', { cause });
 
-  expect(Object.keys(error).sort()).toEqual(['code', 'maybeApplied', 'name']);
+  expect(Object.keys(error).sort()).toEqual(['code', 'maybeApplied', 'name', 'reason']);
   expect(error.stack).toMatch(/^StoreUnavailableError: The store failed\.\n +at .*application-filters/);
   expect(inspect(error)).toContain('[cause]: Error: ECONNREFUSED');
   expect('cause' in new SessionNotFoundError('s1')).toBe(false);

@@ -81,6 +81,7 @@ class PageController {
 
 /** Routes that `CacheInterceptor` does not store. */
 @Controller('form')
+@UseGuards(HeaderAuthGuard, SessionGuard)
 class FormController {
   @Post()
   @UseSession()

@@ -35,7 +35,10 @@ export const PLATFORMS: readonly { readonly name: string; readonly start: Start 
   {
     name: 'Fastify',
     start: async (metadata, configure) => {
-      const app = (await compile(metadata)).createNestApplication<NestFastifyApplication>(new FastifyAdapter(), QUIET);
+      const app = (await compile(metadata)).createNestApplication<NestFastifyApplication>(
+        new FastifyAdapter({ onConstructorPoisoning: 'ignore' }),
+        QUIET,
+      );
       const server = app.getHttpAdapter().getInstance();
       server.addHook('onRequest', (request, _reply, done) => {
         const parsed = request as unknown as TestRequest;

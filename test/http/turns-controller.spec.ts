@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Agent, request as send } from 'node:http';
-import { memoryAdapter, type SessionsErrorBody } from 'nestjs-agent-sessions';
+import { setTimeout as delay } from 'node:timers/promises';
+import { memoryAdapter, type SessionsErrorBody, type Turn } from 'nestjs-agent-sessions';
 import { type TurnView } from 'nestjs-agent-sessions/http';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
@@ -334,6 +335,21 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
     expect(rest).toContain('event: settled');
     expect((await connect('4')).response.status).toBe(204);
     expect((await connect('x')).response.status).toBe(400);
+  });
+
+  it('FIX-76 refuses a stream by its status, although interceptors let Nest send headers early', async () => {
+    const memory = memoryAdapter();
+    const get = async (turnId: string): Promise<Turn | null> => {
+      await delay(50);
+      return memory.turns.get(turnId);
+    };
+    const turns = new Proxy(memory.turns, {
+      get: (target, name) => (name === 'get' ? get : (Reflect.get(target, name) as unknown)),
+    });
+    const slow = await clientApp({ platform, adapter: { ...memory, turns } });
+    const { id } = await slow.session();
+    await slow.ask('get', '/turns/of-nobody/events', { sessionId: id }).expect(404);
+    await slow.app.close();
   });
 
   it('TRN-32 answers a HEAD of a stream at once, and keeps the connection usable', async () => {

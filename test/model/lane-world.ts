@@ -50,15 +50,17 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
   actions(lane: LaneState): LaneAction[] {
     return [
       { type: 'time' },
-      { type: 'claim', claim: lane.fence + 1 },
-      ...(this.hasSuspects ? [{ type: 'claim', claim: lane.fence + 1, suspects: true } as const] : []),
+      ...this.suspects.map((suspects): LaneAction => ({ type: 'claim', claim: lane.fence + 1, suspects })),
       ...lane.attempts.flatMap((attempt) => this.callsOf(lane, attempt)),
       ...this.callsOfClients(lane),
     ];
   }
 
-  private get hasSuspects(): boolean {
-    return this.bounds.maxLost > SUSPECT_FROM_LOST;
+  /** Whether new claims accept suspects. With progress, turns are lost more often than `maxLost`, and all claims do. */
+  private get suspects(): readonly boolean[] {
+    const { maxLost, steps, signals } = this.bounds;
+    if (maxLost > SUSPECT_FROM_LOST) return [false, true];
+    return [steps === true || signals !== undefined];
   }
 
   private callsOf(lane: LaneState, attempt: Attempt): LaneAction[] {

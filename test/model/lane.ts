@@ -84,7 +84,7 @@ export interface Attempt extends Given {
 
 export type LaneAction =
   | { readonly type: 'accept'; readonly turn: number; readonly whenBusy: WhenBusy }
-  | { readonly type: 'claim'; readonly claim: number; readonly suspects?: true }
+  | { readonly type: 'claim'; readonly claim: number; readonly suspects?: boolean }
   | { readonly type: 'renew' | 'retry' | 'release' | 'wait' | 'saveStep'; readonly hold: Hold }
   | ({ readonly type: 'settle'; readonly hold: Hold } & Settlement)
   | { readonly type: 'signal'; readonly turn: number; readonly payload: Payload }

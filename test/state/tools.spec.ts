@@ -274,11 +274,12 @@ describeStores('the tools module', (store) => {
   it.each(ODD)('STA-04 keeps entries with unusual names apart: %j', async (odd) => {
     const { tools } = state;
     await tools.set(id, 'search', 'k', 'plain');
-    await tools.set(id, odd, odd, { [odd]: odd });
+    // FIX-64 rejects this key in values.
+    const value = odd === '__proto__' ? {} : { [odd]: odd };
+    await tools.set(id, odd, odd, value);
     await tools.patch(id, odd, odd, { n: odd });
-    const value: object = { ...(['__proto__', 'constructor'].includes(odd) ? {} : { [odd]: odd }), n: odd };
     expect(await tools.get(id, odd, odd)).toMatchObject({ tool: odd, key: odd });
-    expect((await tools.get(id, odd, odd))?.value).toEqual(value);
+    expect((await tools.get(id, odd, odd))?.value).toEqual({ ...value, n: odd });
     expect((await tools.list(id, { tool: odd })).items).toHaveLength(1);
     const { next } = await tools.list(id, { limit: 1 });
     expect((await tools.list(id, { after: next! })).items).toHaveLength(1);

@@ -5,7 +5,11 @@ import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { adapterOf } from '../support/connections.js';
 import { corruptRecord, type BrokenRecord } from '../support/corrupt-record.js';
 import { turnRequest } from '../support/ledger-requests.js';
+import { PostgresRival } from '../support/postgres-rival.js';
 import { STORES } from '../support/stores.js';
+
+/** A string that is not valid JSON. */
+const BROKEN = '{broken';
 
 describe.each(STORES)('corrupt records on $name', ({ open, place }) => {
   let adapter: SessionsAdapter;
@@ -18,7 +22,7 @@ describe.each(STORES)('corrupt records on $name', ({ open, place }) => {
     ({ adapter } = target);
     await adapter.init?.();
     elapse = target.elapse ?? ((ms) => delay(ms));
-    corrupt = (record) => corruptRecord(adapter, record, options);
+    corrupt = (record) => (isPostgres(options) ? inPostgres(options, record) : corruptRecord(adapter, record, options));
   });
 
   afterEach(() => adapter.close?.());
@@ -83,3 +87,27 @@ describe.each(STORES)('corrupt records on $name', ({ open, place }) => {
     expect(found.map(({ key }) => key)).toEqual(['a', 'c']);
   });
 });
+
+interface PostgresOptions {
+  readonly dataSource: { readonly url: string };
+  readonly tablePrefix: string;
+}
+
+function isPostgres(options: unknown): options is PostgresOptions {
+  return (options as { readonly dataSource?: { readonly type?: string } } | undefined)?.dataSource?.type === 'postgres';
+}
+
+/** Breaks a record with another client, because queries of the store can only read. */
+async function inPostgres({ dataSource, tablePrefix }: PostgresOptions, record: BrokenRecord): Promise<void> {
+  const client = await PostgresRival.open(dataSource.url, tablePrefix);
+  if (record.kind === 'document') {
+    const { namespace, scope, sessionId, key } = record;
+    const where = 'namespace = $2 AND scope = $3 AND session_id = $4 AND key = $5';
+    const values = [BROKEN, namespace, scope, sessionId, key];
+    await client.query(`UPDATE ${tablePrefix}document SET value = $1 WHERE ${where}`, values);
+  } else {
+    const column = record.kind === 'session' ? 'metadata' : 'request';
+    await client.query(`UPDATE ${tablePrefix}${record.kind} SET ${column} = $1 WHERE id = $2`, [BROKEN, record.id]);
+  }
+  await client.close();
+}

@@ -205,9 +205,9 @@ const NUMBERS = `(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d A
 const DEEP_FILL: readonly string[] = [
   `{lane} (session_id, next_position, depth, fence, offers) SELECT 'deep', ${DEEP + 1}, 0, 1, 0`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
-     failures, lost, accepted_at, settled_at)
+     failures, lost, lost_since_step, accepted_at, settled_at)
    SELECT CONCAT('deep-', n), 'deep', n + 1, 'desk', '1', '{"input":{"text":""}}', '{}', CONCAT('key-', n), '',
-     'completed', 0, 0, ${START}, ${START}`,
+     'completed', 0, 0, 0, ${START}, ${START}`,
   `{turn_event} SELECT 'turn-7', n + 2, 1, n + 2, '[{"type":"delta","data":1}]'`,
   `{checkpoint} SELECT 'desk', 'deep', n, NULL, NULL, '{}', '[]', '', '1', 0, ${START}, NULL`,
   `{document} SELECT 'n', 'c', 'deep', CONCAT('k', n), '1', '[]', 1, n, n, NULL`,
@@ -223,9 +223,9 @@ const FILL: readonly string[] = [
   "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
   `{lane} (session_id, next_position, depth, fence, attention_at, offers)
    SELECT CONCAT('p-', n), 2, 0, 1, IF(n % 500 = 0, ${START}, NULL), 0`,
-  `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status, failures, lost,
-     accepted_at, settled_at, event_ttl)
-   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, 0, ${START}, ${START},
+  `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,
+     failures, lost, lost_since_step, accepted_at, settled_at, event_ttl)
+   SELECT CONCAT('turn-', n), CONCAT('p-', n), 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, 0, 0, ${START}, ${START},
      IF(n % 2 = 0, 0, NULL)`,
   `{turn_event} SELECT CONCAT('turn-', n), 1, 1, 1, '[{"type":"delta","data":1}]'`,
   `{step} SELECT CONCAT('turn-', n), REPEAT('0', 64), '["step",0,"answer","","look up",0]', '1'`,

@@ -82,7 +82,7 @@ describePostgres('concurrent calls of the PostgreSQL store', () => {
     const outcomes = await Promise.allSettled(calls);
 
     expect(outcomes.map(({ status }) => status)).toEqual(ids.map((_, at) => (at === 3 ? 'rejected' : 'fulfilled')));
-    expect(outcomes[3]).toMatchObject({ reason: unavailable(false) });
+    expect(outcomes[3]).toMatchObject({ reason: { code: 'STORE_REJECTED' } });
     expect(await store.turns.list({ sessionId: ids[3] })).toEqual([]);
   });
 

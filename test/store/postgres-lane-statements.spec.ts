@@ -135,9 +135,14 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
 
 describe('a statement of PostgreSQL', () => {
   const sent: unknown[][] = [];
+  const ANSWER = [{ result0: '{"claimed":null}' }];
+  let answer: readonly object[] = ANSWER;
   const runner = {
     connect: () => Promise.resolve({ end: () => Promise.resolve() }),
-    query: (_: string, values: unknown[]) => Promise.resolve([sent.push(values)]),
+    query: (_: string, values: unknown[]) => {
+      sent.push(values);
+      return Promise.resolve(answer);
+    },
     release: () => Promise.resolve(),
   };
   const place = placeOf({ type: 'postgres' }, 'p_');
@@ -146,10 +151,11 @@ describe('a statement of PostgreSQL', () => {
 
   beforeEach(() => {
     sent.length = 0;
+    answer = ANSWER;
   });
 
   it('TRN-01 waits for a lock no longer than its caller waits', async () => {
-    await database.callAll([CALL], new Deadline(LONG_MS / 10));
+    expect(await database.callAll([CALL], new Deadline(LONG_MS / 10))).toEqual([{ claimed: null }]);
     const lockTimeoutMs = Number(sent[0][0]);
     expect(lockTimeoutMs).toBeLessThan(LONG_MS / 10);
     expect(lockTimeoutMs).toBeGreaterThan(LONG_MS / 20);
@@ -158,6 +164,21 @@ describe('a statement of PostgreSQL', () => {
   it('TRN-01 is not sent after its deadline', async () => {
     await expect(database.callAll([CALL], new Deadline(0))).rejects.toMatchObject(unavailable(false));
     expect(sent).toEqual([]);
+  });
+
+  it.each([
+    ['without rows', []],
+    ['without the column', [{ other: '1' }]],
+  ])('FIX-66 may have been applied if its answer is %s', async (_, rows) => {
+    answer = rows;
+    const call = database.callAll([CALL], new Deadline(LONG_MS));
+    await expect(call).rejects.toMatchObject({ ...unavailable(true), reason: 'unknown' });
+  });
+
+  it('FIX-66 reports a parser of text that the application has replaced', async () => {
+    answer = [{ result0: { claimed: null } }];
+    const call = database.callAll([CALL], new Deadline(LONG_MS));
+    await expect(call).rejects.toMatchObject({ code: 'CONFIGURATION' });
   });
 });
 

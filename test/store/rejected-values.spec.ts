@@ -62,7 +62,8 @@ describe.each(FORBIDDING_STORES)('a store that rejects a value: $name', ({ name,
   beforeEach(async () => {
     lines.length = 0;
     app = await startApplication({
-      adapter: { ...store.adapter, close: undefined },
+      // Only `close` would release the lock of a worker.
+      adapter: { ...store.adapter, beginWork: undefined, close: undefined },
       orchestrators: [desk],
       turns: TURNS,
       logger,

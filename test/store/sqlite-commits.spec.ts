@@ -12,6 +12,8 @@ const BREAK_COMMITS = `
   CREATE TABLE parent (id INTEGER PRIMARY KEY);
   CREATE TABLE child (parent REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
   CREATE TRIGGER break_commits AFTER INSERT ON agent_turn BEGIN INSERT INTO child VALUES (1); END`;
+const BREAK_ALL_COMMITS = `${BREAK_COMMITS};
+  CREATE TRIGGER break_updates AFTER UPDATE ON agent_turn BEGIN INSERT INTO child VALUES (1); END`;
 
 describe('commits of the SQLite store', () => {
   let file: string;
@@ -100,19 +102,37 @@ describe('commits of the SQLite store', () => {
 
   it('NST-05 fails every write of a failed commit, notifies about none, and continues afterwards', async () => {
     await accept('before');
-    store.connection.exec(BREAK_COMMITS);
+    store.connection.exec(BREAK_ALL_COMMITS);
     const heard: string[] = [];
     store.ports.changes.subscribe((turnId) => heard.push(turnId));
 
     const answers = await Promise.allSettled([accept('first'), store.ports.turns.cancel('before', 'cancel')]);
 
-    for (const answer of answers) expect(answer).toMatchObject({ reason: unavailable(false) });
+    for (const answer of answers) expect(answer).toMatchObject({ reason: { code: 'STORE_REJECTED' } });
     expect(await turnIds()).toEqual(['before']);
     expect(await store.ports.turns.get('before')).toMatchObject({ status: 'queued' });
     expect(heard).toEqual([]);
-    store.connection.exec('DROP TRIGGER break_commits');
+    store.connection.exec('DROP TRIGGER break_commits; DROP TRIGGER break_updates');
     await accept('after');
     expect(await turnIds()).toEqual(['before', 'after']);
+  });
+
+  it('FIX-61 fails only the write whose value the commit rejects', async () => {
+    await accept('before');
+    store.connection.exec(BREAK_COMMITS);
+    const heard: string[] = [];
+    store.ports.changes.subscribe((turnId) => heard.push(turnId));
+
+    const [rejected, cancelled] = await Promise.allSettled([
+      accept('first'),
+      store.ports.turns.cancel('before', 'cancel'),
+    ]);
+
+    expect(rejected).toMatchObject({ reason: { code: 'STORE_REJECTED' } });
+    expect(cancelled).toMatchObject({ status: 'fulfilled' });
+    expect(await turnIds()).toEqual(['before']);
+    expect(await store.ports.turns.get('before')).toMatchObject({ status: 'cancelled' });
+    expect(heard).toEqual(['before']);
   });
 
   it('NST-05 reads from a full disk, and writes again when space is free', async () => {

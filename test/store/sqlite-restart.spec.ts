@@ -71,6 +71,14 @@ describe('an application that starts while another one on its SQLite file stops'
     await (await open()).beginWork?.({ waitMs: 0 });
   });
 
+  it('FIX-68 releases its lock when it is closed, also if it was asked for it twice', async () => {
+    const first = await worker();
+    await rejection(first.beginWork!({ waitMs: 0 }), SessionsConfigurationError);
+    await first.close?.();
+
+    await (await open()).beginWork?.({ waitMs: 0 });
+  });
+
   function start(): Promise<Application> {
     const intents = {
       answer: async () => {

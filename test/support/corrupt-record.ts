@@ -2,7 +2,6 @@ import { Redis } from 'ioredis';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type StateAddress } from 'nestjs-agent-sessions/adapter';
 import { type CoreDatabase } from '../../lib/store/core/tables.js';
-import { type PostgresDatabase } from '../../lib/store/postgres/postgres-database.js';
 import { type StoreOptions } from './connections.js';
 
 /** The record to break: a session or a turn by id, a document by its address. */
@@ -12,31 +11,19 @@ export type BrokenRecord =
 /** A string that is not valid JSON. */
 const BROKEN = '{broken';
 
-/** Breaks a stored record behind the store's back. */
+/** Breaks a stored record behind the store's back, except in PostgreSQL. */
 export async function corruptRecord(
   adapter: SessionsAdapter,
   record: BrokenRecord,
   options?: StoreOptions,
 ): Promise<void> {
   if (options && 'keyPrefix' in options) return inRedis(String(options.url), String(options.keyPrefix), record);
-  const { db } = adapter.turns as unknown as { db: CoreDatabase | PostgresDatabase };
-  if (!('write' in db)) return inPostgres(db, record);
+  const { db } = adapter.turns as unknown as { db: CoreDatabase };
   await db.write((tx) => {
     if (record.kind === 'session') tx.sessions.update(record.id, { metadata: BROKEN });
     else if (record.kind === 'turn') tx.turns.update(record.id, { request: BROKEN });
     else if (record.kind === 'document') tx.documents.update(record, { value: BROKEN });
   });
-}
-
-async function inPostgres(db: PostgresDatabase, record: BrokenRecord): Promise<void> {
-  if (record.kind === 'document') {
-    const { namespace, scope, sessionId, key } = record;
-    const where = 'namespace = $2 AND scope = $3 AND session_id = $4 AND key = $5';
-    await db.query(`UPDATE {document} SET value = $1 WHERE ${where}`, [BROKEN, namespace, scope, sessionId, key]);
-    return;
-  }
-  const column = record.kind === 'session' ? 'metadata' : 'request';
-  await db.query(`UPDATE {${record.kind}} SET ${column} = $1 WHERE id = $2`, [BROKEN, record.id]);
 }
 
 async function inRedis(url: string, prefix: string, record: BrokenRecord): Promise<void> {

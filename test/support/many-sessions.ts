@@ -15,8 +15,8 @@ const FILL: readonly string[] = [
   `INSERT INTO {lane} (session_id, next_position, depth, fence, attention_at, offers)
    SELECT 'p-' || n, 2, 0, 1, CASE WHEN n % 500 = 0 THEN now.ms END, 0 FROM numbers, now`,
   `INSERT INTO {turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,
-     failures, lost, accepted_at, settled_at, event_ttl)
-   SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, 0, now.ms, now.ms,
+     failures, lost, lost_since_step, accepted_at, settled_at, event_ttl)
+   SELECT 'turn-' || n, 'p-' || n, 1, 'desk', '1', '{}', '{}', 'key', 'completed', 0, 0, 0, now.ms, now.ms,
      CASE WHEN n % 2 = 0 THEN 0 END FROM numbers, now`,
   `INSERT INTO {turn_event} SELECT 'turn-' || n, batch, 1, batch, '[{"type":"delta","data":1}]'
    FROM numbers, generate_series(1, 3) AS batch`,

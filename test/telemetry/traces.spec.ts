@@ -50,12 +50,14 @@ describe('spans (NST-21)', () => {
       '      route',
       '      intent answer ! EPIPE',
       '        step load order',
+      // The route.
+      '          turns.saveStep',
       '          GET /orders',
       '          turns.saveStep',
       '        execute_tool pay',
       '          turns.saveStep',
       '      turns.retry',
-      // The route is not called again: its result was stored with the first step.
+      // The route is not called again: its result was stored before the first step.
       '    invoke_agent desk',
       '      intent answer',
       '      evaluate',

@@ -28,15 +28,6 @@ describe('promises that a handler does not await', () => {
     },
   );
 
-  it.each(['cancel', 'reversed', 'revoke', 'timeout', 'deletion', 'failure'])(
-    'FIX-87 do not end the process through async functions of the handler when it is stopped by a %s',
-    async (how) => {
-      const { code, out } = await run(`wrapped-${how}`);
-      expect(out).toContain('listeners: 0');
-      expect(code).toBe(0);
-    },
-  );
-
   it('FIX-05 are not logged when the handler observes them', async () => {
     const { code, out } = await run('observed');
     expect(code).toBe(0);

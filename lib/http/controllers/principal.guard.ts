@@ -19,10 +19,13 @@ export class PrincipalGuard implements CanActivate {
   }
 }
 
+/** Returns the principal that `PrincipalGuard` found. That guard must have run. */
+export function principalOf(context: ExecutionContext): Principal {
+  return principals.get(carrier(context)) as Principal;
+}
+
 /** Injects the principal that `PrincipalGuard` found. */
-export const CurrentPrincipal = createParamDecorator((_: unknown, context: ExecutionContext): Principal | undefined =>
-  principals.get(carrier(context)),
-);
+export const CurrentPrincipal = createParamDecorator((_: unknown, context: ExecutionContext) => principalOf(context));
 
 function carrier(context: ExecutionContext): object {
   return rawRequest(context.switchToHttp().getRequest());

@@ -1,5 +1,5 @@
-import { Get, HttpCode, Inject, Post, Req, Res, Sse, type Type } from '@nestjs/common';
-import { EMPTY, type Observable } from 'rxjs';
+import { Get, HttpCode, Inject, Post, Req, Res, Sse, type Type, UseGuards } from '@nestjs/common';
+import { type Observable } from 'rxjs';
 import { type Session } from '../../ledger/session.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
 import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
@@ -8,8 +8,10 @@ import { ControllersExceptionFilter } from '../controllers/controllers-exception
 import { type ControllerOptions } from '../controllers/controllers.options.js';
 import { GuardedController } from '../controllers/guarded-controller.js';
 import { addressOf, type HttpRequest, idempotencyKeyOf, readBody, readQuery } from '../controllers/http-request.js';
-import { type HttpResponse, rawResponse } from '../controllers/http-response.js';
+import { type HttpResponse } from '../controllers/http-response.js';
+import { OpenedStream } from '../controllers/stream.guard.js';
 import { ClientTurns, type TurnList, type TurnView } from './client-turns.js';
+import { TurnEventsGuard, turnIdOf } from './turn-events.guard.js';
 import { describedAs } from './turns-openapi.js';
 import { ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
 
@@ -54,26 +56,13 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
     }
 
     @Sse(':turnId/events')
+    @UseGuards(TurnEventsGuard)
     @describedAs('events')
-    async events(
-      @Req() request: HttpRequest,
-      @CurrentSession() session: Session,
-      @Res({ passthrough: true }) response: HttpResponse,
-    ): Promise<Observable<TurnEventMessage>> {
-      const { 'last-event-id': after } = request.headers;
-      const events = await this.turns.events(session, turnIdOf(request), {
-        ...(after === undefined ? {} : { after: String(after) }),
-        response: rawResponse(response),
-      });
-      // A HEAD response ends after its headers; the client reuses the connection.
-      return request.method === 'HEAD' ? EMPTY : events;
+    events(@OpenedStream() stream: Observable<TurnEventMessage>): Observable<TurnEventMessage> {
+      return stream;
     }
   }
   return TurnsController;
-}
-
-function turnIdOf({ params }: HttpRequest): string {
-  return params?.turnId ?? '';
 }
 
 function pathOf(request: HttpRequest): string {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DataSource } from 'typeorm';
 import { Deadline } from '../../common/deadline.js';
-import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SqlPlace } from '../sql/sql-place.js';
 import { settingError } from '../sql/start-checks.js';
 import { PostgresConnection } from './postgres-connection.js';
@@ -89,12 +89,12 @@ export class PostgresDatabase {
     );
     const sql = `SELECT set_config('lock_timeout', $1, true), ${columns.join(', ')}`;
     const args = calls.flatMap((call) => (isOne ? [call.args] : [call.operation, call.args]));
-    const [row] = await this.retrying(deadline, (connection) => {
+    const rows = await this.retrying(deadline, (connection) => {
       // PostgreSQL interprets 0 as no timeout.
       const lockTimeoutMs = String(Math.max(1, Math.floor(lockShare * deadline.leftMs)));
       return this.inReadCommitted<Record<string, unknown>>(connection, deadline, sql, [lockTimeoutMs, ...args]);
     });
-    return calls.map((_, at) => parsed(row[`result${at}`]));
+    return calls.map((_, at) => parsed(rows.at(0)?.[`result${at}`]));
   }
 
   /** Runs a statement that only reads, with table names such as `{turn}`. */
@@ -183,9 +183,17 @@ export class PostgresDatabase {
   }
 }
 
-/** @throws SessionsConfigurationError if the application has replaced pg's parser of text */
+/**
+ * @throws SessionsConfigurationError if the application has replaced pg's parser of text
+ * @throws StoreUnavailableError if the answer lacks the column. A call that wrote may have been applied
+ */
 function parsed(text: unknown): unknown {
   if (text === null) return null;
+  if (text === undefined) {
+    throw new StoreUnavailableError('The PostgreSQL store answered without the requested columns.', {
+      reason: 'unknown',
+    });
+  }
   try {
     return JSON.parse(text as string);
   } catch {

@@ -26,8 +26,8 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
 
 const CURES: Readonly<Record<string, string>> = {
   // Untranslatable and invalid characters
-  '22P05': 'Use a database whose encoding is UTF8.',
-  '22021': 'Use a database whose encoding is UTF8.',
+  '22P05': 'Use values without NUL characters, and a database whose encoding is UTF8.',
+  '22021': 'Use values without NUL characters, and a database whose encoding is UTF8.',
   '42501': 'Grant the role the privileges that docs/stores/postgresql.md lists.',
   '42P01': 'Run the migrations with this tablePrefix and schema, see docs/stores/migrations.md.',
   '42883': 'Run the migrations with this tablePrefix and schema, see docs/stores/migrations.md.',

@@ -26,7 +26,7 @@ const CURES: Readonly<Partial<Record<FailureKind, string>>> = {
 /** A value is larger than `proto-max-bulk-len`. It was not sent, because the server would close the connection. */
 export class BulkTooLargeError extends Error {
   constructor(bytes: number, maxBytes: number) {
-    super(`A value of ${bytes} bytes is larger than proto-max-bulk-len (${maxBytes})`);
+    super(`A value of ${bytes} bytes is larger than proto-max-bulk-len (${maxBytes}).`);
   }
 }
 

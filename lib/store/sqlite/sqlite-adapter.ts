@@ -36,7 +36,8 @@ export class SqliteAdapter {
   private readonly logger = new Logger('AgentSessions');
   private readonly file: string;
   private readonly place: SqlPlace;
-  private workerLock: FileLock | null = null;
+  /** The lock of the worker, and those that are waited for. */
+  private readonly workerLocks = new Set<FileLock>();
   private connection: BetterSqlite3.Database | null = null;
   private database: SqliteDatabase | null = null;
 
@@ -119,14 +120,17 @@ export class SqliteAdapter {
 
   private async beginWork({ waitMs } = { waitMs: WORKER_LOCK_TIMEOUT_MS }): Promise<void> {
     const lock = new FileLock(await this.driver(), `${this.file}-worker`);
+    // Closed since. Nothing would release the lock.
+    this.opened();
     // `close` ends the wait.
-    this.workerLock = lock;
+    this.workerLocks.add(lock);
     const seconds = Math.round(waitMs / 1000);
     const acquired = await lock.acquire(waitMs, () =>
       this.logger.log(`Another worker runs turns on ${this.file}. Waiting up to ${seconds} s for it to stop.`),
     );
     // The previous holder of the lock is gone, so its turns are free immediately.
     if (acquired || !this.database) return this.opened().lapseAll();
+    this.workerLocks.delete(lock);
     throw new SessionsConfigurationError(
       `Another worker still runs turns on ${this.file} after ${seconds} s, in another process or in another application of ` +
         'this one. A SQLite file has one worker process at a time. Stop the other worker, set a shorter ' +
@@ -142,8 +146,8 @@ export class SqliteAdapter {
     await this.database?.close();
     this.database = null;
     this.connection = null;
-    this.workerLock?.release();
-    this.workerLock = null;
+    for (const lock of this.workerLocks) lock.release();
+    this.workerLocks.clear();
   }
 
   private opened(): SqliteDatabase {
@@ -163,7 +167,7 @@ export class SqliteAdapter {
   private assertFile(): void {
     if (!this.dataSource.fileMustExist || existsSync(this.file)) return;
     throw new SessionsConfigurationError(
-      `typeormAdapter: dataSource.fileMustExist is true, and the file does not exist. Received: ${this.file}. Create the ` +
+      `typeormAdapter: dataSource.fileMustExist is true, so the file must exist. Received: ${this.file}. Create the ` +
         'file, or remove fileMustExist.',
     );
   }

@@ -1,4 +1,5 @@
 import { type Database } from 'better-sqlite3';
+import { StoreRejectedError } from '../../common/sessions.error.js';
 import { firstVersion } from '../core/first-version.js';
 import { type CoreDatabase, type Transaction } from '../core/tables.js';
 import { TurnChangeEmitter } from '../core/turn-change-emitter.js';
@@ -106,17 +107,24 @@ export class SqliteDatabase implements CoreDatabase {
   private async flush(): Promise<void> {
     // Lets other writes of this event loop tick join the batch.
     await new Promise((resolve) => setImmediate(resolve));
-    while (this.pending.length > 0) {
-      const batch = this.pending.splice(0, MAX_BATCH);
-      try {
-        await retryWhileBusy(() => this.connection.statement('BEGIN IMMEDIATE').run(), this.busyTimeoutMs);
-        this.commit(batch);
-      } catch (error) {
-        if (this.db.inTransaction) this.db.exec('ROLLBACK');
-        for (const { reject } of batch) reject(asStoreError(error));
-      }
-    }
+    while (this.pending.length > 0) await this.writeTogether(this.pending.splice(0, MAX_BATCH));
     this.flushing = null;
+  }
+
+  private async writeTogether(batch: readonly PendingWrite[]): Promise<void> {
+    try {
+      await retryWhileBusy(() => this.connection.statement('BEGIN IMMEDIATE').run(), this.busyTimeoutMs);
+      this.commit(batch);
+    } catch (error) {
+      if (this.db.inTransaction) this.db.exec('ROLLBACK');
+      // A deferred constraint or a trigger of the application rejects the whole commit. The value of one write must not fail the
+      // turns of the others (FIX-61).
+      if (batch.length > 1 && asStoreError(error) instanceof StoreRejectedError) {
+        for (const write of batch) await this.writeTogether([write]);
+        return;
+      }
+      for (const { reject } of batch) reject(asStoreError(error));
+    }
   }
 
   private commit(batch: readonly PendingWrite[]): void {

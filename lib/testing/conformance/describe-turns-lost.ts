@@ -239,9 +239,9 @@ export function describeTurnsLost(context: ConformanceContext): void {
           await lane.elapse(SHORT_MS);
         }
 
-        const third = await noticing({ maxLost: MAX_LOST, suspects: true });
+        const third = await noticing({ maxLost: MAX_LOST, suspects: true, leaseMs: SHORT_MS });
         expect(third.notices).toMatchObject([{ type: 'lost', lostSinceStep: 1, turn: { id, lost: 3 } }]);
-        await loseAfter(nothing);
+        await lane.elapse(SHORT_MS);
         expect((await lane.take({ suspects: true, maxLost: MAX_LOST })).turn).toMatchObject({ lost: 4 });
       },
     );

@@ -39,6 +39,7 @@ interface TurnRow {
   readonly status: Turn['status'];
   readonly failures: number;
   readonly lost: number;
+  readonly lostSinceStep: number;
   readonly turnIndex: number | null;
   readonly reply: string | null;
   readonly acceptedAt: number;
@@ -104,6 +105,7 @@ class TypeormLedger {
         status: 'queued',
         failures: 0,
         lost: 0,
+        lostSinceStep: 0,
         turnIndex: null,
         reply: null,
         acceptedAt: Date.now(),

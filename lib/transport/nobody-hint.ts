@@ -5,7 +5,7 @@ import { allowsAnonymous } from './session.decorators.js';
 import { transportOf } from './transport-of.js';
 
 /** Logs once that guards may be in the wrong order. The client is only asked to sign in, even if it did. */
-export class NobodyHint {
+export class UnauthenticatedHint {
   private readonly logger = new Logger('SessionGuard');
   private readonly reflector = new Reflector();
   private told = false;

@@ -1,7 +1,7 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../ledger/session.js';
-import { NobodyHint } from './nobody-hint.js';
+import { UnauthenticatedHint } from './nobody-hint.js';
 import { transportOf } from './transport-of.js';
 
 /** The authenticated user of a request, as resolved by the application. */
@@ -43,7 +43,7 @@ export const signedInUser: PrincipalResolver = (context) => {
  */
 export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver {
   // A custom resolver can log why it returns no principal.
-  const hint = resolve === signedInUser ? new NobodyHint() : null;
+  const hint = resolve === signedInUser ? new UnauthenticatedHint() : null;
   return async (context) => {
     const principal = await resolve(context);
     if (principal === null || principal === undefined) {

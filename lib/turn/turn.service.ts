@@ -44,7 +44,7 @@ const MAX_ATTRIBUTES_BYTES = 16_384;
 const RECENTLY_ENDED = 20;
 
 /** The input of a turn that is a command. */
-const NOTHING_SAID: TurnInput = { text: '' };
+const EMPTY_INPUT: TurnInput = { text: '' };
 
 /** A command with its submit options. */
 export interface CommandOptions extends Pick<
@@ -192,7 +192,7 @@ export class TurnService {
    * @throws as `execute`
    */
   async command(orchestrator: string, { timeoutMs, ...options }: CommandOptions): Promise<TurnResult> {
-    return this.perform(orchestrator, NOTHING_SAID, options, timeoutMs);
+    return this.perform(orchestrator, EMPTY_INPUT, options, timeoutMs);
   }
 
   /**
@@ -403,7 +403,7 @@ export class TurnService {
     const known = runner.find(orchestrator);
     if (!known) this.dependencies.start.assertOrchestrators(orchestrator);
     if (!known) throw new UnknownOrchestratorError(orchestrator, runner.names());
-    const turnInput = options.command ? NOTHING_SAID : toTurnInput(input, maxInputBytes);
+    const turnInput = options.command ? EMPTY_INPUT : toTurnInput(input, maxInputBytes);
     options.signal?.throwIfAborted();
     const attributes = toJsonFields(options.attributes ?? {}, 'attributes');
     stringifyWithin(attributes, MAX_ATTRIBUTES_BYTES, 'The attributes');

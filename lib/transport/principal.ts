@@ -1,7 +1,7 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../ledger/session.js';
-import { UnauthenticatedHint } from './nobody-hint.js';
+import { UnauthenticatedHint } from './unauthenticated-hint.js';
 import { transportOf } from './transport-of.js';
 
 /** The authenticated user of a request, as resolved by the application. */

@@ -163,8 +163,8 @@ describe('an orchestrator that a test replaces with overrideProvider', () => {
     const start = replyOf({ imports: [SalesModule, SupportModule] }, (builder) => builder);
     const error = await rejection(start, SessionsConfigurationError);
     expect(error.message).toBe(
-      'The orchestrator Desk is a provider of two modules: SalesModule and SupportModule. Provide it in one of them, export it there, ' +
-        'and import that module in the other.',
+      'The orchestrator Desk is a provider of two modules: SalesModule and SupportModule. Remove it from one of them, and import the ' +
+        'other module, which must export it.',
     );
   });
 });

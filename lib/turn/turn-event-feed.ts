@@ -121,6 +121,15 @@ export class TurnEventFeed {
     this.take(events);
   }
 
+  /** Adds events that a reader has read from the log, so that they are not read again (FIX-85). */
+  share(events: readonly TurnEvent[]): void {
+    if (!this.begun || this.isOver || events.length === 0 || events[0].offset > this.last + 1) return;
+    const { last, wait } = this;
+    this.take(events);
+    // The events may be newer than the wait, so check the turn again.
+    if (wait && this.last > last) this.changed();
+  }
+
   /** Called when a process has appended events, up to an offset; `null` if that is unknown. */
   appended(last: number | null): void {
     if (last !== null && last <= this.last) return;

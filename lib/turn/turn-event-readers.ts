@@ -62,9 +62,13 @@ export class TurnEventReaders {
       const { sessionId } = await feed.ready;
       let wait: TurnEvent | null = null;
       for (let offset = after; !signal.aborted && !feed.isCut;) {
-        const page = feed.after(offset) ?? (await this.read(turnId, offset, pageSize, signal));
-        // The reader has not received the events before the end, so it gets no terminal event.
-        if (!page) return;
+        let page = feed.after(offset);
+        if (!page) {
+          page = await this.read(turnId, offset, pageSize, signal);
+          // The reader has not received the events before the end, so it gets no terminal event.
+          if (!page) return;
+          feed.share(page);
+        }
         for (const event of page) {
           // Checked for each event: the reader may have stopped in the middle of a page.
           if (signal.aborted || feed.isCut) return;

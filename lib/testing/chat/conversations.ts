@@ -1,3 +1,4 @@
+import { type Server } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { type INestApplication, type INestApplicationContext } from '@nestjs/common';
 import { type UIMessage } from '../../chat/ui-message.js';
@@ -31,7 +32,10 @@ export class Conversations {
     private readonly worker: INestApplicationContext,
   ) {
     const { path = '/chat' } = target;
-    const { port } = (app.getHttpServer() as { address(): AddressInfo }).address();
+    const server = app.getHttpServer() as Server;
+    // A busy server closes idle connections while its client begins to use them again.
+    server.keepAliveTimeout = 0;
+    const { port } = server.address() as AddressInfo;
     this.api = `http://127.0.0.1:${port}/${path.replace(/^\/+/, '')}`;
     this.earlierKeys = this.keys();
   }

@@ -6,7 +6,14 @@ export default {
   rootDir: '../..',
   roots: ['http', 'transport', 'module', 'testing', 'e2e'].map((folder) => `<rootDir>/test/${folder}`),
   // Those run the packages of the root.
-  testPathIgnorePatterns: ['/node_modules/', 'optional-parts', 'packed-package', '-page.spec'],
+  testPathIgnorePatterns: [
+    '/node_modules/',
+    'optional-parts',
+    'packed-package',
+    'bundled-application',
+    'declarations.spec',
+    '-page.spec',
+  ],
   moduleNameMapper: { '^(@nestjs/.*)$': '<rootDir>/test/nest-11/node_modules/$1', ...config.moduleNameMapper },
   globalSetup: '<rootDir>/test/nest-11/global-setup.mjs',
 };

@@ -39,6 +39,19 @@ describe('a SQLite file with another writer', () => {
     expect(await store.turns.get('late')).toMatchObject({ status: 'queued' });
   });
 
+  it('FIX-65 only delays the checks at the start and those of a worker', async () => {
+    const first = await open();
+    const unlock = lock();
+    const second = typeormAdapter({ dataSource: { type: 'better-sqlite3', database: file } });
+    adapters.push(second);
+    const begun = second.init!();
+    const probed = first.probe!();
+    setTimeout(unlock, 200);
+
+    await expect(probed).resolves.toBeUndefined();
+    await expect(begun).resolves.toBeUndefined();
+  });
+
   it('NST-05 does not delay reads', async () => {
     const store = await open();
     await store.turns.accept(turnRequest('first'));

@@ -85,7 +85,7 @@ export class SqliteAdapter {
       await this.migrate(db, open);
       db.pragma(`synchronous = ${this.options.synchronous}`);
       db.pragma(`wal_autocheckpoint = ${WAL_AUTOCHECKPOINT}`);
-      if (this.options.checkServer) database.tryOut(probeStatements(SQLITE_MIGRATIONS));
+      if (this.options.checkServer) await database.tryOut(probeStatements(SQLITE_MIGRATIONS));
     } catch (error) {
       db.close();
       throw asStartError(asStoreError(error));

@@ -80,10 +80,11 @@ export class SqliteDatabase implements CoreDatabase {
     }
   }
 
-  /** Runs statements that change nothing in a transaction for writing. */
-  tryOut(statements: readonly string[]): void {
+  /** Runs statements that change nothing in a transaction for writing. Waits while another process writes. */
+  async tryOut(statements: readonly string[]): Promise<void> {
+    const run = this.db.transaction(() => statements.forEach((sql) => this.connection.statement(sql).run()));
     try {
-      this.db.transaction(() => statements.forEach((sql) => this.connection.statement(sql).run())).immediate();
+      await retryWhileBusy(() => run.immediate(), this.busyTimeoutMs);
     } catch (error) {
       throw asStoreError(error);
     }

@@ -75,7 +75,7 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
     const carol: Who = { userId: 'carol', workspaceId: 'acme' };
     const ids: string[] = [];
     for (let n = 0; n < 5; n += 1) ids.push((await client.session({ userId: 'carol', workspaceId: 'acme' })).id);
-    const homeless = await client.session({ userId: 'carol' });
+    const withoutWorkspace = await client.session({ userId: 'carol' });
     await client.session({ userId: 'carol', workspaceId: 'other' });
     await client.session({ userId: 'dave', workspaceId: 'acme' });
 
@@ -91,7 +91,7 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
     }
     expect([...found].sort()).toEqual([...ids].sort());
     const body: unknown = (await client.ask('get', '/sessions', { as: { userId: 'carol' } }).expect(200)).body;
-    expect((body as List).sessions.map(({ id }) => id)).toEqual([homeless.id]);
+    expect((body as List).sessions.map(({ id }) => id)).toEqual([withoutWorkspace.id]);
   });
 
   it('NST-16 lists by state and surface, without the sessions of orchestrators', async () => {
@@ -237,8 +237,10 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
     expect((await revoke({}).expect(200)).body).toEqual({ revoked: 1 });
     expect((await revoke({}, here).expect(200)).body).toEqual({ revoked: 0 });
     expect(await states(others)).toEqual(['created', 'created', 'created']);
-    const homeless = await client.ask('post', '/sessions/revoke', { as: { userId: 'frank' }, body: {} }).expect(200);
-    expect(homeless.body).toEqual({ revoked: 1 });
+    const withoutWorkspace = await client
+      .ask('post', '/sessions/revoke', { as: { userId: 'frank' }, body: {} })
+      .expect(200);
+    expect(withoutWorkspace.body).toEqual({ revoked: 1 });
     expect(await states(others)).toEqual(['created', 'expired', 'created']);
   });
 

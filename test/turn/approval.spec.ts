@@ -68,7 +68,7 @@ describe.each(LIVE_STORES)('waiting for a signal over $name', ({ open }) => {
     const { session, handle, turns } = await startApplication({
       adapter: open(),
       orchestrators: [desk],
-      // Nobody looks for forgotten lanes: what is notified must be enough.
+      // The reconciler does not run, so the notified lanes must be enough.
       turns: { reconcileMs: 3_600_000 },
     });
     const sessionId = await session();

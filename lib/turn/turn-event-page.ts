@@ -23,7 +23,7 @@ export class PageSize {
     const isFull = page.length >= this.current;
     const length = page.reduce((sum, event) => sum + lengthOf(event), 0);
     const fitting = Math.max(1, Math.floor((PAGE_LENGTH * page.length) / length));
-    this.current = Math.min(isFull ? 2 * this.current : this.current, fitting, MOST_EVENTS);
+    this.current = Math.min(isFull ? 4 * this.current : this.current, fitting, MOST_EVENTS);
     return isFull;
   }
 }

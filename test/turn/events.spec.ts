@@ -507,8 +507,7 @@ describe('readers', () => {
       release();
       await Promise.all(readers.map(({ over }) => over));
       for (const { events } of readers) expect(events).toHaveLength(201);
-      // Pages begin with 8 events and double while they are full (FIX-85): three reads more.
-      expect(reads).toBeLessThan(6 + (aSecond * (performance.now() - startedAt)) / 1000);
+      expect(reads).toBeLessThan(3 + (aSecond * (performance.now() - startedAt)) / 1000);
     }
   });
 

@@ -14,9 +14,20 @@ import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { PlanCatalog } from './plan-catalog.js';
 import { foldOf, fromValue, isCreatedBy, readState, readStateWith, toValue } from './orchestration-document.js';
-import { type OrchestrationEffect, type OrchestrationEntry, withOptions } from './orchestration-entry.js';
+import {
+  type OrchestrationEffect,
+  type OrchestrationEntry,
+  type StoredEntry,
+  type TurnEntry,
+  withOptions,
+} from './orchestration-entry.js';
 import { type OrchestrationEvents } from './orchestration-events.js';
-import { NO_PROGRESS, type OrchestrationProgress, type OrchestrationState } from './orchestration-state.js';
+import {
+  NO_PROGRESS,
+  type OrchestrationProgress,
+  type OrchestrationState,
+  type StoredProgress,
+} from './orchestration-state.js';
 import { type OrchestrationSettings } from './orchestration.settings.js';
 import { type StepPlan } from './step-plan.js';
 
@@ -42,11 +53,22 @@ export function orchestrationParts(
 /** The result of an append. */
 export interface Appended {
   readonly state: OrchestrationState;
-  /** The progress right after the append, without later appends of others. */
-  readonly after: OrchestrationProgress;
+  /**
+   * The progress right after the append, without later appends of others. Unlike the state, it includes the uses of a
+   * turn that has not settled.
+   */
+  readonly after: StoredProgress;
   readonly effects: readonly OrchestrationEffect[];
   /** False if the state had another version than expected. */
   readonly applied: boolean;
+}
+
+/** Options of an append. */
+interface AppendOptions {
+  /** Creates the state if it does not exist. Default false. */
+  readonly create?: boolean;
+  /** Appends only to this version. Default: to every version. */
+  readonly ifVersion?: number | undefined;
 }
 
 /** The stored states of one agent. */
@@ -70,11 +92,46 @@ export class AgentOrchestration {
   async append(
     sessionId: string,
     entries: readonly OrchestrationEntry[],
-    { create = false, ifVersion }: { readonly create?: boolean; readonly ifVersion?: number } = {},
+    options: AppendOptions = {},
   ): Promise<Appended | null> {
+    const id = mintId();
+    const stored = await this.store(sessionId, id, entries, options);
+    if (!stored) return null;
+    const { document, rules, appended } = stored;
+    if (isCreatedBy(document, id)) this.emit(sessionId, 'created');
+    this.tell(sessionId, appended.effects);
+    await this.fold(sessionId, document, rules);
+    return appended;
+  }
+
+  /**
+   * Stores entries of a running turn, and creates the state if it does not exist. The turn emits its events when it
+   * settles. One round trip, see {@link append}.
+   * @returns `null` if the state does not exist and `ifVersion` expects one
+   */
+  async appendOfTurn(
+    sessionId: string,
+    entry: TurnEntry,
+    { id, ifVersion }: { readonly id: string; readonly ifVersion: number | undefined },
+  ): Promise<Appended | null> {
+    const stored = await this.store(sessionId, id, [entry], { create: true, ifVersion });
+    if (stored) await this.fold(sessionId, stored.document, stored.rules);
+    return stored && stored.appended;
+  }
+
+  /** @param id a repeated append with the same id has no effect */
+  private async store(
+    sessionId: string,
+    id: string,
+    entries: readonly StoredEntry[],
+    { create = false, ifVersion }: AppendOptions,
+  ): Promise<{
+    readonly document: StateDocument;
+    readonly rules: OrchestrationRules;
+    readonly appended: Appended;
+  } | null> {
     const { store, catalog } = this.parts;
     if (this.plan) await catalog.publish(this.plan);
-    const id = mintId();
     const document = await store.append(this.address(sessionId), {
       id,
       entries: entries.map((entry) => this.stamped(entry)) as unknown as readonly JsonValue[],
@@ -88,10 +145,8 @@ export class AgentOrchestration {
       throw new StoreUnavailableError('The state was changed, but could not be read.', { cause, maybeApplied: true });
     });
     const { state, after, effects } = readStateWith(id, sessionId, document, rules);
-    if (isCreatedBy(document, id)) this.emit(sessionId, 'created');
-    this.tell(sessionId, effects);
-    await this.fold(sessionId, document, rules);
-    return { state, after, effects, applied: document.batches.some((batch) => batch.id === id) };
+    const applied = document.batches.some((batch) => batch.id === id);
+    return { document, rules, appended: { state, after, effects, applied } };
   }
 
   /**
@@ -160,7 +215,7 @@ export class AgentOrchestration {
   }
 
   /** Adds the options of this process that readers need to an entry. */
-  stamped<Entry extends OrchestrationEntry>(entry: Entry): Entry {
+  stamped<Entry extends StoredEntry>(entry: Entry): Entry {
     return withOptions(entry, this.parts.settings.recentTools);
   }
 

@@ -69,8 +69,8 @@ function decide(
     case 'tool':
       return useTool(progress, entry, at, plan, recentTools);
     case 'admit': {
-      const { callId } = entry;
-      if (usesWith(progress, callId).some(({ outcome }) => outcome !== 'failed')) return silently(progress);
+      const { callId, turnId } = entry;
+      if (usesWith(progress, callId, turnId).some(({ outcome }) => outcome !== 'failed')) return silently(progress);
       const use = { ...entry, type: 'tool', outcome: 'admitted' } as const;
       const step = plan && stepNamed(plan, progress.activeStep);
       return admitUse(progress, entry, step, (from) => useTool(from, use, at, plan, recentTools));

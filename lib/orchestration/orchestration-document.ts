@@ -1,19 +1,14 @@
 import { type JsonValue } from '../common/json.js';
 import { type StateBatch, type StateDocument, type StateFold } from '../ledger/state.store.js';
-import { applyEntry, type OrchestrationRules } from './apply-entry.js';
+import { type OrchestrationRules } from './apply-entry.js';
+import { applyStored, type StoredDecision, withoutOpenTurn } from './open-turn.js';
 import {
   assertKnownEntry,
-  type Decision,
   type OrchestrationEffect,
   type OrchestrationEntry,
+  type StoredEntry,
 } from './orchestration-entry.js';
-import {
-  NO_PROGRESS,
-  type OrchestrationProgress,
-  type OrchestrationState,
-  shownProgress,
-  type StoredProgress,
-} from './orchestration-state.js';
+import { NO_PROGRESS, type OrchestrationState, shownProgress, type StoredProgress } from './orchestration-state.js';
 
 /** A document is folded when it has this many batches or entries, because each read applies all of them. */
 const FOLD_AT_BATCHES = 32;
@@ -26,8 +21,11 @@ export function readState(sessionId: string, document: StateDocument, rules: Orc
   return describe(sessionId, document, progressOf(document, rules));
 }
 
-export function progressOf({ value, batches }: StateDocument, rules: OrchestrationRules): OrchestrationProgress {
-  return batches.reduce((progress, batch) => applyBatch(progress, batch, rules).progress, fromValue(value));
+export function progressOf({ value, batches }: StateDocument, rules: OrchestrationRules): StoredProgress {
+  return batches.reduce<StoredProgress>(
+    (progress, batch) => applyBatch(progress, batch, rules).progress,
+    fromValue(value),
+  );
 }
 
 /**
@@ -41,11 +39,11 @@ export function readStateWith(
   rules: OrchestrationRules,
 ): {
   readonly state: OrchestrationState;
-  readonly after: OrchestrationProgress;
+  readonly after: StoredProgress;
   readonly effects: readonly OrchestrationEffect[];
 } {
   let progress = fromValue(document.value);
-  let after: OrchestrationProgress | undefined;
+  let after: StoredProgress | undefined;
   let effects: readonly OrchestrationEffect[] = [];
   for (const batch of document.batches) {
     const decision = applyBatch(progress, batch, rules);
@@ -60,7 +58,7 @@ export function foldOf(document: StateDocument, rules: OrchestrationRules): Stat
   const { value, batches } = document;
   const folded = batches.slice(0, -KEEP_BATCHES);
   const last = folded.at(-1);
-  const entries = batches.reduce((sum, batch) => sum + batch.entries.length, 0);
+  const entries = batches.reduce((sum, batch) => sum + entriesOf(batch).length, 0);
   if (!last || (batches.length < FOLD_AT_BATCHES && entries < FOLD_AT_ENTRIES)) return null;
   return {
     through: last.id,
@@ -75,13 +73,14 @@ interface StoredOrigin {
 /** @param createdBy the append that creates the document, see {@link isCreatedBy} */
 export function toValue(progress: StoredProgress, createdBy?: string): JsonValue {
   const { activeStep, recentlyUsedTools, toolHistory, sequenceIndex, progress: left, cumulativeTokenUsage } = progress;
-  const { lastTurn } = progress;
+  const { lastTurn, turn } = progress;
   const value = { recentlyUsedTools, toolHistory, sequenceIndex, progress: left, cumulativeTokenUsage };
   return {
     ...(createdBy === undefined ? {} : { createdBy }),
     ...(activeStep === undefined ? {} : { activeStep }),
     ...value,
     ...(lastTurn ? { lastTurn } : {}),
+    ...(turn ? { turn } : {}),
   } as unknown as JsonValue;
 }
 
@@ -92,38 +91,45 @@ export function isCreatedBy({ value }: StateDocument, id: string): boolean {
 
 /** Returns the signatures of the plans that are needed to read the document. */
 export function plansIn({ batches }: StateDocument): ReadonlySet<string> {
-  const entries = batches.flatMap((batch) => batch.entries as unknown as readonly OrchestrationEntry[]);
-  return new Set(entries.flatMap((entry) => ('plan' in entry ? (entry.plan ?? []) : [])));
+  return new Set(batches.flatMap(entriesOf).flatMap((entry) => ('plan' in entry ? (entry.plan ?? []) : [])));
+}
+
+/** Returns the entries of a batch, and those in its entries of turns. */
+function entriesOf({ entries }: StateBatch): readonly OrchestrationEntry[] {
+  return (entries as unknown as readonly StoredEntry[]).flatMap((entry) =>
+    entry.type === 'turn' ? entry.entries : entry,
+  );
 }
 
 function applyEntries(
-  progress: OrchestrationProgress,
-  entries: readonly OrchestrationEntry[],
+  progress: StoredProgress,
+  entries: readonly StoredEntry[],
   at: string,
   rules: OrchestrationRules,
-): Decision {
-  let decision: Decision = { progress, effects: [] };
+): StoredDecision {
+  let decision: StoredDecision = { progress, effects: [] };
   for (const entry of entries) {
     assertKnownEntry(entry);
-    const { progress: next, effects } = applyEntry(decision.progress, entry, at, rules);
+    const { progress: next, effects } = applyStored(decision.progress, entry, at, rules);
     decision = { progress: next, effects: [...decision.effects, ...effects] };
   }
   return decision;
 }
 
-function applyBatch(progress: OrchestrationProgress, { entries, at }: StateBatch, rules: OrchestrationRules): Decision {
-  return applyEntries(progress, entries as unknown as readonly OrchestrationEntry[], at, rules);
+function applyBatch(progress: StoredProgress, { entries, at }: StateBatch, rules: OrchestrationRules): StoredDecision {
+  return applyEntries(progress, entries as unknown as readonly StoredEntry[], at, rules);
 }
 
+/** Describes the state without the uses of a turn that has not settled. */
 function describe(
   sessionId: string,
   { version, accessedAt, expiresAt }: StateDocument,
-  progress: OrchestrationProgress,
+  progress: StoredProgress,
 ): OrchestrationState {
   const lastAccessed = Date.parse(accessedAt);
   return {
     sessionId,
-    ...shownProgress(progress),
+    ...shownProgress(withoutOpenTurn(progress)),
     version,
     lastAccessed,
     ttl: expiresAt === undefined ? 'never' : Date.parse(expiresAt) - lastAccessed,
@@ -131,7 +137,7 @@ function describe(
 }
 
 /** Reads a stored value. Other writers may have stored incomplete values, so defaults are added. */
-export function fromValue(value: JsonValue): OrchestrationProgress {
-  const { createdBy: _, ...progress } = (value ?? {}) as unknown as Partial<OrchestrationProgress> & StoredOrigin;
+export function fromValue(value: JsonValue): StoredProgress {
+  const { createdBy: _, ...progress } = (value ?? {}) as unknown as Partial<StoredProgress> & StoredOrigin;
   return { ...NO_PROGRESS, ...progress };
 }

@@ -35,6 +35,8 @@ export type OrchestrationEntry =
       readonly tool: string;
       readonly callId: string;
       readonly input?: string;
+      /** The turn of the use. Absent outside of turns. */
+      readonly turnId?: string;
       readonly plan: string;
       readonly onViolation: OnViolation;
       /** The maximum length of `recentlyUsedTools`, from the writer's options. Default 10. */
@@ -79,13 +81,35 @@ export type OrchestrationEntry =
       readonly recentTools?: number;
     };
 
+/** An entry of a turn. `stored`: an earlier {@link TurnEntry} contains it. */
+export type TurnPart = OrchestrationEntry & { readonly stored?: true };
+
+/**
+ * The entries of a turn that stored some before its settlement (FIX-88). `applyStored` computes the result.
+ *
+ * - `add`: new entries of the running turn.
+ * - `replace`: all entries of the running turn, without those that it dropped.
+ * - `end`: all entries of the turn, which settles. Empty for a turn that failed or was cancelled.
+ */
+export interface TurnEntry {
+  readonly type: 'turn';
+  readonly turnId: string;
+  /** The fence of the attempt. After an entry with a later fence, the entry has no effect. */
+  readonly fence: number;
+  readonly mode: 'add' | 'replace' | 'end';
+  readonly entries: readonly TurnPart[];
+}
+
+/** An entry of a stored document. */
+export type StoredEntry = OrchestrationEntry | TurnEntry;
+
 /**
  * The version of the rules of `applyEntry`. They are part of the stored format. A change gets the next number, which
  * new entries store as `rules`; entries keep the rules of their writer (FIX-29). The default is 1.
  */
 const RULES = 1;
 
-const TYPES: ReadonlySet<string> = new Set<OrchestrationEntry['type']>([
+const TYPES: ReadonlySet<string> = new Set<StoredEntry['type']>([
   'tool',
   'admit',
   'outcome',
@@ -95,11 +119,14 @@ const TYPES: ReadonlySet<string> = new Set<OrchestrationEntry['type']>([
   'restart',
   'tokens',
   'merge',
+  'turn',
 ]);
 
 /** @throws NewerStateError for an entry of a newer version of the package */
-export function assertKnownEntry({ type, rules = RULES }: { readonly type: string; readonly rules?: number }): void {
+export function assertKnownEntry(entry: StoredEntry): void {
+  const { type, rules = RULES } = entry as { readonly type: string; readonly rules?: number };
   if (rules > RULES || !TYPES.has(type)) throw new NewerStateError(type, rules, RULES);
+  if (entry.type === 'turn') entry.entries.forEach(assertKnownEntry);
 }
 
 /** The default `recentTools` of entries. Part of the stored format: it must not change with the option's default. */
@@ -110,7 +137,7 @@ export function recentToolsOf(entry: OrchestrationEntry): number {
 }
 
 /** Adds the writer's options that readers need, so that every process computes the same state (FIX-29). */
-export function withOptions<Entry extends OrchestrationEntry>(entry: Entry, recentTools: number): Entry {
+export function withOptions<Entry extends StoredEntry>(entry: Entry, recentTools: number): Entry {
   const isLimited = entry.type === 'tool' || entry.type === 'admit' || entry.type === 'merge';
   return isLimited && recentTools !== RECENT_TOOLS && entry.recentTools === undefined
     ? { ...entry, recentTools }

@@ -51,10 +51,29 @@ export interface OrchestrationProgress {
 export interface StoredProgress extends OrchestrationProgress {
   /** The tokens of the turn that last counted some. The turn's next entry replaces them. */
   readonly lastTurn?: { readonly id: string; readonly usage: TokenUsage };
+  /** The last turn that stored uses before its settlement (FIX-88). */
+  readonly turn?: SharingTurn;
+}
+
+/** A turn that stores uses before its settlement, so that admissions outside of the turn count them. */
+export interface SharingTurn {
+  /** The fence of its last attempt. */
+  readonly fence: number;
+  /** Absent after the turn has ended. */
+  readonly open?: OpenTurn;
+}
+
+/** A turn that has not settled. The progress includes its uses. */
+export interface OpenTurn {
+  readonly id: string;
+  /** The progress without the turn: with the changes that others made before and since. */
+  readonly base: StoredProgress;
+  /** True if a use outside of the turn was admitted after uses of the turn. They can no longer be separated. */
+  readonly isFollowed: boolean;
 }
 
 /** Returns the progress without internal fields. */
-export function shownProgress({ lastTurn: _, ...progress }: StoredProgress): OrchestrationProgress {
+export function shownProgress({ lastTurn: _, turn: __, ...progress }: StoredProgress): OrchestrationProgress {
   return progress;
 }
 

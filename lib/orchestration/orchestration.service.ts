@@ -105,9 +105,9 @@ export class OrchestrationService {
 
   /**
    * Checks whether the plan allows a tool and records its use, in one atomic operation of the store. Concurrent uses,
-   * from any process, are admitted as if they came one after the other (FIX-21). The use counts from then on. Record
-   * its outcome when it ends. `onViolation` decides how a tool is handled that is not allowed, as in {@link
-   * assertToolAllowed}. One round trip; two for a plan with predicates, and one more for each conflict.
+   * from any process and in turns, are admitted as if they came one after the other (FIX-21, FIX-88). The use counts
+   * from then on. Record its outcome when it ends. `onViolation` decides how a tool is handled that is not allowed, as
+   * in {@link assertToolAllowed}. One round trip; two for a plan with predicates, and one more for each conflict.
    * @throws ToolNotAllowedError; ToolCallConflictError if the `callId` was used with another tool or input; what a
    * predicate throws, in which case nothing is recorded
    */

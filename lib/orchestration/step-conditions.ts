@@ -61,7 +61,8 @@ export function factKey(condition: Extract<OrchestrationCondition, { type: 'mess
     : `message /${condition.value}/${condition.flags ?? ''}`;
 }
 
-function flatten(condition: OrchestrationCondition): OrchestrationCondition[] {
+/** Returns the conditions that a condition consists of, without `any_of` and `not`. */
+export function flatten(condition: OrchestrationCondition): OrchestrationCondition[] {
   if (condition.type === 'any_of') return condition.conditions.flatMap(flatten);
   return condition.type === 'not' ? flatten(condition.condition) : [condition];
 }

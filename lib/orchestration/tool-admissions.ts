@@ -3,13 +3,25 @@ import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { applyEntry } from './apply-entry.js';
 import { type OrchestrationEntry } from './orchestration-entry.js';
-import { type OrchestrationState, type ToolOutcome, type ToolUse } from './orchestration-state.js';
+import {
+  type OrchestrationProgress,
+  type OrchestrationState,
+  shownProgress,
+  type ToolOutcome,
+  type ToolUse,
+} from './orchestration-state.js';
 import { type StepPlan } from './step-plan.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { assertOwnCall, type ToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf } from './tool-refusal.js';
 
 type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' }>;
+
+/** What the next entry is applied to: with the uses of a turn that has not settled. */
+interface Known {
+  readonly progress: OrchestrationProgress;
+  readonly version: number;
+}
 
 /** The admissions of one agent's plan in one session (FIX-21). */
 export class ToolAdmissions {
@@ -56,18 +68,29 @@ export class ToolAdmissions {
   private async appendWithFacts(entry: EvaluatedEntry, create: boolean): Promise<Appended | null> {
     const { states, plan, sessionId } = this;
     if (!hasPredicates(plan)) return states.append(sessionId, [{ ...entry, facts: [] }], { create });
-    let known: OrchestrationState | null = null;
+    let known: Known | null = null;
     return untilUncontested(sessionId, async () => {
-      known ??= create ? (await states.append(sessionId, [], { create }))!.state : await states.read(sessionId);
+      known ??= create ? knownFrom(await states.append(sessionId, [], { create })) : await this.read();
       if (!known) return null;
-      const state = applyEntry(known, states.stamped(entry), new Date().toISOString(), states.catalog.rules).progress;
+      const { progress, version } = known;
+      const now = new Date().toISOString();
+      const { progress: state } = applyEntry(progress, states.stamped(entry), now, states.catalog.rules);
       const facts = await this.predicates.facts(plan, { agent: plan.agent, sessionId, state });
-      const appended = await states.append(sessionId, [{ ...entry, facts }], { ifVersion: known.version });
+      const appended = await states.append(sessionId, [{ ...entry, facts }], { ifVersion: version });
       if (appended?.applied) return appended;
-      known = appended && appended.state;
+      known = knownFrom(appended);
       return CONTESTED;
     });
   }
+
+  private async read(): Promise<Known | null> {
+    const state = await this.states.read(this.sessionId);
+    return state && { progress: state, version: state.version };
+  }
+}
+
+function knownFrom(appended: Appended | null): Known | null {
+  return appended && { progress: shownProgress(appended.after), version: appended.state.version };
 }
 
 /** A use that the plan has admitted. It counts from then on; record its outcome when it ends. */

@@ -1,5 +1,5 @@
 import { applyEntry, type OrchestrationRules } from './apply-entry.js';
-import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
+import { type OrchestrationEffect, type OrchestrationEntry, type TurnPart } from './orchestration-entry.js';
 import { type OrchestrationProgress } from './orchestration-state.js';
 
 /** A tool use in a turn. */
@@ -20,10 +20,12 @@ interface Item {
 export class TurnJournal {
   private readonly items: Item[] = [];
   private current: OrchestrationProgress;
-  private dropped = 0;
+  private changes = 0;
+  /** The number of items that are stored already (FIX-88). */
+  private stored = 0;
 
   constructor(
-    private readonly start: OrchestrationProgress,
+    private start: OrchestrationProgress,
     private readonly rules: OrchestrationRules,
   ) {
     this.current = start;
@@ -38,9 +40,9 @@ export class TurnJournal {
     return this.items.length;
   }
 
-  /** The number of uses that were dropped. */
+  /** Increases when a use is dropped, or the start changes. */
   get revision(): number {
-    return this.dropped;
+    return this.changes;
   }
 
   get effects(): readonly OrchestrationEffect[] {
@@ -49,6 +51,49 @@ export class TurnJournal {
 
   since(mark: number): readonly OrchestrationEntry[] {
     return this.items.slice(mark).flatMap(({ entry }) => entry ?? []);
+  }
+
+  /** Returns the entries that are not stored yet. */
+  unstored(): readonly OrchestrationEntry[] {
+    return this.since(this.stored);
+  }
+
+  /** Marks the entries before a {@link length} as stored. */
+  store(length: number): void {
+    this.stored = Math.max(this.stored, length);
+  }
+
+  /** Marks no entry as stored. */
+  unstore(): void {
+    this.stored = 0;
+  }
+
+  /** True if a use that did not fail is stored. */
+  get hasStored(): boolean {
+    const stored = this.items.slice(0, this.stored);
+    return stored.some(({ entry }) => entry?.type === 'tool' && entry.outcome !== 'failed');
+  }
+
+  isStored(use: TurnUse): boolean {
+    return this.items.indexOf(this.itemOf(use)) < this.stored;
+  }
+
+  /** Returns all entries, and marks those that are stored. The store recognizes uses by their ids. */
+  parts(): readonly TurnPart[] {
+    const marked = (entry: OrchestrationEntry, index: number): TurnPart =>
+      index < this.stored && entry.type !== 'tool' ? { ...entry, stored: true } : entry;
+    return this.items.flatMap(({ entry }, index) => (entry ? marked(entry, index) : []));
+  }
+
+  /** Applies the entries to another start, because others have changed the state. */
+  rebase(start: OrchestrationProgress): void {
+    this.start = start;
+    this.recompute();
+  }
+
+  /** Returns the progress as if the entry were added. */
+  preview(entry: OrchestrationEntry): OrchestrationProgress {
+    return applyEntry(this.current, entry, new Date().toISOString(), this.rules).progress;
   }
 
   add(entry: OrchestrationEntry): void {
@@ -79,16 +124,29 @@ export class TurnJournal {
     }
   }
 
-  /** Drops the use and the evaluations since, and adds the failure. */
-  fail(use: TurnUse): void {
+  /**
+   * Drops the use and the evaluations since, and adds the failure.
+   * @param facts of the state with the failure; `undefined` if the step is evaluated afterwards
+   */
+  fail(use: TurnUse, facts: TurnUse['facts']): void {
+    this.drop(use);
+    const { facts: _, ...about } = use;
+    this.add({ ...about, outcome: 'failed', ...(facts ? { facts } : {}) });
+  }
+
+  /** Drops the use and the evaluations since. */
+  drop(use: TurnUse): void {
     const first = this.items.indexOf(this.itemOf(use));
-    this.dropped += 1;
-    this.current = this.start;
     this.items.forEach((item, index) => {
       if (index === first || (index > first && item.entry?.type === 'evaluate')) item.entry = null;
-      item.effects = item.entry ? this.apply(item.entry) : [];
     });
-    this.add({ ...use, outcome: 'failed' });
+    this.recompute();
+  }
+
+  private recompute(): void {
+    this.changes += 1;
+    this.current = this.start;
+    for (const item of this.items) item.effects = item.entry ? this.apply(item.entry) : [];
   }
 
   private itemOf(use: TurnUse): Item {

@@ -5,13 +5,15 @@ import { type JsonValue } from '../common/json.js';
 import { hashed } from '../common/digests.js';
 import { type Mutable } from '../common/mutable.js';
 import { type StateChange, type StateDocument } from '../ledger/state.store.js';
+import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
 import { type OrchestrationRules } from './apply-entry.js';
 import { availableTools } from './available-tools.js';
+import { startOf } from './open-turn.js';
 import { foldOf, progressOf, toValue } from './orchestration-document.js';
 import { type OrchestrationStep } from './orchestration-config.js';
-import { type OrchestrationEntry } from './orchestration-entry.js';
+import { type OrchestrationEntry, type StoredEntry, type TurnPart } from './orchestration-entry.js';
 import {
   indexOfStep,
   NO_PROGRESS,
@@ -20,6 +22,7 @@ import {
   type ToolOutcome,
 } from './orchestration-state.js';
 import { TokenBudgetExceededError } from './orchestration.errors.js';
+import { type KnownState, SharedUses, type SharingAttempt } from './shared-uses.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { afterwards, messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
@@ -29,9 +32,7 @@ import { isUnfinished } from './tool-sequence.js';
 import { TurnJournal, type TurnUse } from './turn-journal.js';
 
 /** The turn fields that this class needs. */
-export interface OrchestratedTurn {
-  readonly id: string;
-  readonly sessionId: string;
+export interface OrchestratedTurn extends SharingAttempt {
   readonly message: string;
   /** The tokens that earlier attempts have recorded. */
   readonly usage?: TokenUsage;
@@ -39,11 +40,12 @@ export interface OrchestratedTurn {
 
 /**
  * The plan's progress in one attempt of a turn. It is kept in memory, and stored by the turn's settlement or not at
- * all.
+ * all. Uses that the plan limits are also stored before they begin, for admissions outside of the turn.
  */
 export class TurnOrchestration {
   private readonly logger = new Logger(TurnOrchestration.name);
   private readonly journal: TurnJournal;
+  private readonly shared: SharedUses;
   /** The facts of the user's message, which activates a step only when the turn begins (FIX-22). */
   private said: readonly string[] = [];
   /** True if predicates have not been evaluated since the last use was admitted. */
@@ -51,6 +53,8 @@ export class TurnOrchestration {
   private failure: { readonly error: unknown } | null = null;
   /** True if tokens of this attempt are in the stored state. */
   private isRecorded = false;
+  /** True once this process has emitted that the turn created the state. */
+  private isAnnounced = false;
 
   private constructor(
     private readonly turn: OrchestratedTurn,
@@ -59,9 +63,10 @@ export class TurnOrchestration {
     private readonly predicates: StepPredicates,
     private readonly document: StateDocument | null,
     private readonly rules: OrchestrationRules,
-    progress: OrchestrationProgress,
+    known: KnownState,
   ) {
-    this.journal = new TurnJournal(progress, rules);
+    this.journal = new TurnJournal(startOf(turn.id, known.progress), rules);
+    this.shared = new SharedUses(turn, plan, states, rules, this.journal, known);
   }
 
   /** Starts from the stored state, and evaluates the message. Usually needs no store call. */
@@ -75,7 +80,8 @@ export class TurnOrchestration {
     await states.catalog.publish(plan);
     const rules = document ? await states.catalog.rulesFor(document) : states.catalog.rules;
     const progress = document ? progressOf(document, rules) : NO_PROGRESS;
-    const begun = new TurnOrchestration(turn, plan, states, predicates, document, rules, progress);
+    const known = { progress, version: document?.version ?? 0 };
+    const begun = new TurnOrchestration(turn, plan, states, predicates, document, rules, known);
     begun.said = messageFacts(plan, turn.message);
     await begun.evaluate();
     begun.said = afterwards(begun.said);
@@ -106,22 +112,28 @@ export class TurnOrchestration {
 
   /**
    * Admits a use that is about to begin: it counts from now on, for later uses (FIX-20). Call it for one use at a time.
+   * A use that the plan limits takes one round trip, and counts also for uses outside of the turn (FIX-88).
    * @param isDone true if an earlier attempt has stored the result: the use is then not rejected again
-   * @throws ToolNotAllowedError, unless `onViolation` allows the use; what a predicate throws
+   * @throws ToolNotAllowedError, unless `onViolation` allows the use; what a predicate throws; TurnStoppedError,
+   * TurnFencedError
    */
   async admit(tool: string, callId: string, isDone: boolean): Promise<TurnUse> {
-    if (this.isOutdated) await this.evaluate();
-    this.assertAllowed(tool, isDone);
-    const { plan } = this;
-    const { id: turnId } = this.turn;
-    const about: Mutable<TurnUse> = { type: 'tool', tool, callId, turnId, outcome: 'admitted', plan: plan.signature };
-    if (!hasPredicates(plan)) about.facts = this.said;
-    const use: TurnUse = this.states.stamped(about);
-    const before = this.activeStep;
-    this.journal.add(use);
-    // The end of a sequence has precedence over conditions.
-    this.isOutdated = hasPredicates(plan) && this.activeStep === before;
-    return use;
+    const { journal, shared } = this;
+    const isStored = shared.isStored(tool, callId);
+    const isShared = !isDone && !isStored && shared.isNeeded(tool);
+    return untilUncontested(this.turn.sessionId, async () => {
+      if (this.isOutdated) await this.evaluate();
+      this.assertAllowed(tool, isDone || isStored);
+      const { revision } = journal;
+      const use = await this.useOf(tool, callId, isShared);
+      if (isShared) return (await shared.share(use, revision)) ? use : CONTESTED;
+      const before = this.activeStep;
+      journal.add(use);
+      // The end of a sequence has precedence over conditions.
+      this.isOutdated = use.facts === undefined && this.activeStep === before;
+      if (isStored) shared.reached(use);
+      return use;
+    });
   }
 
   /**
@@ -130,10 +142,14 @@ export class TurnOrchestration {
    */
   async complete(use: TurnUse, outcome: ToolOutcome): Promise<void> {
     const { journal } = this;
+    const isAsked = hasPredicates(this.plan);
     const handedOver = outcome === 'succeeded' && journal.changedStep(use);
+    const isReverted = outcome === 'failed' && journal.isStored(use);
     if (outcome === 'succeeded') journal.succeed(use);
-    else journal.fail(use);
-    if (hasPredicates(this.plan) && !handedOver) await this.evaluate().catch(() => undefined);
+    else journal.fail(use, isAsked ? undefined : use.facts);
+    if (isAsked && !handedOver) await this.evaluate().catch(() => undefined);
+    // Stored again with the next use, or by the settlement, if the store does not answer.
+    if (isReverted) await this.shared.shareAgain().catch(() => undefined);
   }
 
   /** @throws what a predicate threw */
@@ -158,7 +174,7 @@ export class TurnOrchestration {
 
   /** Called when the change from {@link spending} is stored. */
   recorded(): void {
-    if (!this.document && !this.isRecorded) this.states.emit(this.turn.sessionId, 'created');
+    this.announce();
     this.isRecorded = true;
   }
 
@@ -190,7 +206,16 @@ export class TurnOrchestration {
   /** Returns the changes for the settlement. An empty change renews the expiry of the state. */
   changes(): readonly StateChange[] {
     const entries = this.entries();
+    if (this.shared.isOpen) return [this.change([this.shared.end(entries)])];
     return entries.length > 0 || this.document ? [this.change(entries)] : [];
+  }
+
+  /** Returns the change that removes stored uses of a turn that fails or is cancelled; `null` if there are none. */
+  withdrawal(): StateChange | null {
+    if (!this.shared.isOpen) return null;
+    const { name, append } = this.change([this.shared.end([])]);
+    const { initial: _, ...existing } = append;
+    return { name, append: existing };
   }
 
   /** Returns the state after the turn, for its checkpoint. */
@@ -202,24 +227,34 @@ export class TurnOrchestration {
   settled(): void {
     // Violations were emitted when they occurred.
     const effects = this.journal.effects.filter(({ type }) => type !== 'tool-violated');
-    const { sessionId } = this.turn;
-    if (!this.document && !this.isRecorded && this.entries().length > 0) this.states.emit(sessionId, 'created');
-    this.states.tell(sessionId, effects);
+    if (this.entries().length > 0) this.announce();
+    this.states.tell(this.turn.sessionId, effects);
+  }
+
+  /** Emits that the turn created the state, if it did so before it failed. */
+  ended(): void {
+    if (this.shared.hasStored) this.announce();
   }
 
   /** Resets the recorded tokens first, so that conditions see the same tokens as in the turn. */
-  private entries(): readonly OrchestrationEntry[] {
-    const entries = this.journal.since(0);
+  private entries(): readonly TurnPart[] {
+    const entries = this.journal.parts();
     const start = this.isRecorded ? [this.tokens(this.turn.usage ?? NO_PROGRESS.cumulativeTokenUsage)] : [];
     // Consecutive token entries: only the last one is needed.
     return [...start, ...entries].filter((entry, at, all) => !isOfTurn(entry) || !isOfTurn(all[at + 1]));
+  }
+
+  private announce(): void {
+    if (this.document || this.isAnnounced) return;
+    this.isAnnounced = true;
+    this.states.emit(this.turn.sessionId, 'created');
   }
 
   private tokens(usage: TokenUsage): OrchestrationEntry {
     return { type: 'tokens', usage: tokensOf(usage), turnId: this.turn.id };
   }
 
-  private change(entries: readonly OrchestrationEntry[]): StateChange {
+  private change(entries: readonly StoredEntry[]): StateChange {
     const { document, states } = this;
     // Fold only once per attempt.
     const fold = document && !this.isRecorded && foldOf(document, this.rules);
@@ -233,6 +268,17 @@ export class TurnOrchestration {
         ...states.access,
       },
     };
+  }
+
+  /** @param isShared also evaluates the predicates, because the use is stored with its effect on the plan */
+  private async useOf(tool: string, callId: string, isShared: boolean): Promise<TurnUse> {
+    const { plan, journal } = this;
+    const { id: turnId } = this.turn;
+    const about: Mutable<TurnUse> = { type: 'tool', tool, callId, turnId, outcome: 'admitted', plan: plan.signature };
+    if (!hasPredicates(plan)) about.facts = this.said;
+    const use: TurnUse = this.states.stamped(about);
+    if (!isShared || use.facts) return use;
+    return { ...use, facts: await this.ask(() => shownProgress(journal.preview(use))) };
   }
 
   /** @throws ToolNotAllowedError, unless `onViolation` allows the use */
@@ -259,14 +305,14 @@ export class TurnOrchestration {
     if (next && next !== this.activeStep) journal.add({ type: 'evaluate', plan: plan.signature, facts });
   }
 
-  private async ask(): Promise<readonly string[]> {
+  private async ask(state = (): OrchestrationProgress => this.state): Promise<readonly string[]> {
     const { plan, journal } = this;
     const { sessionId, message } = this.turn;
     for (;;) {
       const { revision } = journal;
       this.isOutdated = false;
       try {
-        const answers = await this.predicates.ask(plan, { agent: plan.agent, sessionId, state: this.state, message });
+        const answers = await this.predicates.ask(plan, { agent: plan.agent, sessionId, state: state(), message });
         // Results that depend on a dropped use are invalid.
         if (revision === journal.revision) return [...this.said, ...answers];
       } catch (error) {

@@ -4,7 +4,8 @@ import { tokensOf } from '../common/token-usage.js';
 import { interruptedResults } from '../conversation/whole-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
-import { TurnOrchestration } from '../orchestration/turn-orchestration.js';
+import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
+import { type OrchestratedTurn, TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { type Session } from '../ledger/session.js';
 import { ModuleJournal } from '../state/module-journal.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
@@ -222,9 +223,20 @@ export class OrchestratorTurn {
 
   private beginOrchestration(plan: StepPlan): Promise<TurnOrchestration> {
     const { agents, predicates } = this.parts;
-    const { id, sessionId, request, usage } = this.claimed.turn;
-    const begun = { id, sessionId, message: request.input.text, usage };
-    return TurnOrchestration.begin(begun, plan, agents.get(plan.agent), predicates, this.turn.documents.plan);
+    const { turn, hold } = this.claimed;
+    const { id, sessionId, request, usage } = turn;
+    const states = agents.get(plan.agent);
+    const undo = this.turn.replacement?.changes.filter(({ name }) => name.namespace === states.name.namespace) ?? [];
+    const begun: OrchestratedTurn = {
+      id,
+      sessionId,
+      message: request.input.text,
+      usage,
+      fence: hold.fence,
+      write: (call) => this.handle.write(call),
+      undo: undo.flatMap(({ append }) => append.entries as unknown as readonly OrchestrationEntry[]),
+    };
+    return TurnOrchestration.begin(begun, plan, states, predicates, this.turn.documents.plan);
   }
 
   private builtContext(session: Session): Record<string, unknown> | Promise<Record<string, unknown>> {
@@ -240,6 +252,7 @@ export class OrchestratorTurn {
   }
 
   private tellEnd({ status, turnIndex, error }: Turn): void {
+    this.orchestration?.ended();
     if (turnIndex !== undefined) this.tell({ type: 'checkpoint-persisted', turnIndex });
     this.tell({
       type: 'turn-settled',
@@ -279,10 +292,11 @@ export class OrchestratorTurn {
   /** Keeps the messages of completed iterations when the turn is interrupted, with a result for each call. */
   private partialOutcome(status: 'failed' | 'cancelled'): PartialOutcome {
     const { turn } = this.claimed;
-    const report = this.report(status);
-    if (!this.isLogged || turn.request.command) return { report, messages: [] };
+    const change = this.orchestration?.withdrawal();
+    const about = { report: this.report(status), ...(change ? { change } : {}) };
+    if (!this.isLogged || turn.request.command) return { ...about, messages: [] };
     const said = messagesOf(this.loop?.progress ?? this.storedProgress());
-    return { report, messages: toMessages(turn, [...said, ...interruptedResults(said)]) };
+    return { ...about, messages: toMessages(turn, [...said, ...interruptedResults(said)]) };
   }
 }
 

@@ -145,6 +145,8 @@ export interface TurnTools {
    * a stored result, and records the outcome. Counting advances the sequence and can activate another step; a failed
    * use is reverted.
    *
+   * A use that the plan limits is stored before it begins, so that `OrchestrationService.admitTool` counts it (FIX-88).
+   *
    * Uses that start in parallel are admitted one after the other, and their work runs in parallel. While a sequence is
    * active, a use is admitted only after the earlier ones have ended.
    *

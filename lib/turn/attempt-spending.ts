@@ -1,3 +1,4 @@
+import { type StateChange } from '../ledger/state.store.js';
 import { type TurnSettlement } from '../ledger/turn.store.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
 import { type TurnMeter } from './turn-runner.js';
@@ -45,11 +46,25 @@ export class AttemptSpending {
     return recorded;
   }
 
-  /** Returns the tokens for a settlement. `places` is omitted, because no later attempt can count them again. */
-  static settled(spending: TurnSpending | undefined): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
-    if (!spending) return {};
+  /**
+   * Returns the tokens for a settlement. `places` is omitted, because no later attempt can count them again.
+   * @param change another change of the document that counts the tokens
+   */
+  static settled(
+    spending: TurnSpending | undefined,
+    change?: StateChange,
+  ): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
+    const all = joined(spending?.change, change);
+    const changes = all ? { stateChanges: [all] } : {};
+    if (!spending) return changes;
     const { places: _, ...usage } = spending.usage;
-    const { change } = spending;
-    return change ? { usage, stateChanges: [change] } : { usage };
+    return { usage, ...changes };
   }
+}
+
+/** Returns one change for two of the same document: a settlement has at most one. */
+function joined(first: StateChange | undefined, second: StateChange | undefined): StateChange | undefined {
+  if (!first || !second) return first ?? second;
+  const entries = [...first.append.entries, ...second.append.entries];
+  return { ...first, append: { ...first.append, entries } };
 }

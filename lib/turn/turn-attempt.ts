@@ -13,10 +13,12 @@ import { withoutWritesTo } from '../ledger/namespaces.js';
 import { isPermanent, retryAfterMs, toErrorRecord } from '../ledger/turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
+import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { ShuttingDownError, TurnFencedError } from '../ledger/turn.errors.js';
 import { ATTEMPT, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { TurnEventWriter } from './turn-event-writer.js';
 import { type PartialOutcome, AwaitingSignal, type AttemptHandle, type TurnMeter } from './turn-runner.js';
+import { type StateChange } from '../ledger/state.store.js';
 import { type StoredStep } from '../ledger/turn-step.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
 import { TurnStoppedError } from './turn-stopped.error.js';
@@ -198,6 +200,18 @@ export class TurnAttempt implements AttemptHandle {
 
   get maxReplyBytes(): number {
     return this.dependencies.settings.maxReplyBytes;
+  }
+
+  async write<T>(call: () => Promise<T>): Promise<T> {
+    this.signal.throwIfAborted();
+    await this.ensureLease();
+    try {
+      return await this.lease.retrying('append', call);
+    } catch (error) {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+      const { sessionId, turnId, fence } = this.claimed.hold;
+      throw new TurnFencedError(sessionId, turnId, fence);
+    }
   }
 
   saveStep(step: StoredStep): Promise<StoredStep> {
@@ -397,7 +411,8 @@ export class TurnAttempt implements AttemptHandle {
   private failed(error: TurnErrorRecord): TurnSettlement {
     const partial = this.partialOutcome?.('failed');
     const report = partial ? { report: partial.report } : {};
-    return { status: 'failed', error, ...report, ...this.spent(), messages: [], keepCheckpoints: 'all' };
+    const spent = this.spent(partial?.change);
+    return { status: 'failed', error, ...report, ...spent, messages: [], keepCheckpoints: 'all' };
   }
 
   /**
@@ -409,7 +424,7 @@ export class TurnAttempt implements AttemptHandle {
     const partial = this.completed;
     const messages = mode === 'interrupt' ? await this.keptMessages(partial) : [];
     const report = partial ? { report: partial.report } : {};
-    const spent = this.spent();
+    const spent = this.spent(partial?.change);
     const settlement: TurnSettlement = { status: 'cancelled', ...report, ...spent, messages, keepCheckpoints: 'all' };
     return messages.length > 0 ? this.completeKept(settlement) : settlement;
   }
@@ -430,10 +445,11 @@ export class TurnAttempt implements AttemptHandle {
     return this.spending.record((spending) => this.lease.retrying(operation, () => call(spending)));
   }
 
-  private spent(): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
+  /** @param change of the document that counts the tokens */
+  private spent(change?: StateChange): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
     const spending = this.spending.read();
     if (spending) this.onSettled(() => this.spending.recorded(spending));
-    return AttemptSpending.settled(spending);
+    return AttemptSpending.settled(spending, change);
   }
 
   /**

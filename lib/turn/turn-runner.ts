@@ -3,6 +3,7 @@ import { type JsonObject } from '../common/json.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
 import { type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
+import { type StateChange } from '../ledger/state.store.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait } from '../ledger/turn.store.js';
 import { type StoredStep } from '../ledger/turn-step.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
@@ -30,6 +31,11 @@ export interface AttemptHandle {
    * turn (FIX-07). @returns undefined while the lease lasts; rejects when the turn is lost
    */
   ensureLease(): Promise<void> | undefined;
+  /**
+   * Makes a store call that may be sent twice. Repeats it while the store is unavailable, until the lease ends. @throws
+   * TurnStoppedError after the attempt was stopped; TurnFencedError if the session is gone
+   */
+  write<T>(call: () => Promise<T>): Promise<T>;
   /** Stores a step under the attempt's fence. @returns the stored step, which may be an earlier one */
   saveStep(step: StoredStep): Promise<StoredStep>;
   /** Calls the function before the handler submits another turn, which waits for it; `null`: nothing to wait for. */
@@ -55,6 +61,8 @@ export interface PartialOutcome {
   readonly report: JsonObject;
   /** The user's message and those of completed iterations, which are kept if the turn was interrupted. */
   readonly messages: readonly NewMessage[];
+  /** Removes what the turn has stored in the state of its plan (FIX-88). It changes the same document as the tokens. */
+  readonly change?: StateChange;
 }
 
 /** Counts the tokens of an attempt. */

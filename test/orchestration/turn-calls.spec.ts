@@ -56,7 +56,7 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       );
     });
     expect(ran).toEqual(['search']);
-    expect(await state(sessionId)).toBeNull();
+    expect(await state(sessionId)).toMatchObject({ sequenceIndex: 0, recentlyUsedTools: [], toolHistory: [] });
   });
 
   it('FIX-63 takes ids of any length and with any characters, and stores results under them', async () => {

@@ -8,6 +8,7 @@ import {
   OrchestrationStateManager,
   type OrchestratorConfig,
   type SessionsAdapter,
+  StoreUnavailableError,
   type TurnContext,
   type TurnResult,
 } from 'nestjs-agent-sessions';
@@ -75,6 +76,24 @@ export async function useAll(turn: TurnContext, ...tools: string[]): Promise<voi
 
 export function toolsOf(state: { readonly toolHistory: readonly { readonly tool: string }[] } | null): string[] {
   return state ? state.toolHistory.map(({ tool }) => tool) : [];
+}
+
+/** The store of a worker that stalls once it has begun a turn: the lease lapses. */
+export function stallingWorker(adapter: SessionsAdapter, hasBegun: () => boolean): SessionsAdapter {
+  const claim: SessionsAdapter['turns']['claim'] = (...args) =>
+    hasBegun() ? Promise.resolve(null) : adapter.turns.claim(...args);
+  const renew = (): Promise<never> => Promise.reject(new StoreUnavailableError('out of reach'));
+  return overlay(adapter, { turns: overlay(adapter.turns, { claim, renew }) });
+}
+
+function overlay<T extends object>(target: T, over: Partial<T>): T {
+  return new Proxy(target, {
+    get: (_, key) => {
+      if (Object.hasOwn(over, key)) return over[key as keyof T];
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
+    },
+  });
 }
 
 /** A logger that keeps warnings. */

@@ -1,7 +1,5 @@
 import {
   type OrchestrationStep,
-  type SessionsAdapter,
-  StoreUnavailableError,
   type TurnContext,
   TurnCancelledError,
   TurnContextFactory,
@@ -11,14 +9,14 @@ import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { gate, LASTING_STORES, LIVE_STORES, rejection } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
-import { startDesk, toolsOf, useAll } from './turn-desk.js';
+import { stallingWorker, startDesk, toolsOf, useAll } from './turn-desk.js';
 
 const STEPS: readonly OrchestrationStep[] = [
   { name: 'booking', isDefault: true, sequence: ['search', 'quote', 'book'], onComplete: 'paying' },
   { name: 'paying', sequence: ['pay', 'mail'] },
 ];
 
-describe.each(LIVE_STORES)('what turns do with their plan is stored by their settlement, over $name', ({ open }) => {
+describe.each(LIVE_STORES)('what turns do with their plan counts with their settlement, over $name', ({ open }) => {
   it('ORC-30 in the same commit: readers see none of it before, and all of it after', async () => {
     const { say, session, state, document, manager } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();
@@ -38,19 +36,20 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
     await running;
 
     expect(seen).toEqual(['paying', ['search', 'quote', 'book', 'pay']]);
-    expect({ ...during, lastAccessed: 0 }).toEqual({ ...before, lastAccessed: 0 });
+    // Only the version shows that uses are stored before they begin (FIX-88).
+    expect({ ...during, lastAccessed: 0 }).toEqual({ ...before, lastAccessed: 0, version: before!.version + 3 });
     expect(await state(sessionId)).toMatchObject({
-      version: before!.version + 1,
+      version: before!.version + 4,
       activeStep: 'paying',
       sequenceIndex: 1,
       progress: { booking: 0 },
     });
     expect(toolsOf(await state(sessionId))).toEqual(['search', 'quote', 'book', 'pay']);
-    expect((await document(sessionId))?.batches).toHaveLength(2);
+    expect((await document(sessionId))?.batches).toHaveLength(6);
     expect(await manager.of('desk').toAIOrchestrationState(sessionId)).toMatchObject({ allowedTools: ['mail'] });
   });
 
-  it('ORC-30 without a separate store call, in the first turn and in later ones', async () => {
+  it('ORC-30 FIX-88 without a separate store call, except before a use that the plan limits', async () => {
     const calls: string[] = [];
     const { app, session, say } = await startDesk(
       recordingAdapter(open(), calls),
@@ -68,7 +67,8 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
       });
       await eventually(() => calls.includes('turns.settle'));
       const trips = calls.filter((call) => /^(state|turns\.(accept|claim|saveStep|settle))/.test(call));
-      expect(trips).toEqual(['turns.accept', ...tools.map(() => 'turns.saveStep'), 'turns.settle']);
+      const uses = tools.flatMap(() => ['state.append', 'turns.saveStep']);
+      expect(trips).toEqual(['turns.accept', ...uses, 'turns.settle']);
     }
     calls.length = 0;
     await app.turns.list({ sessionId });
@@ -112,7 +112,7 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
       expect(after?.batches.slice(0, batches.length)).toEqual(batches);
       const added = after?.batches.slice(batches.length).flatMap(({ entries }) => entries) ?? [];
       expect(added.length).toBeGreaterThan(0);
-      for (const entry of added) expect(entry).toMatchObject({ type: 'tokens' });
+      for (const entry of added) expect(['tokens', 'turn']).toContain((entry as { type: string }).type);
       expect(await state(sessionId)).toMatchObject({
         recentlyUsedTools: sessionId === fresh ? [] : ['search'],
         cumulativeTokenUsage: { totalTokens: 15 },
@@ -162,6 +162,7 @@ describe.each(LIVE_STORES)('what turns do with their plan is stored by their set
       return waiting.length > 0 ? waiting : null;
     });
     expect((await document(sessionId))?.batches).toMatchObject([
+      { entries: [{ type: 'turn', mode: 'add' }] },
       { entries: [{ type: 'tokens', usage: { totalTokens: 7 } }] },
     ]);
     await app.turns.signal(id, 'go', { go: 'now' });
@@ -183,7 +184,7 @@ describe.each(SEVERAL_PROCESSES)('a worker that lost its turn, over $name', ({ c
     whileSteady(400, async () => {
       const open = create();
       const ran: string[] = [];
-      const adapter = standingStill(open(), () => ran.length > 0);
+      const adapter = stallingWorker(open(), () => ran.length > 0);
       const stalled = await startDesk(adapter, { steps: STEPS }, { turns: { leaseMs: 1000, reconcileMs: 3_600_000 } });
       const sessionId = await stalled.session();
       const { pass, open: wakeUp } = gate();
@@ -211,21 +212,3 @@ describe.each(SEVERAL_PROCESSES)('a worker that lost its turn, over $name', ({ c
       expect(stalled.events).toEqual([]);
     }));
 });
-
-/** The store of a process that stalls once it has begun a turn: the lease lapses. */
-function standingStill(adapter: SessionsAdapter, hasBegun: () => boolean): SessionsAdapter {
-  const claim: SessionsAdapter['turns']['claim'] = (...args) =>
-    hasBegun() ? Promise.resolve(null) : adapter.turns.claim(...args);
-  const renew = (): Promise<never> => Promise.reject(new StoreUnavailableError('out of reach'));
-  return overlay(adapter, { turns: overlay(adapter.turns, { claim, renew }) });
-}
-
-function overlay<T extends object>(target: T, over: Partial<T>): T {
-  return new Proxy(target, {
-    get: (_, key) => {
-      if (Object.hasOwn(over, key)) return over[key as keyof T];
-      const value: unknown = Reflect.get(target, key);
-      return typeof value === 'function' ? (value as () => unknown).bind(target) : value;
-    },
-  });
-}

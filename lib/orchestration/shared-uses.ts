@@ -1,0 +1,228 @@
+import { mintId } from '../common/ids.js';
+import { SessionStateError } from '../ledger/session.errors.js';
+import { TurnFencedError } from '../ledger/turn.errors.js';
+import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
+import { applyEntry, type OrchestrationRules } from './apply-entry.js';
+import { sharedUses, startOf } from './open-turn.js';
+import { type OrchestrationEntry, type TurnEntry, type TurnPart } from './orchestration-entry.js';
+import { NO_PROGRESS, shownProgress, type StoredProgress, type ToolUse } from './orchestration-state.js';
+import { type StepPlan } from './step-plan.js';
+import { hasPredicates } from './step-predicates.js';
+import { isLimited } from './tool-limits.js';
+import { refusalOf } from './tool-refusal.js';
+import { type TurnJournal, type TurnUse } from './turn-journal.js';
+
+/** The attempt that stores uses. */
+export interface SharingAttempt {
+  /** The id of the turn. */
+  readonly id: string;
+  readonly sessionId: string;
+  readonly fence: number;
+  /** Makes a store call for the attempt, see `AttemptHandle.write`. */
+  readonly write: <T>(call: () => Promise<T>) => Promise<T>;
+  /** The entries of an undo that the turn stores when it settles; its journal starts after them. Default: none. */
+  readonly undo?: readonly OrchestrationEntry[];
+}
+
+/** The stored state at the start of an attempt. */
+export interface KnownState {
+  readonly progress: StoredProgress;
+  /** 0 if the state does not exist. */
+  readonly version: number;
+}
+
+/**
+ * The uses that an attempt of a turn stores before they begin (FIX-88), because a use outside of the turn may be
+ * admitted at the same time. These are the uses that the plan limits. Each takes one round trip.
+ */
+export class SharedUses {
+  /** The uses that earlier attempts have stored and that this attempt has not reached, by the id of their call. */
+  private readonly earlier: Map<string, ToolUse>;
+  private isAnyOpen: boolean;
+  private isAnyStored = false;
+  /** Resolves when the last store call has ended. */
+  private last: Promise<unknown> = Promise.resolve();
+  /** The entries of the undo, until they are stored with the first use. */
+  private undo: readonly OrchestrationEntry[];
+  private version: number;
+
+  constructor(
+    private readonly attempt: SharingAttempt,
+    private readonly plan: StepPlan,
+    private readonly states: AgentOrchestration,
+    private readonly rules: OrchestrationRules,
+    private readonly journal: TurnJournal,
+    { progress, version }: KnownState,
+  ) {
+    this.earlier = sharedUses(attempt.id, progress);
+    this.isAnyOpen = progress.turn?.open !== undefined;
+    this.undo = attempt.undo ?? [];
+    this.version = version;
+  }
+
+  /** True if the stored state contains uses of a turn that has not settled: of this turn, or of one that was lost. */
+  get isOpen(): boolean {
+    return this.isAnyOpen;
+  }
+
+  /** True if this attempt has stored a use. */
+  get hasStored(): boolean {
+    return this.isAnyStored;
+  }
+
+  /** Returns true if an earlier attempt has stored the use. It may have begun: it is not rejected or counted again. */
+  isStored(tool: string, callId: string): boolean {
+    return this.earlier.get(callId)?.tool === tool;
+  }
+
+  /** Returns true if the use must be stored before it begins. */
+  isNeeded(tool: string): boolean {
+    return isLimited(this.plan, tool);
+  }
+
+  /** Called when the journal contains a use that an earlier attempt has stored. */
+  reached({ callId }: TurnUse): void {
+    this.earlier.delete(callId!);
+    this.journal.store(this.journal.length);
+  }
+
+  /**
+   * Adds a use to the journal and stores it, with the entries before it that are not stored yet. The use is admitted
+   * unless uses outside of the turn came first.
+   * @param revision the journal's when the plan was checked and its predicates were evaluated
+   * @returns false if the journal or the state was changed meanwhile: check and evaluate again. The journal is then
+   * without the use
+   * @throws ToolNotAllowedError, without the use in the journal
+   */
+  share(use: TurnUse, revision: number): Promise<boolean> {
+    return this.inOrder(async () => revision === this.journal.revision && (await this.add(use)));
+  }
+
+  /** Stores the uses again, without those that failed. */
+  shareAgain(): Promise<void> {
+    return this.inOrder(() => this.replace());
+  }
+
+  /** @param entries all entries of the turn, which settles; none if it failed or was cancelled */
+  end(entries: readonly TurnPart[]): TurnEntry {
+    return this.entry('end', entries);
+  }
+
+  private async add(use: TurnUse): Promise<boolean> {
+    const { plan, journal } = this;
+    journal.add(use);
+    const { length } = journal;
+    const entries = journal.unstored().map((entry) => (entry === use ? toAdmission(use, plan) : entry));
+    let appended: Appended | null;
+    try {
+      const ifVersion = hasPredicates(plan) ? this.version : undefined;
+      appended = await this.store('add', [...this.undo, ...entries], ifVersion);
+    } catch (error) {
+      // No use outside of the turn is admitted any more.
+      if (error instanceof SessionStateError) return true;
+      journal.drop(use);
+      throw error;
+    }
+    if (!appended) {
+      journal.drop(use);
+      return false;
+    }
+    const wasStored = journal.hasStored;
+    this.stored(length);
+    const uses = sharedUses(this.attempt.id, appended.after);
+    if (uses.has(use.callId!)) return true;
+    journal.drop(use);
+    if (!wasStored || uses.size > 0) throw this.refusal(use.tool, appended.after);
+    // The state was reset or removed meanwhile: all uses of the turn are stored again.
+    journal.unstore();
+    this.undo = this.attempt.undo ?? [];
+    return false;
+  }
+
+  private async replace(): Promise<void> {
+    const { journal, attempt, plan, earlier } = this;
+    const { length } = journal;
+    const rest = [...earlier.values()].map(({ tool, callId }): TurnUse => {
+      const { id: turnId } = attempt;
+      return { type: 'tool', tool, callId, turnId, outcome: 'admitted', plan: plan.signature, facts: [] };
+    });
+    const { undo = [] } = attempt;
+    const first = this.undo.length > 0 ? undo : undo.map((entry): TurnPart => ({ ...entry, stored: true }));
+    if (await this.store('replace', [...first, ...journal.parts(), ...rest])) this.stored(length);
+  }
+
+  /** @param length of the journal when its entries were sent */
+  private stored(length: number): void {
+    this.journal.store(length);
+    this.undo = [];
+  }
+
+  /** Store calls are made one after the other: each depends on the journal, which the one before may change. */
+  private inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.last.then(work);
+    this.last = run.catch(() => undefined);
+    return run;
+  }
+
+  private entry(mode: TurnEntry['mode'], entries: readonly TurnPart[]): TurnEntry {
+    const { id: turnId, fence } = this.attempt;
+    return { type: 'turn', turnId, fence, mode, entries };
+  }
+
+  /**
+   * Stores entries of the turn. If others have changed the state, the journal continues from there.
+   * @returns `null` if the state has another version than expected
+   */
+  private async store(
+    mode: 'add' | 'replace',
+    entries: readonly TurnPart[],
+    ifVersion?: number,
+  ): Promise<Appended | null> {
+    const { states, attempt, journal } = this;
+    this.isAnyOpen = true;
+    const id = mintId();
+    const entry = this.entry(mode, entries);
+    const appended = await attempt.write(() => states.appendOfTurn(attempt.sessionId, entry, { id, ifVersion }));
+    const { applied = false, state, after = NO_PROGRESS } = appended ?? {};
+    const version = state?.version ?? 0;
+    const isUnchanged = applied && version === this.version + 1;
+    this.version = version;
+    if (!isUnchanged) journal.rebase(this.undone(startOf(attempt.id, after)));
+    if (!applied) return null;
+    this.isAnyStored = true;
+    return appended;
+  }
+
+  private undone(progress: StoredProgress): StoredProgress {
+    const now = new Date().toISOString();
+    const { undo = [] } = this.attempt;
+    return undo.reduce((from, entry) => applyEntry(from, entry, now, this.rules).progress, progress);
+  }
+
+  /** Emits the violation. @returns the error */
+  private refusal(tool: string, progress: StoredProgress): Error {
+    const { attempt, plan, states } = this;
+    const { id, sessionId, fence } = attempt;
+    const refusal = refusalOf(plan, sessionId, shownProgress(progress), tool);
+    // The plan allows the use: another attempt has stored entries, or the turn has ended.
+    if (!refusal) return new TurnFencedError(sessionId, id, fence);
+    const { step, allowed } = refusal;
+    states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
+    return refusal;
+  }
+}
+
+/** Returns the entry that checks the use and records it, at its place in the order of all writers. */
+function toAdmission({ tool, callId, turnId, facts, recentTools }: TurnUse, plan: StepPlan): OrchestrationEntry {
+  const { signature, onViolation } = plan;
+  return {
+    type: 'admit',
+    tool,
+    callId: callId!,
+    ...(turnId === undefined ? {} : { turnId }),
+    plan: signature,
+    onViolation,
+    ...(facts ? { facts } : {}),
+    ...(recentTools === undefined ? {} : { recentTools }),
+  };
+}

@@ -1,0 +1,367 @@
+import {
+  OrchestrationService,
+  type OrchestrationStep,
+  type StepPredicateContext,
+  StepPredicate,
+  ToolNotAllowedError,
+  type TurnContext,
+  TurnCancelledError,
+  TurnContextFactory,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
+import { eventually } from '../support/eventually.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
+import {
+  type ApplicationOptions,
+  gate,
+  LASTING_STORES,
+  LIVE_STORES,
+  rejection,
+} from '../support/running-application.js';
+import { whileSteady } from '../support/steady-clock.js';
+import { type Desk, stallingWorker, startDesk } from './turn-desk.js';
+
+/** One payment, then none. */
+const PAY_ONCE: readonly OrchestrationStep[] = [
+  { name: 'open', isDefault: true },
+  { name: 'paid', conditions: [{ type: 'tool_used', value: 'pay' }], availableTools: { denied: ['pay'] } },
+];
+const IN_ORDER: readonly OrchestrationStep[] = [
+  { name: 'ask', isDefault: true, sequence: ['look', 'pay'], onComplete: 'thank' },
+  { name: 'thank', availableTools: { allowed: ['thank'] } },
+];
+
+@StepPredicate('has-paid')
+class HasPaid {
+  async holds({ state }: StepPredicateContext): Promise<boolean> {
+    await new Promise((resolve) => setImmediate(resolve));
+    return state.toolHistory.some(({ tool, outcome }) => tool === 'pay' && outcome !== 'failed');
+  }
+}
+
+const PREDICATE: readonly OrchestrationStep[] = [
+  { name: 'open', isDefault: true },
+  { name: 'paid', conditions: [{ type: 'predicate', value: 'has-paid' }], availableTools: { denied: ['pay'] } },
+];
+
+const statusOf = async (uses: readonly Promise<unknown>[]): Promise<string[]> =>
+  (await Promise.allSettled(uses)).map((use) => {
+    if (use.status === 'fulfilled') return 'done';
+    return use.reason instanceof ToolNotAllowedError ? 'refused' : String(use.reason);
+  });
+
+/** Uses `pay` outside of turns. @returns `done` or `refused` */
+async function payOutside({ app }: Desk, sessionId: string): Promise<string> {
+  const service = app.app.get(OrchestrationService, { strict: false }).of('desk');
+  const [status] = await statusOf([service.admitTool(sessionId, 'pay').then((use) => use.record('succeeded'))]);
+  return status;
+}
+
+const historyOf = async ({ state }: Desk, sessionId: string): Promise<string[]> =>
+  ((await state(sessionId))?.toolHistory ?? []).map(({ tool, outcome, turnId }) =>
+    [turnId === undefined ? 'outside' : 'turn', tool, outcome].join(' '),
+  );
+
+describe.each(LIVE_STORES)('uses by a turn and outside of it, over $name', ({ open }) => {
+  const start = (steps: readonly OrchestrationStep[], options: ApplicationOptions = {}): Promise<Desk> =>
+    startDesk(open(), { steps }, options);
+
+  it.each([
+    ['a condition', PAY_ONCE],
+    ['a sequence', [{ name: 'ask', isDefault: true, sequence: ['pay', 'thank'] }] as OrchestrationStep[]],
+    ['a predicate', PREDICATE],
+  ])('FIX-88 admits one of many at the same time that the plan allows once by %s', async (_, steps) => {
+    const desk = await start(steps, { providers: [HasPaid] });
+    for (let round = 0; round < 6; round += 1) {
+      const sessionId = await desk.session();
+      const ran: string[] = [];
+      let outcomes: string[] = [];
+      await desk.say(sessionId, async ({ tools }) => {
+        const inside = async (id: number): Promise<string> =>
+          (await statusOf([tools.use('pay', String(id), () => void ran.push('turn'))]))[0];
+        const outside = async (): Promise<string> => {
+          const status = await payOutside(desk, sessionId);
+          if (status === 'done') ran.push('outside');
+          return status;
+        };
+        // Either may be sent first.
+        const uses = Array.from({ length: 6 }, (_, n) => ((n + round) % 2 === 0 ? inside(n) : outside()));
+        outcomes = await Promise.all(uses);
+      });
+
+      expect(outcomes.sort()).toEqual(['done', 'refused', 'refused', 'refused', 'refused', 'refused']);
+      expect(ran).toHaveLength(1);
+      expect(await historyOf(desk, sessionId)).toEqual([`${ran[0]} pay succeeded`]);
+      // The next turn finds it, too.
+      let later: string[] = [];
+      await desk.say(sessionId, async ({ tools }) => {
+        later = await statusOf([tools.use('pay', 'later', () => null)]);
+      });
+      expect(later).toEqual(['refused']);
+    }
+  });
+
+  it('FIX-88 rejects uses outside of a turn from the moment that the turn admits its use; readers see it after the turn', async () => {
+    const desk = await start(PAY_ONCE);
+    const sessionId = await desk.session();
+    const seen: unknown[] = [];
+    await desk.say(sessionId, async ({ tools }) => {
+      await tools.use('pay', '1', async () => {
+        seen.push(await payOutside(desk, sessionId), await historyOf(desk, sessionId));
+      });
+      seen.push(await payOutside(desk, sessionId));
+    });
+    expect(seen).toEqual(['refused', [], 'refused']);
+    expect(await historyOf(desk, sessionId)).toEqual(['turn pay succeeded']);
+    expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'paid' });
+    await eventually(() => desk.events.some(({ type }) => type === 'step-changed'));
+    const types = desk.events.map(({ type }) => type);
+    expect(types.filter((type) => type === 'tool-violated')).toHaveLength(2);
+    expect(types.filter((type) => type !== 'tool-violated')).toEqual(['created', 'tool-recorded', 'step-changed']);
+  });
+
+  it('FIX-88 rejects a use of a turn after one outside of it, runs nothing, and continues from the changed state', async () => {
+    const desk = await start(PAY_ONCE);
+    const sessionId = await desk.session();
+    const ran: string[] = [];
+    const seen: unknown[] = [];
+    await desk.say(sessionId, async ({ tools }) => {
+      seen.push(await payOutside(desk, sessionId), tools.allowed(['pay', 'mail']));
+      const refused = await rejection(
+        tools.use('pay', '1', () => void ran.push('pay')),
+        ToolNotAllowedError,
+      );
+      seen.push(refused.step, tools.activeStep?.name, tools.allowed(['pay', 'mail']));
+      await tools.use('mail', '2', () => void ran.push('mail'));
+    });
+    expect(seen).toEqual(['done', ['pay', 'mail'], 'paid', 'paid', ['mail']]);
+    expect(ran).toEqual(['mail']);
+    expect(await historyOf(desk, sessionId)).toEqual(['outside pay succeeded', 'turn mail succeeded']);
+    expect(desk.events.filter(({ type }) => type === 'tool-violated')).toHaveLength(1);
+  });
+
+  it('FIX-88 continues one sequence by a turn and outside of it', async () => {
+    const desk = await start(IN_ORDER);
+    const sessionId = await desk.session();
+    const seen: unknown[] = [];
+    await desk.say(sessionId, async ({ tools }) => {
+      seen.push(await payOutside(desk, sessionId));
+      await tools.use('look', '1', () => null);
+      seen.push(await payOutside(desk, sessionId));
+      seen.push(...(await statusOf([tools.use('pay', '2', () => null)])));
+    });
+    expect(seen).toEqual(['refused', 'done', 'refused']);
+    expect(await historyOf(desk, sessionId)).toEqual(['turn look succeeded', 'outside pay succeeded']);
+    expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'thank' });
+    expect(await payOutside(desk, sessionId)).toBe('refused');
+  });
+
+  it('FIX-88 makes room for a use outside of the turn when the use of the turn fails', async () => {
+    const desk = await start(PAY_ONCE);
+    const sessionId = await desk.session();
+    const outcomes: string[] = [];
+    await desk.say(sessionId, async ({ tools }) => {
+      const declined = tools.use('pay', '1', () => Promise.reject(new Error('declined')));
+      outcomes.push(...(await statusOf([declined])));
+      outcomes.push(await payOutside(desk, sessionId));
+      outcomes.push(...(await statusOf([tools.use('pay', '2', () => null)])));
+    });
+    expect(outcomes).toEqual(['Error: declined', 'done', 'refused']);
+    expect(await historyOf(desk, sessionId)).toEqual(['turn pay failed', 'outside pay succeeded']);
+    expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'paid' });
+  });
+
+  it('FIX-88 removes the uses of a turn that failed or was cancelled, unless a use outside of it followed', async () => {
+    const desk = await start(IN_ORDER);
+    const [failed, cancelled, followed] = [await desk.session(), await desk.session(), await desk.session()];
+    const look = (turn: TurnContext): Promise<unknown> => turn.tools.use('look', '1', () => null);
+
+    await rejection(
+      desk.say(failed, async (turn) => {
+        turn.usage.add({ totalTokens: 5 });
+        await look(turn);
+        throw new Error('later');
+      }),
+      TurnFailedError,
+    );
+    const { pass } = gate();
+    const begun: string[] = [];
+    const waiting = desk.say(cancelled, async (turn) => {
+      await look(turn);
+      begun.push(turn.id);
+      await pass(turn.signal);
+    });
+    await eventually(() => begun.length > 0);
+    await desk.app.turns.cancel(begun[0]);
+    await rejection(waiting, TurnCancelledError);
+    for (const sessionId of [failed, cancelled]) {
+      expect(await historyOf(desk, sessionId)).toEqual([]);
+      // `look` comes next again.
+      expect(await payOutside(desk, sessionId)).toBe('refused');
+    }
+    expect(await desk.state(failed)).toMatchObject({ cumulativeTokenUsage: { totalTokens: 15 } });
+
+    const outcomes: string[] = [];
+    await rejection(
+      desk.say(followed, async (turn) => {
+        await look(turn);
+        outcomes.push(await payOutside(desk, followed));
+        throw new Error('later');
+      }),
+      TurnFailedError,
+    );
+    expect(outcomes).toEqual(['done', 'refused', 'refused']);
+    expect(await historyOf(desk, followed)).toEqual(['turn look admitted', 'outside pay succeeded']);
+    expect(await desk.state(followed)).toMatchObject({ activeStep: 'thank' });
+  });
+
+  it('FIX-88 starts each attempt from the same state, and counts a use of several attempts once', async () => {
+    const desk = await start(IN_ORDER);
+    const sessionId = await desk.session();
+    const ran: string[] = [];
+    const seen: unknown[] = [];
+    await desk.say(sessionId, async ({ tools, attempt }) => {
+      seen.push([tools.activeStep?.name, tools.state.sequenceIndex, tools.state.toolHistory.length]);
+      await tools.use('look', '1', () => void ran.push('look'));
+      // It is repeated by each attempt, because its result is not stored.
+      await tools.use('pay', '2', () => {
+        ran.push('pay');
+        if (attempt < 3) throw new Error('try again');
+      });
+      seen.push(await payOutside(desk, sessionId));
+    });
+    expect(seen).toEqual([['ask', 0, 0], ['ask', 0, 0], ['ask', 0, 0], 'refused']);
+    expect(ran).toEqual(['look', 'pay', 'pay', 'pay']);
+    expect(await historyOf(desk, sessionId)).toEqual(['turn look succeeded', 'turn pay succeeded']);
+    expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'thank' });
+  });
+
+  it('FIX-88 counts the use of a turn that waits; of one that was cancelled meanwhile, until the next turn', async () => {
+    const desk = await start(PAY_ONCE);
+    const { app } = desk;
+    const sessionId = await desk.session();
+    const running = desk.say(sessionId, async (turn) => {
+      await turn.tools.use('pay', '1', () => null);
+      await turn.waitFor('go');
+    });
+    const [{ id }] = await eventually(async () => {
+      const waiting = await app.turns.list({ sessionId, status: 'waiting' });
+      return waiting.length > 0 ? waiting : null;
+    });
+    expect(await payOutside(desk, sessionId)).toBe('refused');
+    await app.turns.cancel(id);
+    await rejection(running, TurnCancelledError);
+    expect(await historyOf(desk, sessionId)).toEqual([]);
+    expect(await payOutside(desk, sessionId)).toBe('refused');
+
+    await desk.say(sessionId, () => 'no tools');
+    expect(await payOutside(desk, sessionId)).toBe('done');
+    expect(await historyOf(desk, sessionId)).toEqual(['outside pay succeeded']);
+  });
+
+  it('FIX-88 continues a turn whose state is reset or removed meanwhile', async () => {
+    const desk = await start(IN_ORDER);
+    const states = desk.manager.of('desk');
+    const changes = [(id: string) => states.resetState(id), (id: string) => states.removeSession(id)];
+    for (const change of changes) {
+      const sessionId = await desk.session();
+      await desk.say(sessionId, async ({ tools }) => {
+        await tools.use('look', '1', () => null);
+        await change(sessionId);
+        await tools.use('pay', '2', () => null);
+        expect(await payOutside(desk, sessionId)).toBe('refused');
+      });
+      expect(await historyOf(desk, sessionId)).toEqual(['turn look succeeded', 'turn pay succeeded']);
+      expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'thank' });
+    }
+  });
+
+  it('FIX-88 allows a use again in the turn that replaces the one with the use', async () => {
+    const desk = await start(PAY_ONCE);
+    const sessionId = await desk.session();
+    const pay = (turn: TurnContext): Promise<string> => turn.tools.use('pay', turn.id, () => 'paid');
+    const first = await desk.say(sessionId, pay);
+    const seen: string[] = [];
+    const work = async (turn: TurnContext): Promise<string> => {
+      const answer = await pay(turn);
+      seen.push(await payOutside(desk, sessionId));
+      return answer;
+    };
+    const second = await desk.app.turns.execute('desk', 'again', {
+      sessionId,
+      replaces: first.id,
+      context: { work },
+    });
+    expect(second.reply).toBe('paid');
+    expect(seen).toEqual(['refused']);
+    expect((await desk.state(sessionId))?.toolHistory).toMatchObject([{ turnId: second.id, outcome: 'succeeded' }]);
+  });
+
+  it('FIX-88 takes one round trip for a use that the plan limits, and none for others', async () => {
+    const calls: string[] = [];
+    const desk = await startDesk(
+      recordingAdapter(open(), calls),
+      { steps: [...PAY_ONCE, { name: 'never', availableTools: { allowed: ['mail'] } }] },
+      { turns: { reconcileMs: 3_600_000 } },
+    );
+    const sessionId = await desk.session();
+    await desk.say(sessionId, () => 'no tools');
+    calls.length = 0;
+    await desk.say(sessionId, async ({ tools }) => {
+      // The plan can reject it, but does not count its uses.
+      await tools.use('search', '1', () => null);
+      // The plan never rejects it.
+      await tools.use('mail', '2', () => null);
+      await tools.use('pay', '3', () => null);
+    });
+    await eventually(() => calls.includes('turns.settle'));
+    expect(calls.filter((call) => /^(state|turns\.(saveStep|settle))/.test(call))).toEqual([
+      'turns.saveStep',
+      'turns.saveStep',
+      'state.append',
+      'turns.saveStep',
+      'turns.settle',
+    ]);
+  });
+});
+
+/** SQLite has one worker process at a time. */
+const SEVERAL_PROCESSES = LASTING_STORES.filter(({ name }) => name !== 'sqlite');
+
+describe.each(SEVERAL_PROCESSES)('the use of a lost attempt, over $name', ({ create }) => {
+  it('FIX-88 counts until another attempt repeats it, and once; a late use of the lost attempt is rejected', () =>
+    whileSteady(400, async () => {
+      const open = create();
+      const ran: string[] = [];
+      const adapter = stallingWorker(open(), () => ran.length > 0);
+      const turns = { leaseMs: 1000, reconcileMs: 3_600_000 };
+      const stalled = await startDesk(adapter, { steps: PAY_ONCE }, { turns });
+      const sessionId = await stalled.session();
+      const { pass, open: wakeUp } = gate();
+      const late: string[] = [];
+      const work = (name: string) => async (turn: TurnContext) => {
+        const [status] = await statusOf([
+          turn.tools.use('pay', 'p', async () => {
+            ran.push(name);
+            if (name === 'stalled') await pass();
+          }),
+        ]);
+        late.push(`${name} ${status}`);
+      };
+      const { id } = await stalled.app.turns.submit('desk', 'hi', { sessionId, context: { work: work('stalled') } });
+      await eventually(() => ran.length === 1);
+
+      const contexts = { provide: TurnContextFactory, useValue: { create: () => ({ work: work('other') }) } };
+      const other = await startDesk(open(), { steps: PAY_ONCE }, { providers: [contexts] });
+      expect(await payOutside(other, sessionId)).toBe('refused');
+      expect(await other.app.turns.result(id)).toMatchObject({ status: 'awaiting-input' });
+      wakeUp();
+      await eventually(() => late.length === 2);
+
+      // The effect ran twice under one idempotency key, as any step whose result was not stored.
+      expect(ran).toEqual(['stalled', 'other']);
+      expect(late[0]).toBe('other done');
+      expect(await historyOf(other, sessionId)).toEqual(['turn pay succeeded']);
+      expect(await payOutside(other, sessionId)).toBe('refused');
+    }));
+});

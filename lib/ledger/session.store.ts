@@ -55,8 +55,17 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   expire(sessionId: string): Promise<SessionChange>;
   /** Expires the session and asks its running turn to stop, like `TurnLedger.cancel`: the first mark is kept. */
   revoke(sessionId: string): Promise<SessionChange>;
-  /** Merges metadata shallowly; `null` removes a key. @throws TooLargeError if the result exceeds `maxBytes` */
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange>;
+  /**
+   * Merges metadata shallowly; `null` removes a key.
+   * @param required the session that must have the id (FIX-90). Default: any session
+   * @throws TooLargeError if the result exceeds `maxBytes`; SessionNotFoundError also if another session has the id
+   */
+  mergeMetadata(
+    sessionId: string,
+    patch: JsonObject,
+    maxBytes: number,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange>;
   /** Suspends at most `limit` active sessions that were idle strictly longer than `idleMs`, longest idle first. */
   suspendStale(idleMs: number, limit: number): Promise<Session[]>;
   /**

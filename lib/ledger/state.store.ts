@@ -1,4 +1,5 @@
 import { type JsonValue } from '../common/json.js';
+import { type Session } from './session.js';
 
 /** The name of a document in a session. `scope` separates agents or modules of a namespace; '' if there is only one. */
 export interface StateName {
@@ -54,8 +55,11 @@ export interface StateOwnership {
   /**
    * Rejects the write unless the session exists in the same store and has not expired, checked in the same commit. Default false:
    * only writes to erased sessions are rejected. The settlement of a turn does not need it, because its fence is checked.
+   *
+   * With the fields of a session, also rejects the write if its id now belongs to another session: it was deleted and created
+   * again (FIX-90).
    */
-  readonly requireSession?: boolean;
+  readonly requireSession?: boolean | Pick<Session, 'createdAt' | 'userId'>;
 }
 
 export interface StateWriteOptions extends StateAccess, StateOwnership {

@@ -16,6 +16,7 @@ import { ownedLog, ownedState } from '../state/owned-state.js';
 import { type BuiltInState, SessionStateService } from '../state/session-state.service.js';
 import { StateModules } from '../state/state-modules.js';
 import { Telemetry } from '../telemetry/telemetry.js';
+import { ownSession } from '../turn/running-turn.js';
 import { type SessionsSettings } from './sessions.settings.js';
 
 /** Sessions, their records, and the sweep. */
@@ -23,7 +24,8 @@ export const SESSION_PROVIDERS: Provider[] = [
   provide(
     SessionStore,
     [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
-    (adapter: SessionsAdapter, settings: SessionsSettings) => new SessionStore(adapter.sessions, settings.sessions),
+    (adapter: SessionsAdapter, settings: SessionsSettings) =>
+      new SessionStore(adapter.sessions, settings.sessions, new SessionEvents(), ownSession(adapter.turns)),
   ),
   provide(SessionEvents, [SessionStore], ({ events }: SessionStore) => events),
   provide(AffinityResolver, [SessionStore], defaultAffinityResolver),
@@ -42,13 +44,17 @@ function sweeperOf(
   return new SessionSweeper(sessions, adapter, sweep, findProvider(moduleRef, SchedulerRegistry), telemetry);
 }
 
+function ownedStores(stores: SessionsAdapter): Parameters<typeof builtInState>[0] {
+  const known = ownSession(stores.turns);
+  return { conversations: ownedLog(stores, known), turns: stores.turns, state: ownedState(stores, known) };
+}
+
 /** State modules, and the service for all of them. */
 export const STATE_PROVIDERS: Provider[] = [
   provide(
     BUILT_IN_STATE,
     [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
-    (stores: SessionsAdapter, { state }: SessionsSettings) =>
-      builtInState({ conversations: ownedLog(stores), turns: stores.turns, state: ownedState(stores) }, state),
+    (stores: SessionsAdapter, { state }: SessionsSettings) => builtInState(ownedStores(stores), state),
   ),
   provide(
     StateModules,

@@ -1,5 +1,6 @@
 import { mintId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { isSameSession } from '../ledger/session.lifecycle.js';
 import { type Session, type SessionState } from '../ledger/session.js';
 import { type SessionQuery } from '../ledger/session-query.js';
 import { type SessionStore } from './session-store.service.js';
@@ -103,7 +104,7 @@ function chosen(message: InboundMessage, resolver: AffinityResolver): Promise<Se
   return resolver.resolve(message.userId, message.surfaceId);
 }
 
-/** Returns `null` if the stored session belongs to another user, or has ended meanwhile. */
+/** Returns `null` if the stored session belongs to another user, has ended, or was deleted and created again meanwhile. */
 async function continueLive(
   sessionId: string,
   { userId, workspaceId, surfaceId }: InboundMessage,
@@ -115,6 +116,7 @@ async function continueLive(
   if (workspaceId !== undefined && (stored.workspaceId ?? workspaceId) !== workspaceId) return null;
   try {
     const touched = await store.touch(sessionId);
+    if (!isSameSession(stored, touched)) return null;
     return surfaceId === undefined ? touched : await store.attachSurface(sessionId, surfaceId);
   } catch (error) {
     if (error instanceof SessionStateError || error instanceof SessionNotFoundError) return null;

@@ -134,8 +134,13 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     return this.expire(sessionId);
   }
 
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
-    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes));
+  mergeMetadata(
+    sessionId: string,
+    patch: JsonObject,
+    maxBytes: number,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
+    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes, required));
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {

@@ -82,7 +82,13 @@ export class SessionStore {
   private readonly maxMetadataBytes: number;
   private readonly generateId: IdGenerator;
 
-  constructor(adapter: SessionStoreAdapter, settings: SessionStoreSettings = {}, events = new SessionEvents()) {
+  /** @param known returns the session that the current code works for, if it has the given id (FIX-90) */
+  constructor(
+    adapter: SessionStoreAdapter,
+    settings: SessionStoreSettings = {},
+    events = new SessionEvents(),
+    private readonly known: (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null = () => null,
+  ) {
     this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.overNonAtomic(adapter);
     const { defaultTtlMs = 3_600_000, expireAfterMs, maxLifetimeMs } = settings;
@@ -373,7 +379,8 @@ export class SessionStore {
     assertNotSet(unset, given, 'options.unset');
     const removed = Object.fromEntries(unset.map((key) => [key, null]));
     const patch = { ...given, ...removed };
-    const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes);
+    const required = this.known(sessionId) ?? undefined;
+    const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes, required);
     return session;
   }
 

@@ -2,6 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import { assertId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { isSameSession } from '../ledger/session.lifecycle.js';
 import { type Session } from '../ledger/session.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { PRINCIPAL_RESOLVER } from '../common/sessions.tokens.js';
@@ -51,8 +52,15 @@ export class SessionGuard implements CanActivate {
     this.assertState(session, options);
     // Do not touch a session that is over: it cannot be resumed.
     const touched = options.touch !== false && !this.sessions.isOver(session);
-    keepSession(context, touched ? await this.sessions.touch(session.id) : session);
+    keepSession(context, touched ? await this.touchSame(session) : session);
     return true;
+  }
+
+  /** @throws SessionNotFoundError also if the id was deleted and created again meanwhile (FIX-90) */
+  private async touchSame(session: Session): Promise<Session> {
+    const touched = await this.sessions.touch(session.id);
+    if (!isSameSession(session, touched)) throw new SessionNotFoundError(session.id);
+    return touched;
   }
 
   /**

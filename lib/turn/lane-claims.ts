@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { instant, type Instant } from '../common/instant.js';
 import { type FailureLog } from './failure-log.js';
 import { SuspectSlot } from './suspect-slot.js';
 import { type VisitSlot } from '../ledger/turn-queue.js';
@@ -9,15 +10,15 @@ import { SUSPECT_FROM_LOST } from '../ledger/turn.js';
 
 export interface SentClaim {
   readonly request: ClaimRequest;
-  /** By `performance.now()`. The lease ends no earlier than `leaseMs` after this time. */
-  readonly sentAt: number;
+  /** The lease ends no earlier than `leaseMs` after this time. */
+  readonly sentAt: Instant;
 }
 
 /** The claimed head of a lane. */
 export interface ClaimedHead {
   readonly claimed: ClaimedTurn;
   /** See {@link SentClaim}. */
-  readonly sentAt: number;
+  readonly sentAt: Instant;
   /** Wraps the visit's slot, so that the handler's waits release it. */
   readonly slotOf: (slot: VisitSlot | undefined) => VisitSlot | undefined;
   /** Called when the attempt has ended. */
@@ -60,7 +61,7 @@ export class LaneClaims {
       maxLossPauseMs: type === 'fixed' ? delayMs : maxDelayMs,
       ...runner.needs(),
     };
-    return { request, sentAt: performance.now() };
+    return { request, sentAt: instant() };
   }
 
   /**

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type HandedPromises } from './handed-promises.js';
+import { type Session } from '../ledger/session.js';
 import { type AwaitedTurn, type TurnLedger } from '../ledger/turn.store.js';
 import { TurnReentryError } from '../ledger/turn.errors.js';
 import { type Awaits, type HandlerWaits } from './handler-waits.js';
@@ -11,6 +12,11 @@ import { type Awaits, type HandlerWaits } from './handler-waits.js';
 export interface RunningTurn {
   /** Empty when the turn has ended. */
   turnId: string;
+  /**
+   * Its session, and the ledger of its application; `null` if the session is in an external store. Kept when the turn has
+   * ended: code that the handler left running must not write to another session that gets the id.
+   */
+  readonly session: (Pick<Session, 'id' | 'createdAt' | 'userId'> & { readonly ledger: object }) | null;
   /** The ledger of its application; `null` when the turn has ended. */
   ledger: Pick<TurnLedger, 'get'> | null;
   /**
@@ -35,6 +41,19 @@ export const runningTurn = new AsyncLocalStorage<RunningTurn>();
  */
 export function waitingSessions(): readonly string[] {
   return runningTurn.getStore()?.waitingSessions ?? [];
+}
+
+/**
+ * Returns a function that returns the session of the turn that the current code runs in, if it has the given id.
+ * @param ledger of the application that calls the function: the same id may be another session in another one
+ */
+export function ownSession(ledger: object): (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null {
+  return (sessionId) => {
+    const session = runningTurn.getStore()?.session;
+    if (session?.id !== sessionId || session.ledger !== ledger) return null;
+    const { createdAt, userId } = session;
+    return { createdAt, userId };
+  };
 }
 
 /** The handler that waits for another turn. */

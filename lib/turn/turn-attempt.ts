@@ -3,6 +3,7 @@ import { stoppedAnswer } from '../chat/stopped-message.js';
 import { chunksOf } from '../chat/ui-events.js';
 import { backoffMs } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
+import { type Instant } from '../common/instant.js';
 import { assertWithin } from '../common/json.js';
 import { StoreRejectedError } from '../common/sessions.error.js';
 import { hashed } from '../common/digests.js';
@@ -13,6 +14,7 @@ import { withoutWritesTo } from '../ledger/namespaces.js';
 import { isPermanent, retryAfterMs, toErrorRecord } from '../ledger/turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
+import { type Session } from '../ledger/session.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { ShuttingDownError, TurnFencedError } from '../ledger/turn.errors.js';
 import { ATTEMPT, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
@@ -88,7 +90,7 @@ export class TurnAttempt implements AttemptHandle {
   readonly isKnown: boolean;
 
   /**
-   * @param claimSentAt when the claim was sent, by `performance.now()`
+   * @param claimSentAt when the claim was sent
    * @param waits the waits of the handler
    */
   constructor(
@@ -97,7 +99,7 @@ export class TurnAttempt implements AttemptHandle {
       TurnDependencies,
       'ledger' | 'events' | 'localEvents' | 'runner' | 'settings' | 'storeWatch' | 'telemetry' | 'versionHandoff'
     >,
-    claimSentAt: number,
+    claimSentAt: Instant,
     private readonly waits: HandlerWaits,
   ) {
     const { ledger, settings, runner, storeWatch, versionHandoff } = dependencies;
@@ -112,6 +114,7 @@ export class TurnAttempt implements AttemptHandle {
     this.promises = new HandedPromises(id);
     this.running = {
       turnId: id,
+      session: claimed.session && { ...identityOf(claimed.session), ledger },
       ledger,
       waitingSessions: [sessionId, ...(request.callers ?? [])],
       waits,
@@ -477,6 +480,11 @@ export class TurnAttempt implements AttemptHandle {
     this.waits.close();
     this.promises.end();
   }
+}
+
+/** Returns the fields that distinguish a session from others that have the same id before or after it. */
+function identityOf({ id, createdAt, userId }: Session): Pick<Session, 'id' | 'createdAt' | 'userId'> {
+  return { id, createdAt, userId };
 }
 
 /** Returns whether the messages are the answer of a chat, as the parts of one UI message with results of its calls. */

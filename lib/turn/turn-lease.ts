@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { instant, type Instant, msSince } from '../common/instant.js';
 import { StoreRejectedError, StoreUnavailableError } from '../common/sessions.error.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
@@ -30,27 +31,28 @@ export interface LeaseListener {
   repeats(operation: string, since: number, error: unknown): void;
 }
 
-/** The lease of a running attempt, by this process's monotonic clock. */
+/** The lease of a running attempt, by the clocks of this process. It has ended when either clock says so (FIX-90). */
 export class TurnLease {
-  private end: number;
+  /** When the latest claim or renewal that succeeded was sent. */
+  private begun: Instant;
   /** When calls are no longer repeated, although the lease lasts. */
   private limitAt = Infinity;
   /** Shared by all calls that found the lease ended. */
   private renewing: Promise<void> | null = null;
 
-  /** @param claimSentAt when the claim was sent, by `performance.now()`: the lease began then or later */
+  /** @param claimSentAt when the claim was sent: the lease began then or later */
   constructor(
     private readonly hold: TurnHold,
     private readonly ledger: TurnLedger,
     private readonly leaseMs: number,
-    claimSentAt: number,
+    claimSentAt: Instant,
     private readonly listener: LeaseListener,
   ) {
-    this.end = claimSentAt + leaseMs;
+    this.begun = claimSentAt;
   }
 
   get hasEnded(): boolean {
-    return performance.now() >= this.end;
+    return msSince(this.begun) >= this.leaseMs;
   }
 
   /** Limits the repetition of calls from now on. The first limit counts. */
@@ -59,10 +61,10 @@ export class TurnLease {
   }
 
   async renew(): Promise<void> {
-    const sentAt = performance.now();
+    const sentAt = instant();
     try {
       const { cancelMode } = await this.ledger.renew(this.hold, this.leaseMs);
-      this.end = sentAt + this.leaseMs;
+      this.begun = sentAt;
       if (cancelMode) this.listener.cancelled(cancelMode);
     } catch (error) {
       this.listener.failed(error);
@@ -102,7 +104,7 @@ export class TurnLease {
         this.listener.failed(error);
         if (error.reason === 'deployment' && !waitsForOperator) throw unstorable(operation, error);
         if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);
-        if (performance.now() + pauseMs >= Math.min(this.end, this.limitAt)) throw error;
+        if (msSince(this.begun) + pauseMs >= this.leaseMs || performance.now() + pauseMs >= this.limitAt) throw error;
         this.listener.repeats(operation, since, error);
         await delay(pauseMs);
       }

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/digests.js';
+import { type Instant } from '../common/instant.js';
 import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from './observe-turn.js';
 import { compareVersions } from './version-handoff.js';
@@ -218,7 +219,7 @@ export class TurnWorker {
   /** @returns the lane's next turn, if settling returned one */
   private async runTurn(
     claimed: ClaimedTurn,
-    claimSentAt: number,
+    claimSentAt: Instant,
     slot: VisitSlot | undefined,
     next: () => ClaimRequest | undefined,
   ): Promise<ClaimedTurn | null> {

@@ -3,6 +3,7 @@ import { jest } from '@jest/globals';
 import { memoryAdapter, type OrchestrationCondition, type OrchestrationService } from 'nestjs-agent-sessions';
 import { type RE2JS as Engine } from 're2js';
 import { mintId } from '../../lib/common/ids.js';
+import { patternProblem } from '../../lib/orchestration/message-pattern.js';
 import { orchestrate, planOf } from '../support/orchestration.js';
 
 const { RE2JS } = createRequire(import.meta.url)('re2js') as { RE2JS: typeof Engine };
@@ -17,6 +18,22 @@ const CATASTROPHIC = [
   ['^(([a-z])+.)+[A-Z]([a-z])+$', 'a', ''],
 ] as const;
 
+/**
+ * Expressions whose cost grows with the count, with the characters of messages that keep most of the program busy. The
+ * first three have a state of the DFA for each character.
+ */
+const COSTLY: [pattern: (count: number) => string, flags: string, characters: string][] = [
+  [(count) => `[ab]*a[ab]{${count}}[cd]`, '', 'ab'],
+  [(count) => `\\p{L}*[a-m\\p{Greek}]\\p{L}{${count}}\\d`, '', 'abmnzσé'],
+  [(count) => `[a-cf-hk-m]*a(?:[a-cf-hk-mp-rv-xA-C]?[a-fk-z]){${count}}[#%]`, 'i', 'abckm'],
+  [(count) => `(?:a?){${count}}[#%]`, '', 'a'],
+  [(count) => `${'[^#%]*'.repeat(count)}[#%]`, '', 'ab '],
+  [(count) => `(?:\\b?\\p{L}?){${count}}\\d`, '', 'aé漢'],
+  [(count) => `${'[\\p{L}\\p{N}\\s]*'.repeat(count)}[#%]`, 's', 'aé漢😀 '],
+  [(count) => `(?:σ?k?){${count}}[#%]`, 'i', 'σςΣkK\u212a'],
+  [(count) => `${'(a?)'.repeat(count)}[#%]`, 'm', 'a\n'],
+];
+
 function serviceWith(condition: Omit<Extract<OrchestrationCondition, { type: 'message_matches' }>, 'type'>) {
   const conditions: OrchestrationCondition[] = [{ type: 'message_matches', ...condition }];
   const plan = planOf([
@@ -28,6 +45,17 @@ function serviceWith(condition: Omit<Extract<OrchestrationCondition, { type: 'me
 
 async function matches(service: OrchestrationService, message: string): Promise<boolean> {
   return (await service.evaluateActiveStep(mintId(), { message }))?.name === 'matched';
+}
+
+/** Returns the largest expression of a kind that a plan may have. */
+function largest(pattern: (count: number) => string, flags: string): string {
+  let [accepted, rejected] = [1, 1000];
+  while (rejected - accepted > 1) {
+    const count = Math.floor((accepted + rejected) / 2);
+    if (patternProblem(pattern(count), flags) === null) accepted = count;
+    else rejected = count;
+  }
+  return pattern(accepted);
 }
 
 /** The least of a few measurements, in milliseconds of processor time: other processes must not matter. */
@@ -51,6 +79,20 @@ describe('the expression of message_matches', () => {
       expect(await processorTime(() => matches(service, message))).toBeLessThan(50);
     }
   });
+
+  it.each(COSTLY)(
+    'FIX-90 %s takes less than 50 ms with the largest accepted count',
+    async (pattern, flags, characters) => {
+      const service = serviceWith({ value: largest(pattern, flags), flags });
+      const all = [...characters];
+      let seed = 1;
+      const random = (): string => all[(seed = (seed * 48_271) % 2_147_483_647) % all.length];
+      const mixed = Array.from({ length: KIB_4 }, random).join('');
+      for (const message of [mixed, ...all.map((each) => each.repeat(KIB_4))]) {
+        expect(await processorTime(() => matches(service, message))).toBeLessThan(50);
+      }
+    },
+  );
 
   it('FIX-30 reads the first 4 KiB of a message', async () => {
     const service = serviceWith({ value: 'x' });

@@ -142,7 +142,7 @@ const WRONG: readonly (readonly [string, object, string])[] = [
   [
     'message_matches of an expression that is too large',
     when({ type: 'message_matches', value: '\\w{600}' }),
-    'step ask: conditions[1].value has 602 instructions; at most 500 are allowed. Repeat less, or split it by any_of.',
+    'step ask: conditions[1].value has 602 instructions; at most 200 are allowed. Repeat less, or split it by any_of.',
   ],
   ...['g', 'y', 'ii', 'v', 5].map(
     (flags) =>

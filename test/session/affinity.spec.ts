@@ -289,6 +289,21 @@ describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
     expect(session.id).not.toBe(before.id);
   });
 
+  it('FIX-90 creates a new session if the one it found is deleted and its id created again before the touch', async () => {
+    const before = await store.create({ userId });
+    const replacing = new SessionStore(target.adapter.sessions);
+    replacing.touch = async (id: string) => {
+      await store.delete(id);
+      await store.create({ id, userId: mintId() });
+      return store.touch(id);
+    };
+    const session = await resolveSession({ userId, surfaceId: 'web' }, replacing, resolver);
+
+    expect(session).toMatchObject({ userId, state: 'created', attachedSurfaces: ['web'] });
+    expect(session.id).not.toBe(before.id);
+    expect(await store.get(before.id)).toMatchObject({ attachedSurfaces: [] });
+  });
+
   it('SES-16 finds the session to continue among 1,000', async () => {
     const insertMany = Array.from({ length: 998 }, () => insert('suspended', 5));
     await Promise.all(insertMany);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { defineOrchestrator, memoryAdapter, reply, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { instant } from '../../lib/common/instant.js';
 import { OutageLog } from '../../lib/turn/outage-log.js';
 import { TurnLease } from '../../lib/turn/turn-lease.js';
 import { capturingLogger } from '../support/capturing-logger.js';
@@ -76,7 +77,7 @@ it('FIX-61 logs repeated calls once per minute', () => {
 
 it('FIX-61 a call is repeated until its limit, although the lease lasts', async () => {
   const hold = { sessionId: 's', turnId: 't', fence: 1 };
-  const lease = new TurnLease(hold, memoryAdapter().turns, 60_000, performance.now(), NO_LISTENER);
+  const lease = new TurnLease(hold, memoryAdapter().turns, 60_000, instant(), NO_LISTENER);
   lease.limit(300);
   const startedAt = performance.now();
   const calls = lease.retrying('settle', () => Promise.reject(new StoreUnavailableError('no')));

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import { eventually } from '../support/eventually.js';
 import {
   defineStepPlan,
@@ -92,6 +93,21 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       });
       expect(JSON.parse(JSON.stringify(foreign).replaceAll(id, UNKNOWN))).toEqual(unknown);
       expect(await sessions.get(id)).toMatchObject({ state: 'created', version: 1 });
+    });
+
+    it('FIX-90 does not inject a session that got the id of the one that belongs to the user', async () => {
+      const sessionId = await annsSession();
+      const touch = sessions.touch.bind(sessions);
+      const replaced = jest.spyOn(sessions, 'touch').mockImplementationOnce(async (id) => {
+        await sessions.delete(id);
+        await sessions.create({ id, userId: 'bob' });
+        return touch(id);
+      });
+
+      const reply = await asAnn('chat', { sessionId });
+
+      replaced.mockRestore();
+      expect(reply).toMatchObject({ error: { statusCode: 404, code: 'SESSION_NOT_FOUND' } });
     });
 
     it('NST-11 allows anonymous use with @AllowAnonymousSession, but no use by another user', async () => {

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
 import { type ClaimedTurn, TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { claimRequest } from '../support/ledger-requests.js';
@@ -6,19 +7,29 @@ import { LIVE_STORES, startApplication } from '../support/running-application.js
 const LEASE_MS = 900;
 
 describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ open }) => {
-  it('FIX-07 does not run when another worker has the turn', async () => {
-    expect(await effectsOf(true)).toEqual(['attempt 2']);
+  afterEach(() => jest.restoreAllMocks());
+
+  it.each([
+    ['FIX-07', 'the process stood still', standStill],
+    ['FIX-90', 'the machine slept', sleep],
+  ])('%s does not run when %s and another worker has the turn', async (_row, _what, pause) => {
+    expect(await effectsOf(true, pause)).toEqual(['attempt 2']);
   });
 
-  it('FIX-07 runs when the lease could be renewed', async () => {
-    expect(await effectsOf(false)).toEqual(['attempt 1']);
+  it.each([
+    ['FIX-07', 'the process stood still', standStill],
+    ['FIX-90', 'the machine slept', sleep],
+  ])('%s runs when %s and the lease could be renewed', async (_row, _what, pause) => {
+    expect(await effectsOf(false, pause)).toEqual(['attempt 1']);
   });
 
-  async function effectsOf(isTaken: boolean): Promise<string[]> {
+  async function effectsOf(isTaken: boolean, pause: (ms: number) => void): Promise<string[]> {
     const adapter = open();
     const effects: string[] = [];
+    let renewals = 0;
     const turns = overriding(adapter.turns, {
       renew: async (hold, leaseMs) => {
+        renewals += 1;
         if (isTaken) throw new TurnFencedError(hold.sessionId, hold.turnId, hold.fence);
         return adapter.turns.renew(hold, leaseMs);
       },
@@ -27,8 +38,10 @@ describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ op
       name: 'desk',
       intents: {
         pay: async (turn) => {
-          if (turn.attempt === 1) standStill(2 * LEASE_MS);
+          if (turn.attempt === 1) pause(2 * LEASE_MS);
+          const before = renewals;
           await turn.step('pay', () => effects.push(`attempt ${turn.attempt}`));
+          if (turn.attempt === 1) expect(renewals).toBeGreaterThan(before);
         },
       },
     });
@@ -85,6 +98,12 @@ describe.each(LIVE_STORES)('a claim whose answer arrives after the lease has end
 function standStill(ms: number): void {
   const end = performance.now() + ms;
   while (performance.now() < end);
+}
+
+/** Simulates a machine that slept: only the wall clock advanced. */
+function sleep(ms: number): void {
+  const now = Date.now.bind(Date);
+  jest.spyOn(Date, 'now').mockImplementation(() => now() + ms);
 }
 
 /** The ledger with some of its operations replaced. */

@@ -4,7 +4,7 @@ import { TurnFencedError } from '../../ledger/turn.errors.js';
 import { type LaneMode } from '../../ledger/lane.js';
 import { type TurnHold } from '../../ledger/turn.store.js';
 import { type SettledTurnStatus } from '../../ledger/turn.js';
-import { type LaneRow, type TurnRow } from './rows.js';
+import { type LaneRow, type SessionRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
 /** How long a notified lane may stay unclaimed before the reconciler notifies it again. */
@@ -22,8 +22,16 @@ export function assertMayWrite(tx: Transaction, sessionId: string, { requireSess
   assertNotErased(tx, sessionId);
   if (!requireSession) return;
   const session = tx.sessions.get(sessionId);
-  if (!session) throw new SessionNotFoundError(sessionId);
+  if (!session || !isRequired(session, requireSession)) throw new SessionNotFoundError(sessionId);
   if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
+}
+
+/** Returns false for another session that has the same id. */
+function isRequired(
+  { createdAt, userId }: SessionRow,
+  required: Exclude<StateOwnership['requireSession'], undefined>,
+): boolean {
+  return typeof required !== 'object' || (createdAt === Date.parse(required.createdAt) && userId === required.userId);
 }
 
 /** The id of the row that represents all lanes. No session has this id. */

@@ -113,8 +113,13 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     });
   }
 
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
-    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes));
+  mergeMetadata(
+    sessionId: string,
+    patch: JsonObject,
+    maxBytes: number,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
+    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes, required));
   }
 
   suspendStale(idleMs: number, limit: number): Promise<Session[]> {

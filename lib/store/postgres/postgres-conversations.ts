@@ -4,6 +4,7 @@ import { type StateOwnership } from '../../ledger/state.store.js';
 import { toMessage, toMessageFields } from '../core/row-mapping.js';
 import { type MessageRow } from '../core/rows.js';
 import { type PostgresDatabase } from './postgres-database.js';
+import { requiredSession } from './postgres-documents.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toRow } from './postgres-rows.js';
 
@@ -14,9 +15,10 @@ export class PostgresConversations implements ConversationLog {
   async append(
     sessionId: string,
     messages: readonly NewMessage[],
-    { requireSession = false }: StateOwnership = {},
+    ownership: StateOwnership = {},
   ): Promise<ConversationMessage[]> {
-    const args = { session_id: sessionId, messages: messages.map(toMessageFields), require_session: requireSession };
+    const required = requiredSession(ownership);
+    const args = { session_id: sessionId, messages: messages.map(toMessageFields), require_session: required };
     return granted(await this.db.call<SqlRow[]>('append_to_conversation_v1', args)).map(toMessageFromSql);
   }
 

@@ -1,5 +1,11 @@
 import { type JsonValue } from '../../common/json.js';
-import { type StateAddress, type StateAppend, type StateBatch, type StateDocument } from '../../ledger/state.store.js';
+import {
+  type StateAddress,
+  type StateAppend,
+  type StateBatch,
+  type StateDocument,
+  type StateOwnership,
+} from '../../ledger/state.store.js';
 import { readRecord } from '../core/corrupt-records.js';
 import { iso } from '../core/iso.js';
 import { toDocument } from '../core/row-mapping.js';
@@ -25,9 +31,15 @@ export function addressArgs({ namespace, scope, sessionId, key }: StateAddress):
   return { namespace, scope, session_id: sessionId, key };
 }
 
+/** Returns the argument `require_session` of functions. */
+export function requiredSession({ requireSession }: StateOwnership): unknown {
+  if (typeof requireSession !== 'object') return requireSession;
+  return { created_at: Date.parse(requireSession.createdAt), user_id: requireSession.userId };
+}
+
 /** Returns the arguments of `append_to_document`. */
 export function appendArgs(address: StateAddress, append: StateAppend): Record<string, unknown> {
-  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold, requireSession } = append;
+  const { id, entries, initial, ifVersion, ttlMs, keepExpiry, fold } = append;
   return {
     ...addressArgs(address),
     id,
@@ -36,7 +48,7 @@ export function appendArgs(address: StateAddress, append: StateAppend): Record<s
     if_version: ifVersion,
     ttl_ms: ttlMs,
     keep_expiry: keepExpiry,
-    require_session: requireSession,
+    require_session: requiredSession(append),
     fold_through: fold?.through,
     fold_value: JSON.stringify(fold?.value),
   };

@@ -85,8 +85,15 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.change('revoke_session_v1', { id: sessionId });
   }
 
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
-    return this.change('merge_metadata_v1', { id: sessionId, patch: encodePatch(patch), max_bytes: maxBytes });
+  mergeMetadata(
+    sessionId: string,
+    patch: JsonObject,
+    maxBytes: number,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
+    const args = { id: sessionId, patch: encodePatch(patch), max_bytes: maxBytes };
+    const owner = required && { created_at: Date.parse(required.createdAt), user_id: required.userId };
+    return this.change('merge_metadata_v1', { ...args, ...owner });
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {

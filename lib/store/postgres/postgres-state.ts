@@ -14,7 +14,7 @@ import {
 } from '../../ledger/state.store.js';
 import { readableList, readAll } from '../core/corrupt-records.js';
 import { type PostgresDatabase } from './postgres-database.js';
-import { addressArgs, appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
+import { addressArgs, appendArgs, requiredSession, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { granted } from './postgres-refusals.js';
 
 /** Stores state documents in PostgreSQL. */
@@ -34,12 +34,12 @@ export class PostgresState implements StateStore {
   }
 
   set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
-    const { ifVersion, ttlMs, requireSession } = options;
+    const { ifVersion, ttlMs } = options;
     const written = {
       value: JSON.stringify(value),
       if_version: ifVersion,
       ttl_ms: ttlMs,
-      require_session: requireSession,
+      require_session: requiredSession(options),
     };
     return this.call('set_document_v1', { ...addressArgs(address), ...written });
   }

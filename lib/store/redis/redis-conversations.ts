@@ -2,6 +2,7 @@ import { type ConversationLog, type MessageRange, type NewMessage } from '../../
 import { type ConversationMessage } from '../../ledger/message.js';
 import { type StateOwnership } from '../../ledger/state.store.js';
 import { type RedisDatabase } from './redis-database.js';
+import { requiredSession } from './redis-documents.js';
 import { messagesOf, messageText, type StoredWindow, windowOf } from './redis-rows.js';
 import { SCRIPTS } from './redis-scripts.js';
 
@@ -12,10 +13,10 @@ export class RedisConversations implements ConversationLog {
   async append(
     sessionId: string,
     messages: readonly NewMessage[],
-    { requireSession = false }: StateOwnership = {},
+    ownership: StateOwnership = {},
   ): Promise<ConversationMessage[]> {
     const texts = messages.map(messageText);
-    const args = [sessionId, requireSession ? 1 : '', ...texts];
+    const args = [sessionId, requiredSession(ownership), ...texts];
     const [last, createdAt] = await this.db.run<[number, number]>(SCRIPTS.appendMessages, ...args);
     const stored = texts.map((text) => `${createdAt}\n\n\n${text}`);
     return messagesOf(sessionId, stored, last - texts.length + 1);

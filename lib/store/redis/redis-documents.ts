@@ -5,6 +5,7 @@ import {
   type StateBatch,
   type StateDocument,
   type StateEntry,
+  type StateOwnership,
   type StateQuery,
   type StateSelection,
 } from '../../ledger/state.store.js';
@@ -35,6 +36,12 @@ export function documentBefore({ after, limit: _, ...selection }: StateQuery): s
 export function entryOf([id, fields]: readonly [id: string, fields: Fields]): StateEntry {
   const [, scope, , key] = id.split(SEPARATOR);
   return { scope, key, document: documentOf(fields, key) };
+}
+
+/** Returns the argument of state_refusal in scripts/include/documents.lua. */
+export function requiredSession({ requireSession = false }: StateOwnership): string | number {
+  if (typeof requireSession !== 'object') return requireSession ? 1 : '';
+  return `${Date.parse(requireSession.createdAt)}:${requireSession.userId}`;
 }
 
 /** Returns the arguments of append_document in scripts/include/documents.lua. */

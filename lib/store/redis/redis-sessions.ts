@@ -12,6 +12,7 @@ import { type SessionQuery } from '../../ledger/session-query.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
 import { readableList, readableRecords, readAll } from '../core/corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
+import { requiredSession } from './redis-documents.js';
 import { changeOf, type Fields, metadataFields, sessionFields, sessionOf, type StoredChange } from './redis-rows.js';
 import { type Script, SCRIPTS } from './redis-scripts.js';
 
@@ -101,9 +102,15 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return this.change(SCRIPTS.revokeSession, sessionId);
   }
 
-  mergeMetadata(sessionId: string, patch: JsonObject, maxBytes: number): Promise<SessionChange> {
+  mergeMetadata(
+    sessionId: string,
+    patch: JsonObject,
+    maxBytes: number,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
     const fields = metadataFields(patch).map(([field, value]) => [field, value === 'null' ? '' : value]);
-    return this.change(SCRIPTS.mergeMetadata, sessionId, maxBytes, ...fields.flat());
+    const owner = requiredSession({ requireSession: required ?? false });
+    return this.change(SCRIPTS.mergeMetadata, sessionId, maxBytes, owner, ...fields.flat());
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {

@@ -14,7 +14,15 @@ import {
 } from '../../ledger/state.store.js';
 import { readableList, readAll } from '../core/corrupt-records.js';
 import { type RedisDatabase } from './redis-database.js';
-import { appendArgs, documentBefore, documentId, documentOf, documentPrefix, entryOf } from './redis-documents.js';
+import {
+  appendArgs,
+  documentBefore,
+  documentId,
+  documentOf,
+  documentPrefix,
+  entryOf,
+  requiredSession,
+} from './redis-documents.js';
 import { type Fields } from './redis-rows.js';
 import { type Script, SCRIPTS } from './redis-scripts.js';
 
@@ -28,15 +36,15 @@ export class RedisState implements StateStore {
   }
 
   async set(address: StateAddress, value: JsonValue, options: StateWriteOptions = {}): Promise<StateDocument | null> {
-    const { ifVersion, ttlMs, requireSession } = options;
+    const { ifVersion, ttlMs } = options;
     const text = JSON.stringify(value);
-    const args = [documentId(address), address.sessionId, text, ifVersion ?? '', ttlMs ?? '', requireSession ? 1 : ''];
+    const args = [documentId(address), address.sessionId, text, ifVersion ?? '', ttlMs ?? '', requiredSession(options)];
     const [fields] = await this.db.run<[Fields | null]>(SCRIPTS.setDocument, ...args);
     return fields && documentOf(['value', text, ...fields]);
   }
 
   async append(address: StateAddress, append: StateAppend): Promise<StateDocument | null> {
-    const args = [address.sessionId, append.requireSession ? 1 : '', ...appendArgs(address, append)];
+    const args = [address.sessionId, requiredSession(append), ...appendArgs(address, append)];
     const [fields] = await this.db.run<[Fields | null]>(SCRIPTS.appendDocument, ...args);
     return fields && documentOf(fields, address.key);
   }

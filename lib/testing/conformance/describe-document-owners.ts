@@ -1,7 +1,8 @@
 import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { type Session } from '../../ledger/session.js';
 import { type StateAddress, type StateDocument } from '../../ledger/state.store.js';
 import { addressOf, appendOf } from './document-fixtures.js';
-import { create } from './session-fixtures.js';
+import { create, PLENTY } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
 
 const ROUNDS = 10;
@@ -72,6 +73,68 @@ export function describeDocumentOwners(context: ConformanceContext): void {
           .catch((error: unknown) => expect(error).toBeInstanceOf(SessionNotFoundError));
         await Promise.all([late, context.clients[round % context.clients.length].sessions.delete(id)]);
         await create(context, { id });
+        expect(await context.adapter.conversations.page(id)).toEqual([]);
+      }
+    });
+
+    const writesFor = (address: StateAddress, requireSession: Session): Record<string, () => Promise<unknown>> => ({
+      set: () => context.adapter.state.set(address, 'late', { requireSession }),
+      append: () => context.adapter.state.append(address, appendOf(context, [1], { initial: 'late', requireSession })),
+      messages: () =>
+        context.adapter.conversations.append(address.sessionId, [{ id: 'm', role: 'user', content: 'late' }], {
+          requireSession,
+        }),
+    });
+    const kinds = ['set', 'append', 'messages'];
+
+    it.each(kinds)('FIX-90 %s writes for the required session only', async (kind) => {
+      const first = await create(context);
+      const { id } = first;
+      const address = addressOf(context, { sessionId: id });
+      await writesFor(address, first)[kind]();
+      await context.sessions.touch(id);
+      await writesFor(address, first)[kind]();
+      for (const other of [{ userId: 'another user' }, { createdAt: new Date(0).toISOString() }]) {
+        await expect(writesFor(address, { ...first, ...other })[kind]()).rejects.toBeInstanceOf(SessionNotFoundError);
+      }
+      await context.sessions.delete(id);
+      await expect(writesFor(address, first)[kind]()).rejects.toBeInstanceOf(SessionNotFoundError);
+      const second = await create(context, { id });
+      await expect(writesFor(address, first)[kind]()).rejects.toBeInstanceOf(SessionNotFoundError);
+      expect(await context.adapter.state.get(address)).toBeNull();
+      expect(await context.adapter.conversations.page(id)).toEqual([]);
+      await writesFor(address, second)[kind]();
+      await context.sessions.expire(id);
+      await expect(writesFor(address, second)[kind]()).rejects.toBeInstanceOf(SessionStateError);
+    });
+
+    it('FIX-90 merges metadata into the required session only', async () => {
+      const first = await create(context);
+      const { id } = first;
+      const merge = (required: Session) => context.sessions.mergeMetadata(id, { late: true }, PLENTY, required);
+      expect((await merge(first)).session.metadata).toEqual({ late: true });
+      const other = { ...first, createdAt: new Date(0).toISOString() };
+      await expect(merge(other)).rejects.toBeInstanceOf(SessionNotFoundError);
+      await context.sessions.delete(id);
+      await expect(merge(first)).rejects.toBeInstanceOf(SessionNotFoundError);
+      const second = await create(context, { id });
+      await expect(merge(first)).rejects.toBeInstanceOf(SessionNotFoundError);
+      expect(await context.sessions.fetchById(id)).toEqual(second);
+      await context.sessions.expire(id);
+      expect((await merge(second)).session.metadata).toEqual({ late: true });
+    });
+
+    it.each(kinds)('FIX-90 %s leaves nothing in a session that gets the id concurrently', async (kind) => {
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const first = await create(context);
+        const { id } = first;
+        const address = addressOf(context, { sessionId: id });
+        const write = writesFor(address, first)[kind];
+        const written = write().catch((error: unknown) => expect(error).toBeInstanceOf(SessionNotFoundError));
+        const { sessions } = context.clients[round % context.clients.length];
+        const replaced = sessions.delete(id).then(() => create(context, { id }));
+        await Promise.all([written, replaced]);
+        expect(await context.adapter.state.get(address)).toBeNull();
         expect(await context.adapter.conversations.page(id)).toEqual([]);
       }
     });

@@ -1,5 +1,5 @@
 #!lua
--- ARGV: session, 1 when it must be there or '', then what append_document takes.
+-- ARGV: session, what state_refusal takes, then what append_document takes.
 -- @include common, documents
 
 local refusal = state_refusal(ARGV[1], ARGV[2])

@@ -1,5 +1,5 @@
 #!lua
--- ARGV: session, whether it must be there and live, then the messages.
+-- ARGV: session, what state_refusal takes, then the messages.
 -- @include common, contents, documents
 
 local refusal = state_refusal(ARGV[1], ARGV[2])

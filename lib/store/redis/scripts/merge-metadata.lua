@@ -1,11 +1,11 @@
 #!lua
--- ARGV: id, the most bytes, then fields and values; '' takes a field away.
+-- ARGV: id, the most bytes, the session that must have the id or '', then fields and values; '' takes a field away.
 -- @include common, sessions
 
 local session, max_bytes = read(session_key(ARGV[1])), tonumber(ARGV[2])
-if not session then return not_found(ARGV[1]) end
+if not session or is_other_session(ARGV[3], session.createdAt, session.userId) then return not_found(ARGV[1]) end
 local changes
-for i = 3, #ARGV, 2 do
+for i = 4, #ARGV, 2 do
   local field, value = ARGV[i], ARGV[i + 1] ~= '' and ARGV[i + 1] or nil
   if session[field] ~= value then
     changes = changes or {}

@@ -1,6 +1,6 @@
 #!lua
--- ARGV: document, session, value, the version that must be there or '', ttlMs or '', 1 when the session must be there
--- or ''. The answer is without the value.
+-- ARGV: document, session, value, the version that must be there or '', ttlMs or '', what state_refusal takes. The
+-- answer is without the value.
 -- @include common, documents
 
 local document, session_id, value, if_version, ttl_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -2,12 +2,13 @@
 
 CREATE FUNCTION {append_to_conversation_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
+  required json := args -> 'require_session';
   refusal json;
 BEGIN
   -- Every existing session has a lane.
-  IF (args ->> 'require_session')::boolean THEN
+  IF coalesce(required::text, 'false') <> 'false' THEN
     PERFORM {lock_lane_v1}(args ->> 'session_id', false);
-    refusal := {state_refusal_v1}(args ->> 'session_id', true);
+    refusal := {state_refusal_v1}(args ->> 'session_id', required);
     IF refusal IS NOT NULL THEN RETURN refusal; END IF;
   ELSIF NOT {open_lane_v1}(args ->> 'session_id') THEN
     RETURN {session_missing_v1}(args ->> 'session_id');

@@ -67,16 +67,22 @@ BEGIN
 END $$;
 
 -- Returns the reason to reject a write, or NULL. The session's documents are locked, so a delete of the session comes
--- before or after.
-CREATE FUNCTION {state_refusal_v1}(of_session text, require_session boolean) RETURNS json LANGUAGE plpgsql AS $$
+-- before or after. "required" is true if the session must exist, or the created_at and user_id of the session that must
+-- have the id.
+CREATE FUNCTION {state_refusal_v1}(of_session text, required json) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
-  session_state text;
+  stored record;
 BEGIN
   IF {is_erased_v1}(of_session) THEN RETURN {session_missing_v1}(of_session); END IF;
-  IF require_session IS NOT TRUE THEN RETURN NULL; END IF;
-  SELECT state INTO session_state FROM {session} WHERE id = of_session;
+  IF coalesce(required::text, 'false') = 'false' THEN RETURN NULL; END IF;
+  SELECT state, created_at, user_id INTO stored FROM {session} WHERE id = of_session;
   IF NOT FOUND THEN RETURN {session_missing_v1}(of_session); END IF;
-  IF session_state = 'expired' THEN
+  IF json_typeof(required) = 'object' THEN
+    IF stored.created_at <> (required ->> 'created_at')::bigint OR stored.user_id <> required ->> 'user_id' THEN
+      RETURN {session_missing_v1}(of_session);
+    END IF;
+  END IF;
+  IF stored.state = 'expired' THEN
     RETURN json_build_object('refused', 'SESSION_STATE', 'session_id', of_session,
       'state', 'expired', 'attempted', 'write state');
   END IF;
@@ -94,7 +100,7 @@ DECLARE
   refusal json;
 BEGIN
   PERFORM {lock_documents_v1}(given.session_id, false);
-  refusal := {state_refusal_v1}(given.session_id, (args ->> 'require_session')::boolean);
+  refusal := {state_refusal_v1}(given.session_id, args -> 'require_session');
   IF refusal IS NOT NULL THEN RETURN refusal; END IF;
   LOOP
     stored := {lock_document_v1}(given);
@@ -182,7 +188,7 @@ DECLARE
   refusal json;
 BEGIN
   PERFORM {lock_documents_v1}(of_session, false);
-  refusal := {state_refusal_v1}(of_session, (args ->> 'require_session')::boolean);
+  refusal := {state_refusal_v1}(of_session, args -> 'require_session');
   IF refusal IS NOT NULL THEN RETURN refusal; END IF;
   document := {append_to_document_v1}(args, NULL);
   RETURN CASE WHEN document.key IS NULL THEN 'null' ELSE {shown_document_v1}(document) END;

@@ -111,9 +111,12 @@ DECLARE
   after {session};
   merged record;
 BEGIN
-  SELECT * INTO given FROM json_to_record(args) AS arg(id text, patch text, max_bytes bigint);
+  SELECT * INTO given FROM json_to_record(args)
+    AS arg(id text, patch text, max_bytes bigint, created_at bigint, user_id text);
   SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
-  IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+  IF NOT FOUND OR before.created_at <> given.created_at OR before.user_id <> given.user_id THEN
+    RETURN {session_missing_v1}(given.id);
+  END IF;
   SELECT * INTO merged FROM {merged_metadata_v1}(before.metadata, given.patch);
   IF merged.bytes > given.max_bytes THEN
     RETURN json_build_object(

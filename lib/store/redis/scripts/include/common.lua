@@ -74,6 +74,12 @@ local function refuse(code, ...)
   return { 0, code, ... }
 end
 
+-- True if a session is not the required one, whose createdAt and userId are given as 1763683200000:ann.
+local function is_other_session(required, created_at, user_id)
+  local required_at, required_user = string.match(required, '^(%-?%d+):(.*)$')
+  return required_at and (tonumber(required_at) ~= tonumber(created_at) or required_user ~= user_id)
+end
+
 local function is_erased(session_id)
   return redis.call('EXISTS', key('tombstone', session_id)) == 1
 end

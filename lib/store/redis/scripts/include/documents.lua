@@ -14,12 +14,16 @@ local function owners_of(document)
   return string.match(document, '^([^\31]*)\31[^\31]*\31([^\31]*)\31')
 end
 
--- The refusal of a write, or nil. require_session is '' unless the session must be there and live.
+-- The refusal of a write, or nil. require_session is '' unless the session must be there and live. It is 1, or what
+-- is_other_session takes.
 local function state_refusal(session_id, require_session)
   if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
   if require_session == '' then return nil end
-  local state = redis.call('HGET', key('session', session_id), 'state')
-  if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
+  local session = redis.call('HMGET', key('session', session_id), 'state', 'createdAt', 'userId')
+  local state = session[1]
+  if not state or is_other_session(require_session, session[2], session[3]) then
+    return refuse('SESSION_NOT_FOUND', 'session_id', session_id)
+  end
   if state ~= 'expired' then return nil end
   return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'write state')
 end

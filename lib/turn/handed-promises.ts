@@ -6,7 +6,7 @@ const logger = new Logger('TurnHandler');
 
 type Executor<T> = ConstructorParameters<typeof Promise<T>>[0];
 
-/** A promise that records whether it was awaited. Promises derived from it are handed to the same handler. */
+/** A promise that records who waits for it. Promises derived from it are handed to the same handler. */
 class HandedPromise<T> extends Promise<T> {
   isObserved = false;
 
@@ -14,6 +14,8 @@ class HandedPromise<T> extends Promise<T> {
     executor: Executor<T>,
     /** Hands out a derived promise. */
     private readonly hand: <Derived>(promise: Promise<Derived>) => Promise<Derived>,
+    /** Called when code waits for this promise itself: with `await`, `Promise.all` and the like. */
+    private readonly onAwait: () => void,
   ) {
     super(executor);
   }
@@ -29,12 +31,16 @@ class HandedPromise<T> extends Promise<T> {
   ): Promise<Result | Caught> {
     this.isObserved = true;
     const derived = super.then(onFulfilled, onRejected);
-    // With both callbacks, as `await` passes them, only the callbacks can reject the derived promise.
-    return onFulfilled && onRejected ? derived : this.hand(derived);
+    if (!onFulfilled || !onRejected) return this.hand(derived);
+    // `await` passes both callbacks, and only they can reject the derived promise.
+    this.onAwait();
+    return derived;
   }
 
   override finally(onFinally?: (() => void) | null): Promise<T> {
-    return this.hand(super.finally(onFinally));
+    this.isObserved = true;
+    // A plain promise, because `finally` passes both callbacks to `then`, as `await` does.
+    return this.hand(super.then().finally(onFinally));
   }
 
   /** Prevents an unhandled rejection in the runtime. */
@@ -45,29 +51,65 @@ class HandedPromise<T> extends Promise<T> {
 
 /**
  * The promises that this module returns to the handler of one attempt. A rejection that the handler does not observe is
- * logged with its turn and does not end the process (FIX-05): a cancel rejects all of them at once, while handlers
- * await them in sequence.
+ * logged with its turn and does not end the process (FIX-05): a stop rejects all of them at once, while handlers await
+ * them in sequence.
+ *
+ * The handler's own `async` functions around these promises would reject with them, and nobody knows which of them the
+ * handler awaits. So once the attempt is stopped, a promise that is awaited rejects only if no other one is; the catch and
+ * finally blocks of the handler run then. If several are awaited, or the handler has ended, they stay pending (FIX-87).
  */
 export class HandedPromises {
   /** Log calls of promises that were rejected before the attempt ended. */
   private readonly rejections: (() => void)[] = [];
+  /** Promises that code waits for. */
+  private readonly awaited = new Set<Promise<unknown>>();
+  private hasHandlerEnded = false;
   private over = false;
 
-  constructor(private readonly turnId: string) {}
+  /** @param signal aborts when the attempt is stopped */
+  constructor(
+    private readonly turnId: string,
+    private readonly signal: AbortSignal,
+  ) {}
 
   /** @param call the method that the handler called */
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
+    const isLate = this.hasHandlerEnded;
+    let isSettled = false;
     const handed: HandedPromise<T> = new HandedPromise(
       (resolve, reject) => {
-        promise.then(resolve, (error: Error) => {
-          handed.handle();
-          this.add(() => this.log(call, handed, error));
-          reject(error);
-        });
+        const settle = (settleIt: () => void): void => {
+          isSettled = true;
+          this.awaited.delete(handed);
+          settleIt();
+        };
+        promise.then(
+          (value) => settle(() => resolve(value)),
+          (error: Error) => {
+            handed.handle();
+            this.add(() => {
+              if (isLate || !handed.isObserved) this.log(call, error);
+            });
+            if (!this.signal.aborted && !this.hasHandlerEnded) return settle(() => reject(error));
+            // Wait one task: code that awaits the promise of a call that it has just made is known then.
+            setImmediate(() => {
+              const isAlone = !this.hasHandlerEnded && this.awaited.size <= 1;
+              if (isAlone || !this.awaited.has(handed)) settle(() => reject(error));
+            });
+          },
+        );
       },
       (derived) => this.hand(call, derived),
+      () => {
+        if (!isSettled) this.awaited.add(handed);
+      },
     );
     return handed;
+  }
+
+  /** Marks the handler as ended: it has returned or thrown. */
+  endHandler(): void {
+    this.hasHandlerEnded = true;
   }
 
   /** Ends the attempt, and logs its unobserved rejections. */
@@ -82,8 +124,7 @@ export class HandedPromises {
     else this.rejections.push(log);
   }
 
-  private log(call: string, promise: HandedPromise<unknown>, error: unknown): void {
-    if (promise.isObserved) return;
+  private log(call: string, error: unknown): void {
     logger.warn(
       `${call} of turn ${hashed(this.turnId)} was rejected, and its handler did not await it before the attempt ended.`,
       traceOf(error),

@@ -111,7 +111,7 @@ export class TurnAttempt implements AttemptHandle {
       failed: (error) => storeWatch.failed(error),
       repeats: (operation, since, error) => storeWatch.outages.repeats(operation, since, error),
     });
-    this.promises = new HandedPromises(id);
+    this.promises = new HandedPromises(id, this.signal);
     this.running = {
       turnId: id,
       session: claimed.session && { ...identityOf(claimed.session), ledger },
@@ -230,6 +230,8 @@ export class TurnAttempt implements AttemptHandle {
     return saved.catch((error: unknown) => {
       // The turn fails, whatever the handler does with the error: another attempt would repeat the effect of the step.
       if (error instanceof StoreRejectedError) this.stop.interrupt(error);
+      // This call may be the first to notice that another worker has the turn, or that its session was deleted.
+      if (error instanceof TurnFencedError) this.askToStop({ why: 'lost', error });
       throw error;
     });
   }
@@ -286,7 +288,11 @@ export class TurnAttempt implements AttemptHandle {
     const run = (): Promise<TurnSettlement | AwaitingSignal> => runner.run(this.claimed, this);
     return this.stop.run(
       () => runningTurn.run(this.running, run),
-      () => (this.running.promises = null),
+      (result) => {
+        this.running.promises = null;
+        // A handler that awaits a signal has not ended: its `waitFor` rejects, so that it can clean up.
+        if (!(result instanceof AwaitingSignal)) this.promises.endHandler();
+      },
     );
   }
 

@@ -28,6 +28,21 @@ describe('promises that a handler does not await', () => {
     },
   );
 
+  it.each(['cancel', 'reversed', 'revoke', 'timeout', 'deletion', 'failure', 'end'])(
+    'FIX-87 do not end the process through async functions of the handler when it is stopped by a %s',
+    async (how) => {
+      const { code, out } = await run(`wrapped-${how}`);
+      expect(out).toContain('listeners: 0');
+      expect(code).toBe(0);
+    },
+  );
+
+  it('FIX-87 reject while the handler awaits one, so that it cleans up after a cancel', async () => {
+    const { code, out } = await run('in-sequence');
+    expect(code).toBe(0);
+    expect(out).toContain('cleaned up, late: TURN_STOPPED');
+  });
+
   it('FIX-05 are not logged when the handler observes them', async () => {
     const { code, out } = await run('observed');
     expect(code).toBe(0);

@@ -124,8 +124,9 @@ export class CancelOptions {
   /**
    * What stays of the turn in the conversation. `true`: the user's message, and the messages of completed iterations.
    * An array of messages: the user's message and these, for example the part of the answer that the user has seen; an
-   * empty one is the same as `true`. A running answer of a chat (`streamReply`, `uiStream`) keeps all chunks that clients
-   * have received, in place of `true` or of a UI message. A turn that has not begun keeps nothing. Default false: nothing.
+   * empty one is the same as `true`. A running answer of a chat (`streamReply`, `uiStream`) keeps what clients have
+   * received and every provider accepts (AIS-30), in place of `true` or of a UI message. A turn that has not begun keeps
+   * nothing. Default false: nothing.
    */
   @Optional()
   @Must((value) => typeof value === 'boolean' || Array.isArray(value), 'must be true, false, or an array of messages.')

@@ -1,9 +1,20 @@
 import { type ToolSet } from 'ai';
+import { checkInput, Must, Optional } from '../common/check-input.js';
+import { problemOf } from '../common/ids.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { withoutProxy } from '../common/thrown.js';
 import { ToolFailedError, ToolNotAllowedError } from '../orchestration/orchestration.errors.js';
 import { isOrchestratorTool } from '../orchestrator/orchestrator-tool.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
-import { callKeyOf, type CallingTurn, type CallOptions, callTool, decisionKeyOf, type Execute } from './tool-call.js';
+import {
+  callKeyOf,
+  type CallingTurn,
+  type CallOptions,
+  callTool,
+  decisionKeyOf,
+  type Execute,
+  type OnInterrupted,
+} from './tool-call.js';
 import { failAttempt } from './turn-failure.js';
 import { approvalOf } from './user-answers.js';
 
@@ -12,10 +23,29 @@ export type ToolTurn = CallingTurn & Pick<TurnContext, 'waitFor'>;
 
 type Decide = (input: unknown, options: CallOptions) => PromiseLike<boolean> | boolean;
 
-/** The functions of a tool. */
+/** The functions of a tool, and how its interrupted calls are handled. */
 interface ToolFunctions {
   readonly execute?: Execute;
   readonly needsApproval?: boolean | Decide;
+  readonly onInterrupted?: unknown;
+}
+
+const ON_INTERRUPTED: readonly unknown[] = ['retry', 'report'] satisfies OnInterrupted[];
+const ON_INTERRUPTED_RULE = 'must be retry or report.';
+
+/** Options of {@link durableTools}. */
+export class DurableToolsOptions {
+  /**
+   * How an interrupted call is handled: its tool had begun in an earlier attempt, which ended before the result was
+   * stored (AIS-31). A tool may choose for itself, with a property of this name.
+   *
+   * - `retry` (default) runs the tool again, with the same key.
+   * - `report` does not run it again: the model reads an `interrupted` error. Each call needs one more commit, which
+   *   stores that it begins.
+   */
+  @Optional()
+  @Must((value) => ON_INTERRUPTED.includes(value), ON_INTERRUPTED_RULE)
+  onInterrupted?: 'retry' | 'report';
 }
 
 /**
@@ -26,7 +56,7 @@ interface ToolFunctions {
  * - A result is stored as `JSON.stringify` writes it: dates become strings. The model gets the stored value. Of a tool
  *   that yields preliminary results, only the last one is stored.
  * - If the process dies before the result is stored, the tool runs again. Pass {@link idempotencyKeyOf} to the system
- *   that it changes.
+ *   that it changes. If that system accepts no key, let the tool report instead: `{ ...tool, onInterrupted: 'report' }`.
  * - A tool with `needsApproval` waits for the signal {@link approvalSignal} before it runs. If `needsApproval` is a
  *   function, its decision is stored.
  * - A call stops with its turn only. Its `abortSignal` ignores the timeouts of the SDK.
@@ -38,14 +68,25 @@ interface ToolFunctions {
  *
  * Tools without `execute`, which a client or the provider runs, are not stored. Tools of `handle.asTool` are durable
  * already, and stay as they are.
+ * @throws InvalidInputError
  */
-export function durableTools<Tools extends ToolSet>(turn: ToolTurn, tools: Tools): Tools {
-  return mapTools(tools, (tool, name) => approvedTool(turn, storedTool(turn, tool, name), name));
+export function durableTools<Tools extends ToolSet>(
+  turn: ToolTurn,
+  tools: Tools,
+  options: DurableToolsOptions = {},
+): Tools {
+  const checked = checkInput(DurableToolsOptions, options, 'options');
+  return mapTools(tools, (tool, name) => approvedTool(turn, storedTool(turn, tool, name, checked), name));
 }
 
 /** Works like {@link durableTools}, but leaves approvals to the SDK. */
-export function storedTools<Tools extends ToolSet>(turn: CallingTurn, tools: Tools): Tools {
-  return mapTools(tools, (tool, name) => storedTool(turn, tool, name));
+export function storedTools<Tools extends ToolSet>(
+  turn: CallingTurn,
+  tools: Tools,
+  options: DurableToolsOptions,
+): Tools {
+  const checked = checkInput(DurableToolsOptions, options, 'options');
+  return mapTools(tools, (tool, name) => storedTool(turn, tool, name, checked));
 }
 
 function mapTools<Tools extends ToolSet>(
@@ -59,15 +100,26 @@ function mapTools<Tools extends ToolSet>(
   return Object.fromEntries(mapped) as Tools;
 }
 
-function storedTool(turn: CallingTurn, tool: ToolFunctions, name: string): ToolFunctions {
-  const { execute, needsApproval } = tool;
+function storedTool(
+  turn: CallingTurn,
+  tool: ToolFunctions,
+  name: string,
+  { onInterrupted: byDefault = 'retry' }: DurableToolsOptions,
+): ToolFunctions {
+  const { execute, needsApproval, onInterrupted = byDefault } = tool;
+  assertOnInterrupted(onInterrupted, `tools.${name}.onInterrupted`);
+  const called = execute && { name, execute: execute.bind(tool), onInterrupted };
   return {
     ...tool,
-    ...(execute && {
-      execute: (input, options) => forModel(turn, () => callTool(turn, name, execute.bind(tool), input, options)),
+    ...(called && {
+      execute: (input, options) => forModel(turn, () => callTool(turn, called, input, options)),
     }),
     ...(typeof needsApproval === 'function' && { needsApproval: storedDecision(turn, needsApproval.bind(tool)) }),
   };
+}
+
+function assertOnInterrupted(value: unknown, path: string): asserts value is OnInterrupted {
+  if (!ON_INTERRUPTED.includes(value)) throw new InvalidInputError(path, problemOf(ON_INTERRUPTED_RULE, value));
 }
 
 /** Another decision in a later attempt could deny a call that the user has approved. */

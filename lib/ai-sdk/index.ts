@@ -8,7 +8,7 @@ export { type AnyLanguageModel } from './language-model.js';
 export { ApprovalAnswer, ToolOutput } from './user-answers.js';
 export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
-export { durableTools, type ToolTurn } from './durable-tools.js';
+export { durableTools, DurableToolsOptions, type ToolTurn } from './durable-tools.js';
 export { FinishedStepChangedError } from '../chat/chat.errors.js';
 export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
 export { fromUIMessage, toUIMessages } from './ui-messages.js';

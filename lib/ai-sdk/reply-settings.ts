@@ -1,6 +1,6 @@
 import { type ToolSet } from 'ai';
 import { durableModel } from './durable-model.js';
-import { storedTools } from './durable-tools.js';
+import { type DurableToolsOptions, storedTools } from './durable-tools.js';
 import { type AnyLanguageModel } from './language-model.js';
 import { type ModelTurn } from './model-calls.js';
 import { type CallingTurn } from './tool-call.js';
@@ -18,8 +18,8 @@ interface Step {
   readonly stepNumber: number;
 }
 
-/** The options of `streamText` that this package changes. */
-export interface LoopOptions {
+/** The options of `streamText` that this package changes, and those of tools. */
+export interface LoopOptions extends DurableToolsOptions {
   readonly model: AnyLanguageModel;
   readonly tools?: ToolSet;
   readonly stopWhen?: Condition | readonly Condition[];
@@ -33,7 +33,7 @@ export interface LoopOptions {
  */
 export function loopSettings(
   turn: ModelTurn & CallingTurn,
-  { model, tools, stopWhen = hasMaxSteps, prepareStep, ...options }: LoopOptions,
+  { model, tools, onInterrupted, stopWhen = hasMaxSteps, prepareStep, ...options }: LoopOptions,
   earlier: readonly object[],
 ): object {
   const conditions: readonly Condition[] = [stopWhen].flat();
@@ -42,7 +42,7 @@ export function loopSettings(
     allowSystemInMessages: true,
     ...options,
     model: durableModel(turn, model),
-    ...(tools && { tools: storedTools(turn, tools) }),
+    ...(tools && { tools: storedTools(turn, tools, { onInterrupted }) }),
     stopWhen: conditions.map(
       (isMet): Condition =>
         ({ steps }) =>

@@ -13,6 +13,7 @@ import { type UIMessage } from '../chat/ui-message.js';
 import { uiStream } from '../chat/ui-stream.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
 import { reply, turnOutcome, type TurnOutcome } from '../orchestrator/turn-outcome.js';
+import { type DurableToolsOptions } from './durable-tools.js';
 import { type AnyLanguageModel } from './language-model.js';
 import { convertStored } from './model-messages.js';
 import { type LoopOptions, loopSettings } from './reply-settings.js';
@@ -51,6 +52,8 @@ export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<T
   readonly model: AnyLanguageModel;
   /** Tools of the AI SDK. They become durable. Default: none. */
   readonly tools?: Tools;
+  /** How interrupted calls of the tools are handled, see {@link DurableToolsOptions}. Default `retry`. */
+  readonly onInterrupted?: DurableToolsOptions['onInterrupted'];
   /**
    * The messages for the model. Default: the turn's history, the user's message, and the messages and feedback of
    * earlier iterations.

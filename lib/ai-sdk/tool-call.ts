@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { mintId } from '../common/ids.js';
 import { type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
 import { withoutProxy } from '../common/thrown.js';
+import { INTERRUPTED } from '../ledger/interrupted-result.js';
 import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { callName } from '../ledger/turn-step.js';
 import { ToolFailedError } from '../orchestration/orchestration.errors.js';
@@ -17,6 +19,16 @@ export interface CallOptions {
 
 /** The function `execute` of a tool. */
 export type Execute = (input: unknown, options: CallOptions) => unknown;
+
+/** How a call is handled whose tool had begun in an earlier attempt, which has stored no result. */
+export type OnInterrupted = 'retry' | 'report';
+
+/** A tool that the server runs. */
+export interface CalledTool {
+  readonly name: string;
+  readonly execute: Execute;
+  readonly onInterrupted: OnInterrupted;
+}
 
 /** The members of a turn that tool calls use. */
 export type CallingTurn = Pick<TurnContext, 'step' | 'tools'>;
@@ -47,22 +59,24 @@ export function idempotencyKeyOf(options: object): string {
 
 /**
  * Runs a tool as a stored step, or returns the stored result.
- * @throws ToolNotAllowedError; ToolFailedError for what the tool throws, also in later attempts; what must fail the
- * attempt
+ * @throws ToolNotAllowedError; ToolFailedError for what the tool throws, also in later attempts, and for an interrupted
+ * call that is reported (AIS-31); what must fail the attempt
  */
 export async function callTool(
   turn: CallingTurn,
-  name: string,
-  execute: Execute,
+  { name, execute, onInterrupted }: CalledTool,
   input: unknown,
   options: CallOptions,
 ): Promise<unknown> {
-  const work = ({ key, signal }: StepInfo): Promise<unknown> => {
+  const work = async ({ key, signal, step }: StepInfo): Promise<unknown> => {
+    if (onInterrupted === 'report') await storeStart(step);
     const own = { ...options, abortSignal: signal };
     keys.set(own, key);
     return enclosing.run(turn, async () => {
-      const result = asText(await lastOf(execute(input, own)));
-      return parsed(result, `The result of tool ${name}`);
+      const result = await lastOf(execute(input, own));
+      // What a tool returns when it is aborted is not its result (AIS-31).
+      signal.throwIfAborted();
+      return parsed(asText(result), `The result of tool ${name}`);
     });
   };
   const { toolCallId } = options;
@@ -83,6 +97,16 @@ export function callKeyOf(input: unknown, options: CallOptions): string {
 /** Returns the key of the decision about a call: the SDK may ask again when the answer is part of the messages. */
 export function decisionKeyOf(input: unknown, { toolCallId }: CallOptions): string {
   return callName(JSON.stringify([toolCallId, textOf(input)]));
+}
+
+/**
+ * Stores that a call has begun, before its tool runs.
+ * @throws an error that the model reads, if the call had begun before
+ */
+async function storeStart(step: StepInfo['step']): Promise<void> {
+  const own = mintId();
+  const stored = await step('start of the call', () => own);
+  if (stored !== own) throw new Error(INTERRUPTED);
 }
 
 async function resultOf(work: (info: StepInfo) => Promise<unknown>, info: StepInfo): Promise<StoredResult> {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { jest } from '@jest/globals';
 import {
   PermanentTurnError,
@@ -10,8 +11,10 @@ import type * as ai6 from 'ai';
 import { z } from 'zod';
 import { approvalSignal } from '../../lib/chat/user-signals.js';
 import { durableModel } from '../../lib/ai-sdk/durable-model.js';
-import { durableTools } from '../../lib/ai-sdk/durable-tools.js';
+import { durableTools, type DurableToolsOptions } from '../../lib/ai-sdk/durable-tools.js';
 import { idempotencyKeyOf } from '../../lib/ai-sdk/tool-call.js';
+import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
+import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
 import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
 import { type Chat, CHAT_SDKS, startChat } from './fixtures/chat.js';
@@ -37,17 +40,27 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
     return scripted((_, { prompt }) => (prompt.at(-1)?.role === 'tool' ? { text: 'Done.' } : { calls }));
   }
 
-  function settings(turn: TurnContext, { model }: ScriptedModel, tools: Tools) {
-    const options = { model: durableModel(turn, model), tools: durableTools(turn, tools), maxRetries: 0 };
-    return { ...options, prompt: 'Please.', stopWhen: sdk.stepCountIs(5) };
+  function settings(turn: TurnContext, { model }: ScriptedModel, tools: Tools, own?: DurableToolsOptions) {
+    const options = { model: durableModel(turn, model), tools: durableTools(turn, tools, own), maxRetries: 0 };
+    return { ...options, prompt: turn.input.text, stopWhen: sdk.stepCountIs(5) };
   }
 
-  async function generate(turn: TurnContext, scripted: ScriptedModel, tools: Tools): Promise<string> {
-    return (await sdk.generateText(settings(turn, scripted, tools))).text;
+  async function generate(
+    turn: TurnContext,
+    scripted: ScriptedModel,
+    tools: Tools,
+    own?: DurableToolsOptions,
+  ): Promise<string> {
+    return (await sdk.generateText(settings(turn, scripted, tools, own))).text;
   }
 
-  async function stream(turn: TurnContext, scripted: ScriptedModel, tools: Tools): Promise<string> {
-    const result = sdk.streamText({ ...settings(turn, scripted, tools), onError: () => {} });
+  async function stream(
+    turn: TurnContext,
+    scripted: ScriptedModel,
+    tools: Tools,
+    own?: DurableToolsOptions,
+  ): Promise<string> {
+    const result = sdk.streamText({ ...settings(turn, scripted, tools, own), onError: () => {} });
     for await (const part of result.fullStream) if (part.type === 'error') throw part.error;
     return result.text;
   }
@@ -337,6 +350,119 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
       expect(model.asked).toHaveLength(1);
     });
 
+    describe.each(LIVE_STORES)('if a worker is killed, over $name', ({ open }) => {
+      /** The executions of a call by the keys of the tool, and what the model reads in the end. */
+      interface Run {
+        readonly keys: string[];
+        result?: unknown;
+      }
+
+      /** Runs a turn with a tool for each write at which its worker can be killed. */
+      async function killEverywhere(own: DurableToolsOptions | undefined, fields: object = {}): Promise<Run[]> {
+        const runs = new Map<string, Run>();
+        const store = new KillableStores();
+        const model = scripted((_, options) => {
+          const [{ content }] = options.prompt;
+          const { text } = (content as { text: string }[])[0];
+          if (options.prompt.at(-1)?.role !== 'tool') return { calls: [find(text)] };
+          [runs.get(text)!.result] = resultsIn(options);
+          return { text: 'Done.' };
+        });
+        const tool = {
+          ...sdk.tool({
+            inputSchema,
+            execute: ({ id }, options) => {
+              runs.get(id)!.keys.push(idempotencyKeyOf(options));
+              return 'shipped';
+            },
+          }),
+          ...fields,
+        };
+        const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool }, own)), {
+          adapter: store.wrap(open()),
+        });
+        const play = async (kill?: Kill): Promise<string> => {
+          const sessionId = await chat.app.session();
+          runs.set(sessionId, { keys: [] });
+          if (kill) store.kill(sessionId, kill);
+          expect(await chat.app.turns.execute('chat', sessionId, { sessionId })).toMatchObject({ reply: 'Done.' });
+          return sessionId;
+        };
+        const writes = store.writes(await play());
+        const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
+        await Promise.all(kills.map(play));
+        return [...runs.values()];
+      }
+
+      const shipped = { type: 'text', value: 'shipped' };
+
+      it.each<[string, DurableToolsOptions | undefined, object]>([
+        ['by default', undefined, {}],
+        ['if the tool says so', { onInterrupted: 'report' }, { onInterrupted: 'retry' }],
+      ])('AIS-31 runs an interrupted call again with the same key, %s', async (_, own, fields) => {
+        const runs = await killEverywhere(own, fields);
+        for (const { keys, result } of runs) {
+          expect(new Set(keys).size).toBe(1);
+          expect(result).toEqual(shipped);
+        }
+        expect(runs.filter(({ keys }) => keys.length === 2)).toHaveLength(1);
+      });
+
+      it.each<[string, DurableToolsOptions | undefined, object]>([
+        ['with the option', { onInterrupted: 'report' }, {}],
+        ['if the tool says so', undefined, { onInterrupted: 'report' }],
+      ])('AIS-31 reports an interrupted call and never runs it twice, %s', async (_, own, fields) => {
+        const runs = await killEverywhere(own, fields);
+        const interrupted = runs.filter(({ result }) => !isDeepStrictEqual(result, shipped));
+        // Killed after the mark was stored, or before the result was.
+        expect(interrupted.map(({ keys }) => keys.length).toSorted()).toEqual([0, 1]);
+        for (const { result } of interrupted) expect(result).toEqual(errorText(INTERRUPTED));
+        for (const { keys } of runs) expect(keys.length).toBeLessThanOrEqual(1);
+      });
+    });
+
+    it('AIS-31 does not take what an aborted tool returns for its result', async () => {
+      const model = calling(find('7'));
+      let executed = 0;
+      const tool = sdk.tool({
+        inputSchema,
+        execute: (_, { abortSignal }) => {
+          executed += 1;
+          if (executed > 1) return 'shipped';
+          return new Promise<string>((resolve) => abortSignal?.addEventListener('abort', () => resolve('half')));
+        },
+      });
+      const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool })), {
+        turns: { timeoutMs: 300 },
+      });
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(resultsIn(model.asked.at(-1)!)).toEqual([{ type: 'text', value: 'shipped' }]);
+    });
+
+    it('AIS-31 reports a call that is interrupted in a tool of another model', async () => {
+      const model = calling({ id: 'research-1', name: 'research', input: {} });
+      const inner = calling(find('7'));
+      let executed = 0;
+      const chat = await startChat(async (turn) => {
+        const lookUp = sdk.tool({
+          inputSchema,
+          execute: (): string => {
+            executed += 1;
+            // No attempt stores a permanent error, or the error of a killed process.
+            throw Object.assign(new Error('killed'), { permanent: true });
+          },
+        });
+        const research = sdk.tool({
+          inputSchema: z.object({}),
+          execute: () => loop(turn, inner, { find: lookUp }, { onInterrupted: 'report' }),
+        });
+        return reply(await loop(turn, model, { research }).catch(retried));
+      });
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(executed).toBe(1);
+      expect(resultsIn(inner.asked.at(-1)!)).toEqual([errorText(INTERRUPTED)]);
+    });
+
     it('AIS-03 stops a call with its turn, and stores no failure', async () => {
       const model = calling(find('7'));
       const started = gate();
@@ -475,6 +601,14 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
     const chat = await startChat(async (turn) => reply(await generate(turn, model, { find: tool })));
     await chat.send('hi');
     expect(resultsIn(model.asked[1])).toEqual([{ type: 'text', value: 'order 7' }]);
+  });
+
+  it('AIS-31 rejects unknown values of `onInterrupted`', () => {
+    const turn = {} as TurnContext;
+    const find = { ...sdk.tool({ inputSchema, execute: () => '' }), onInterrupted: 'ignore' };
+    expect(() => durableTools(turn, { find })).toThrow('tools.find.onInterrupted must be retry or report.');
+    const options = { onInterrupted: 'ignore' } as unknown as DurableToolsOptions;
+    expect(() => durableTools(turn, {}, options)).toThrow('options.onInterrupted must be retry or report.');
   });
 
   it('AIS-03 leaves tools without `execute` unchanged', () => {

@@ -6,6 +6,8 @@ import { type StreamReplyOptions, streamReplyWith } from '../../lib/ai-sdk/strea
 import { toUIMessages } from '../../lib/ai-sdk/ui-messages.js';
 import { toProtocol } from '../../lib/chat/protocol-chunks.js';
 import { segmentsOf } from '../../lib/chat/replay.js';
+import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
+import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
 import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
 import { uiStream } from '../../lib/chat/ui-stream.js';
 import { client6, client7, comparable, fold } from '../chat/clients.js';
@@ -95,6 +97,48 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       const chunks = await chat.chunks(id);
       expect(comparable(await client6(toProtocol(chunks, 6).chunks))).toEqual(comparable(message as UIMessage));
       expect(comparable(await client7(toProtocol(chunks, 7).chunks))).toEqual(comparable(message as UIMessage));
+    });
+
+    it('AIS-31 shows and stores an interrupted call as an error, wherever the worker is killed', async () => {
+      const store = new KillableStores();
+      const executed = new Map<string, number>();
+      const execute = ({ id }: { id: string }) => {
+        executed.set(id, (executed.get(id) ?? 0) + 1);
+        return 'refunded';
+      };
+      const script: Script = (_, { prompt }) => {
+        const [{ text }] = prompt[0].content as { text: string }[];
+        return prompt.at(-1)?.role === 'tool' ? { text: 'Done.' } : { calls: [refund(text)] };
+      };
+      const tools = { refund: tool(execute) };
+      const chat = await start(script, { tools, onInterrupted: 'report' }, { adapter: store.wrap(open()) });
+      let reports = 0;
+      const play = async (kill?: Kill): Promise<number> => {
+        const sessionId = await chat.app.session();
+        if (kill) store.kill(sessionId, kill);
+        const { id } = await chat.app.turns.execute('chat', sessionId, { sessionId });
+        const messages: readonly UIMessage[] = toUIMessages(await chat.app.adapter.conversations.page(sessionId));
+        const call = { type: 'tool-refund', toolCallId: `refund-${sessionId}`, input: { id: sessionId } };
+        const times = executed.get(sessionId) ?? 0;
+        const part = messages[1].parts.find(({ type }) => type === 'tool-refund')!;
+        if (part.state === 'output-available') {
+          expect(part).toEqual({ ...call, state: 'output-available', output: 'refunded' });
+          expect(times).toBe(1);
+        } else {
+          // Version 7 has the name of the error before it.
+          const errorText = expect.stringContaining(INTERRUPTED) as unknown;
+          expect(part).toEqual({ ...call, state: 'output-error', errorText });
+          expect(times).toBeLessThanOrEqual(1);
+          reports += 1;
+        }
+        const shown = await client7(toProtocol(await chat.chunks(id), 7).chunks);
+        expect(comparable(shown)).toEqual(comparable(messages[1]));
+        return store.writes(sessionId);
+      };
+      const writes = await play();
+      const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
+      await Promise.all(kills.map(play));
+      expect(reports).toBeGreaterThanOrEqual(2);
     });
 
     it('AIS-05 counts the tokens of an answer once, although attempts fail', async () => {

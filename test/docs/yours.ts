@@ -187,6 +187,7 @@ export declare const flights: {
 };
 export declare const orders: OrdersService;
 export declare const payments: { refund(orderId: string, options: { idempotencyKey: string }): Promise<void> };
+export declare const printer: { print(orderId: string): Promise<void> };
 export declare const model: { ask(prompt: string): Promise<{ text: string; usage: TokenUsageInput }> };
 export declare const prompt: string;
 export declare const schema: ZodType<{ orderId: string }>;

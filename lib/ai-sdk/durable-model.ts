@@ -9,7 +9,7 @@ import {
   type ModelResult,
   type ModelStream,
 } from './language-model.js';
-import { ModelCalls, type ModelTurn } from './model-calls.js';
+import { ModelCalls, type ModelTurn, type ReportUsage } from './model-calls.js';
 import { ModelPrompt } from './model-prompt.js';
 import { recordStream } from './recorded-stream.js';
 
@@ -38,7 +38,8 @@ export type DurableModel<Model extends AnyLanguageModel> = Model extends unknown
  * answer is stored, so the ids of tool calls are final (AIS-02). A call that fails is not stored as an answer. A stored
  * answer has no headers, no bodies of request and response, and no `raw` parts.
  *
- * The tokens are added to `turn.usage`, and the budget is checked before the provider is asked (AIS-05). The request is
+ * The tokens are added to `turn.usage`, also those of calls that fail or are aborted, if the provider sends them; other
+ * calls count in `unknownCalls` (AIS-36). The budget is checked before the provider is asked (AIS-05). The request is
  * aborted with the turn. An error of the provider keeps its `retry-after` as `retryAfterMs`.
  *
  * ```ts
@@ -96,7 +97,11 @@ class DurableLanguageModel implements CallableModel {
     const abortSignal = this.signalWith(options.abortSignal);
     return this.calls.run({
       prompt: new ModelPrompt('doGenerate', options),
-      ask: async () => this.model.doGenerate({ ...options, abortSignal }),
+      ask: async (report) => {
+        const result = await this.model.doGenerate({ ...options, abortSignal });
+        report(result.usage);
+        return result;
+      },
       storedPart: withoutTransport,
       usageOf: ({ usage }) => usage,
     });
@@ -107,9 +112,11 @@ class DurableLanguageModel implements CallableModel {
     const abortSignal = this.signalWith(options.abortSignal, reader.signal);
     const begun = deferred<ModelStream>();
     const parts = deferred<readonly ModelPart[]>();
+    let onUsage: ReportUsage = () => {};
     const stored = this.calls.run({
       prompt: new ModelPrompt('doStream', options),
-      ask: async () => {
+      ask: async (report) => {
+        onUsage = report;
         begun.resolve(await this.model.doStream({ ...options, abortSignal }));
         return parts.promise;
       },
@@ -119,7 +126,7 @@ class DurableLanguageModel implements CallableModel {
     const first = await Promise.race([begun.promise, stored]);
     if (!('stream' in first)) return { stream: ReadableStream.from(first) };
     // Created outside of the step: the code that reads the stream runs in its context, for example tools.
-    return { ...first, stream: recordStream(first.stream, { parts, stored, signal: abortSignal, reader }) };
+    return { ...first, stream: recordStream(first.stream, { parts, stored, signal: abortSignal, reader, onUsage }) };
   }
 
   private signalWith(...others: readonly (AbortSignal | undefined)[]): AbortSignal {

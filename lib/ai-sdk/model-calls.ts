@@ -1,5 +1,5 @@
 import { decode, encode } from '../chat/stored-value.js';
-import { type JsonValue } from '../common/json.js';
+import { isFields, type JsonValue } from '../common/json.js';
 import { withoutProxy } from '../common/thrown.js';
 import { type TokenUsageInput } from '../common/token-usage.js';
 import { type StepOptions } from '../orchestrator/call-options.js';
@@ -16,12 +16,16 @@ export type ModelTurn = Pick<TurnContext, 'step' | 'signal' | 'usage'>;
 /** A call of a model, and how its answer is stored. */
 export interface ModelCall<Answer> {
   readonly prompt: ModelPrompt;
-  /** Asks the provider. */
-  readonly ask: () => Promise<Answer>;
+  /** Asks the provider. Reports the usage when it arrives, because the answer can still fail (AIS-36). */
+  readonly ask: (report: ReportUsage) => Promise<Answer>;
   /** Returns the part of the answer that is stored and replayed. */
   readonly storedPart: (answer: Answer) => unknown;
+  /** Returns the usage in a stored answer. */
   readonly usageOf: (answer: Answer) => unknown;
 }
+
+/** Takes the usage of an answer. */
+export type ReportUsage = (usage: unknown) => void;
 
 interface StoredAnswer {
   readonly prompt: PromptDigests;
@@ -105,12 +109,19 @@ export class ModelCalls {
 
   private async ask<Answer>(call: ModelCall<Answer>, live: Live<Answer>): Promise<StoredAnswer> {
     this.turn.usage.assertWithinBudget();
+    const count = this.turn.usage.beginCall();
+    let isCounted = false;
+    const report: ReportUsage = (usage) => {
+      const tokens = isCounted ? undefined : toUsage(usage);
+      if (!tokens) return;
+      count(tokens);
+      isCounted = true;
+    };
     try {
-      live.answer = await call.ask();
+      live.answer = await call.ask(report);
     } catch (error) {
       throw withRetryAfter(withoutProxy(error));
     }
-    this.turn.usage.addOfStep(toUsage(call.usageOf(live.answer)));
     return { prompt: call.prompt.digests, answer: encode(call.storedPart(live.answer)) };
   }
 
@@ -119,7 +130,7 @@ export class ModelCalls {
     const differences = prompt.differences(stored.prompt);
     if (differences.length > 0) throw new ModelPromptMismatchError(this.key, this.count, differences);
     const answer = decode(stored.answer) as Answer;
-    this.turn.usage.repeatOfStep(toUsage(usageOf(answer)));
+    this.turn.usage.repeatCall(toUsage(usageOf(answer)));
     return answer;
   }
 
@@ -133,8 +144,12 @@ export class ModelCalls {
   }
 }
 
-/** Returns the tokens of an answer. The specification versions name them differently. */
-function toUsage(usage: unknown): TokenUsageInput {
+/**
+ * Returns the tokens of an answer, which the specification versions name differently; `undefined` if the provider sent
+ * none.
+ */
+function toUsage(usage: unknown): TokenUsageInput | undefined {
   const { inputTokens, outputTokens, totalTokens } = Object(usage) as TokenUsageInput;
-  return { inputTokens, outputTokens, totalTokens };
+  const counts = [inputTokens, outputTokens, totalTokens].map((count) => (isFields(count) ? count.total : count));
+  return counts.some((count) => Number.isFinite(count)) ? { inputTokens, outputTokens, totalTokens } : undefined;
 }

@@ -2,6 +2,10 @@ import { IncompleteAnswerError } from './ai-sdk.errors.js';
 import { AnswerRecording } from './answer-recording.js';
 import { type Deferred } from './deferred.js';
 import { type ModelPart } from './language-model.js';
+import { type ReportUsage } from './model-calls.js';
+
+/** The time in which a provider sends the usage after an error. */
+const USAGE_MS = 1000;
 
 /** The state of a live answer, shared by its stream and its step. */
 export interface LiveAnswer {
@@ -13,6 +17,8 @@ export interface LiveAnswer {
   readonly signal: AbortSignal;
   /** Aborts the signal when the reader of the stream has left. */
   readonly reader: AbortController;
+  /** Called with the usage of the answer, also if the answer fails. */
+  readonly onUsage: ReportUsage;
 }
 
 /**
@@ -23,7 +29,7 @@ export interface LiveAnswer {
  */
 export function recordStream(
   source: ReadableStream<ModelPart>,
-  { parts, stored, signal, reader }: LiveAnswer,
+  { parts, stored, signal, reader, onUsage }: LiveAnswer,
 ): ReadableStream<ModelPart> {
   const provider = source.getReader();
   const recording = new AnswerRecording();
@@ -39,9 +45,11 @@ export function recordStream(
   /** @returns `undefined` at the end */
   const read = async (): Promise<ModelPart | undefined> => {
     const { value: part } = await provider.read();
+    if (part?.type === 'finish') onUsage(part.usage);
     signal.throwIfAborted();
-    if (part?.type === 'error') throw part.error;
-    return part;
+    if (part?.type !== 'error') return part;
+    await readUsage(provider, onUsage);
+    throw part.error;
   };
 
   return new ReadableStream<ModelPart>(
@@ -72,4 +80,22 @@ export function recordStream(
     },
     { highWaterMark: 0 },
   );
+}
+
+/** Reads the end of an answer that has failed: many providers send the usage there (AIS-36). Then closes the stream. */
+async function readUsage(provider: ReadableStreamDefaultReader<ModelPart>, onUsage: ReportUsage): Promise<void> {
+  const close = (): void => void provider.cancel().catch(() => undefined);
+  const limit = setTimeout(close, USAGE_MS);
+  try {
+    for (let next = await provider.read(); !next.done; next = await provider.read()) {
+      if (next.value.type !== 'finish') continue;
+      onUsage(next.value.usage);
+      return;
+    }
+  } catch {
+    // The error before it is the one that counts.
+  } finally {
+    clearTimeout(limit);
+    close();
+  }
 }

@@ -6,7 +6,15 @@ export interface TokenUsage {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly totalTokens: number;
+  /**
+   * The number of model calls for which the provider sent no usage, such as aborted ones (AIS-36). Their tokens are not
+   * in the other numbers. Absent if there are none.
+   */
+  readonly unknownCalls?: number;
 }
+
+/** A call of a model for which the provider has sent no usage. */
+export const UNKNOWN_CALL: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0, unknownCalls: 1 };
 
 /** A number of tokens; `null` and `undefined` count as 0. @inline */
 type Count = number | null | undefined;
@@ -42,6 +50,8 @@ export interface TokenUsageInput {
   readonly cache_creation_input_tokens?: Count;
   /** Tokens of the prompt that Anthropic read from its cache; they are added to the prompt. Default 0. */
   readonly cache_read_input_tokens?: Count;
+  /** The number of model calls whose tokens are unknown, as {@link TokenUsage} has it. Default 0. */
+  readonly unknownCalls?: Count;
 }
 
 const PROMPT = ['promptTokens', 'inputTokens', 'prompt_tokens', 'input_tokens'];
@@ -51,8 +61,9 @@ const COMPLETION = ['completionTokens', 'outputTokens', 'completion_tokens', 'ou
 const TOTAL = ['totalTokens', 'total_tokens'];
 /** Fields that remain in the JSON of the AI SDK's usage if the provider reports no tokens. */
 const DETAILS = ['inputTokenDetails', 'outputTokenDetails'];
+const UNKNOWN_CALLS = 'unknownCalls';
 const COUNTS = [...PROMPT, ...CACHE, ...COMPLETION, ...TOTAL];
-const KNOWN = [...COUNTS, ...DETAILS];
+const KNOWN = [...COUNTS, UNKNOWN_CALLS, ...DETAILS];
 
 /**
  * Converts the usage of a provider.
@@ -67,28 +78,32 @@ export function toTokenUsage(usage: unknown): TokenUsage {
   const cached = CACHE.reduce((sum, field) => sum + (count(usage, field) ?? 0), 0);
   const promptTokens = (first(usage, PROMPT) ?? 0) + cached;
   const completionTokens = first(usage, COMPLETION) ?? 0;
-  return { promptTokens, completionTokens, totalTokens: first(usage, TOTAL) ?? promptTokens + completionTokens };
+  const totalTokens = first(usage, TOTAL) ?? promptTokens + completionTokens;
+  return tokensOf({ promptTokens, completionTokens, totalTokens, unknownCalls: count(usage, UNKNOWN_CALLS) ?? 0 });
 }
 
 export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
-  return {
-    promptTokens: a.promptTokens + b.promptTokens,
-    completionTokens: a.completionTokens + b.completionTokens,
-    totalTokens: a.totalTokens + b.totalTokens,
-  };
+  return combineUsage((one, other) => one + other, a, b);
 }
 
 /** Returns only the counts. */
-export function tokensOf({ promptTokens, completionTokens, totalTokens }: TokenUsage): TokenUsage {
-  return { promptTokens, completionTokens, totalTokens };
+export function tokensOf({ promptTokens, completionTokens, totalTokens, unknownCalls = 0 }: TokenUsage): TokenUsage {
+  const tokens = { promptTokens, completionTokens, totalTokens };
+  return unknownCalls === 0 ? tokens : { ...tokens, unknownCalls };
 }
 
 export function subtractUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
-  return {
-    promptTokens: a.promptTokens - b.promptTokens,
-    completionTokens: a.completionTokens - b.completionTokens,
-    totalTokens: a.totalTokens - b.totalTokens,
-  };
+  return combineUsage((one, other) => one - other, a, b);
+}
+
+/** Combines each count of two usages. */
+export function combineUsage(by: (a: number, b: number) => number, a: TokenUsage, b: TokenUsage): TokenUsage {
+  return tokensOf({
+    promptTokens: by(a.promptTokens, b.promptTokens),
+    completionTokens: by(a.completionTokens, b.completionTokens),
+    totalTokens: by(a.totalTokens, b.totalTokens),
+    unknownCalls: by(a.unknownCalls ?? 0, b.unknownCalls ?? 0),
+  });
 }
 
 function first(usage: Record<string, unknown>, fields: readonly string[]): number | null {

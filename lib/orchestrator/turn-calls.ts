@@ -1,7 +1,7 @@
 import { deepFreeze } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
 import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
-import { addUsage, type TokenUsage, toTokenUsage } from '../common/token-usage.js';
+import { addUsage, subtractUsage, type TokenUsage, toTokenUsage, UNKNOWN_CALL } from '../common/token-usage.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { decisionSpan, intentSpan } from '../telemetry/call-spans.js';
 import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';
@@ -105,14 +105,18 @@ export class TurnCalls {
           count(tokens);
           if (total) this.orchestration?.countTokens(total);
         },
-        addOfStep: (usage) => {
-          const { tokens, total } = this.tally.addOnce(role, usage);
-          count(tokens);
-          this.orchestration?.countTokens(total);
+        beginCall: () => {
+          const add = (tokens: TokenUsage): void => {
+            count(tokens);
+            const total = this.tally.addOnce(role, tokens);
+            this.orchestration?.countTokens(total);
+          };
+          add(UNKNOWN_CALL);
+          return (usage) => add(subtractUsage(toTokenUsage(usage), UNKNOWN_CALL));
         },
-        repeatOfStep: (usage) => {
+        repeatCall: (usage) => {
           // A step inside another one can be replayed more than once in an attempt.
-          if (!memo.isInside) count(toTokenUsage(usage));
+          if (!memo.isInside) count(usage ? toTokenUsage(usage) : UNKNOWN_CALL);
         },
         assertWithinBudget: () => this.orchestration?.assertBudget(),
       },

@@ -251,12 +251,17 @@ export interface TurnUsage {
    */
   add(usage: TokenUsageInput): void;
   /**
-   * Adds the tokens of a step in its work, before it is stored: its commit records them, so a replay adds none.
+   * Counts a call of a model in the work of its step, before the step is stored: its commit records the tokens, so a
+   * replay adds none. The call counts in `unknownCalls` until the returned function is called with the tokens (AIS-36).
    * @internal
    */
-  addOfStep(usage: TokenUsageInput): void;
-  /** Adds the tokens of a replayed step only to the report of the intent. @internal */
-  repeatOfStep(usage: TokenUsageInput): void;
+  beginCall(): (usage: TokenUsageInput) => void;
+  /**
+   * Adds the tokens of a replayed call only to the report of the intent.
+   * @param usage absent if the provider sent none
+   * @internal
+   */
+  repeatCall(usage: TokenUsageInput | undefined): void;
   /** Checks the budget before a call of a model. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
   assertWithinBudget(): void;
 }

@@ -1,4 +1,11 @@
-import { addUsage, tokensOf, type TokenUsage, type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
+import {
+  addUsage,
+  combineUsage,
+  tokensOf,
+  type TokenUsage,
+  type TokenUsageInput,
+  toTokenUsage,
+} from '../common/token-usage.js';
 import { type SpentTokens } from '../ledger/turn-usage.js';
 import { type UsageReport } from './turn-report.js';
 
@@ -26,7 +33,7 @@ interface PlaceTally {
   repeated: TokenUsage;
 }
 
-const COUNTS = ['promptTokens', 'completionTokens', 'totalTokens'] as const;
+const COUNTS = ['promptTokens', 'completionTokens', 'totalTokens', 'unknownCalls'] as const;
 const NONE: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
 
 /**
@@ -59,16 +66,18 @@ export class UsageTally {
     const tokens = toTokenUsage(usage);
     const fresh = this.count(place, tokens);
     if (place.repeats && isSame(fresh, NONE)) return { tokens, total: null };
-    return { tokens, total: this.countFor(place.role, fresh) };
+    return { tokens, total: this.addOnce(place.role, fresh) };
   }
 
   /**
    * Adds tokens that no later attempt adds again, because they are recorded with the result of their step (AIS-05).
-   * @returns the tokens as given, and the turn's total. @throws InvalidInputError
+   * @returns the turn's total
    */
-  addOnce(role: UsageRole, usage: TokenUsageInput): { readonly tokens: TokenUsage; readonly total: TokenUsage } {
-    const tokens = toTokenUsage(usage);
-    return { tokens, total: this.countFor(role, tokens) };
+  addOnce(role: UsageRole, tokens: TokenUsage): TokenUsage {
+    this.isEmpty = false;
+    this.total = addUsage(this.total, tokens);
+    this.roles.set(role, addUsage(this.roles.get(role) ?? NONE, tokens));
+    return this.total;
   }
 
   /** All tokens of the turn so far; `null` if they are recorded. */
@@ -76,7 +85,9 @@ export class UsageTally {
     const { recordedTokens } = this;
     if (this.isEmpty || (recordedTokens && isSame(recordedTokens, this.total))) return null;
     const spent = { ...this.total, roles: Object.fromEntries(this.roles) };
-    const places = [...this.places].map(([name, { before, all }]) => [name, combine(Math.max, before, all)] as const);
+    const places = [...this.places].map(
+      ([name, { before, all }]) => [name, combineUsage(Math.max, before, all)] as const,
+    );
     return { ...spent, places: Object.fromEntries(places) };
   }
 
@@ -96,23 +107,15 @@ export class UsageTally {
     return { ...total, roles: Object.fromEntries(roles) };
   }
 
-  /** @returns the turn's total */
-  private countFor(role: UsageRole, tokens: TokenUsage): TokenUsage {
-    this.isEmpty = false;
-    this.total = addUsage(this.total, tokens);
-    this.roles.set(role, addUsage(this.roles.get(role) ?? NONE, tokens));
-    return this.total;
-  }
-
   /** @returns the tokens that count */
   private count({ name, repeats }: UsagePlace, tokens: TokenUsage): TokenUsage {
     const place = this.places.get(name) ?? { before: NONE, all: NONE, repeated: NONE };
     this.places.set(name, place);
     place.all = addUsage(place.all, tokens);
     if (!repeats) return tokens;
-    const known = combine(Math.max, place.before, place.repeated);
+    const known = combineUsage(Math.max, place.before, place.repeated);
     place.repeated = addUsage(place.repeated, tokens);
-    return combine((now, then) => Math.max(0, now - then), place.repeated, known);
+    return combineUsage((now, then) => Math.max(0, now - then), place.repeated, known);
   }
 }
 
@@ -121,13 +124,5 @@ export function toUsageReport({ roles, places: _, ...total }: SpentTokens): Usag
 }
 
 function isSame(a: TokenUsage, b: TokenUsage): boolean {
-  return COUNTS.every((count) => a[count] === b[count]);
-}
-
-function combine(by: (a: number, b: number) => number, a: TokenUsage, b: TokenUsage): TokenUsage {
-  return {
-    promptTokens: by(a.promptTokens, b.promptTokens),
-    completionTokens: by(a.completionTokens, b.completionTokens),
-    totalTokens: by(a.totalTokens, b.totalTokens),
-  };
+  return COUNTS.every((count) => (a[count] ?? 0) === (b[count] ?? 0));
 }

@@ -1,7 +1,7 @@
 import { type LanguageModelV3Usage } from '@ai-sdk/provider';
 import { type LanguageModelUsage } from 'ai';
 import { InvalidInputError, type TokenUsageInput } from 'nestjs-agent-sessions';
-import { toTokenUsage } from '../../lib/common/token-usage.js';
+import { addUsage, subtractUsage, toTokenUsage } from '../../lib/common/token-usage.js';
 
 const AI_SDK: LanguageModelUsage = {
   inputTokens: 100,
@@ -88,4 +88,17 @@ describe('FIX-25 reads token usage', () => {
       expect(() => toTokenUsage(usage)).toThrow('must be 0 or more');
     },
   );
+});
+
+describe('the usage of a turn', () => {
+  it('AIS-36 keeps the number of calls whose tokens are unknown, if there are any', () => {
+    const one = toTokenUsage({ totalTokens: 7 });
+    const other = toTokenUsage({ totalTokens: 5, unknownCalls: 2 });
+    expect(other).toEqual({ promptTokens: 0, completionTokens: 0, totalTokens: 5, unknownCalls: 2 });
+    const sum = addUsage(one, other);
+    expect(sum).toEqual({ promptTokens: 0, completionTokens: 0, totalTokens: 12, unknownCalls: 2 });
+    expect(subtractUsage(sum, other)).toEqual(one);
+    expect(toTokenUsage({ unknownCalls: 1 })).toMatchObject({ totalTokens: 0, unknownCalls: 1 });
+    expect(() => toTokenUsage({ unknownCalls: -1 })).toThrow('usage.unknownCalls must be 0 or more');
+  });
 });

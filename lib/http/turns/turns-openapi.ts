@@ -41,7 +41,15 @@ const TURN = object(
     reply: { type: 'string', nullable: true, description: 'The reply. Absent unless the turn succeeded.' },
     data: { description: 'Additional JSON data of the reply.' },
     usage: {
-      ...object({ promptTokens: TOKENS, completionTokens: TOKENS, totalTokens: TOKENS }),
+      ...object(
+        {
+          promptTokens: TOKENS,
+          completionTokens: TOKENS,
+          totalTokens: TOKENS,
+          unknownCalls: count(1, 'The number of model calls whose tokens are unknown. Absent if it is 0.'),
+        },
+        ['promptTokens', 'completionTokens', 'totalTokens'],
+      ),
       description: 'Tokens used by models in all attempts. Absent if no usage was recorded.',
     },
     code: text('Reason code of a failed, cancelled or superseded turn.'),

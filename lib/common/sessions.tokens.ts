@@ -10,6 +10,8 @@ export const SESSIONS_ADAPTER = Symbol('agent-sessions:adapter');
 export const OBSERVED_ADAPTER = Symbol('agent-sessions:observed-adapter');
 /** Whether this process accepts turns, runs them, or both. */
 export const SESSIONS_ROLE = Symbol('agent-sessions:role');
+/** The enabled controllers with their paths, for the log at start. */
+export const SESSIONS_CONTROLLERS = Symbol('agent-sessions:controllers');
 /** The enabled built-in state modules. */
 export const BUILT_IN_STATE = Symbol('agent-sessions:built-in-state');
 /** The TurnQueue, which notifies workers of turns. */

@@ -24,6 +24,11 @@ export interface SessionsAdapter {
   readonly shared: boolean;
   /** The value of OpenTelemetry's `db.system.name`, for example `postgresql`. */
   readonly system?: string;
+  /**
+   * Names the store and where it is, for the log at start (DAY-15): `PostgreSQL at db:5432/app`. It must contain no user and no
+   * password. Default: `system`.
+   */
+  readonly label?: string;
   /** Resolves if the store responds. @throws StoreUnavailableError */
   ping(): Promise<void>;
   /**

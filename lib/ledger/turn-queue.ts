@@ -25,6 +25,8 @@ export interface ReservedSlot {
 
 /** Notifies workers that a session has work, like a doorbell. Lost or repeated notifications cannot lose or reorder a turn. */
 export interface TurnQueue {
+  /** Names the queue and where it is, for the log at start (DAY-15), without a user and a password. Default: `custom`. */
+  readonly label?: string;
   /** Called once, after the application's modules are initialized and before all other methods. */
   init?(find: FindProvider): Promise<void>;
   /**

@@ -1,6 +1,7 @@
 import { type Provider } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { provide, provideClass } from '../common/nest-providers.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
 import {
   OBSERVED_ADAPTER,
   SESSIONS_ADAPTER,
@@ -37,8 +38,14 @@ export const FOUNDATION_PROVIDERS: Provider[] = [
   provide(TURN_QUEUE, [SESSIONS_SETTINGS, SESSIONS_ROLE], queueOf),
 ];
 
-function settingsOf(options: SessionsModuleOptions, modules: ModulesContainer): SessionsSettings {
+function settingsOf(options: SessionsModuleOptions | undefined, modules: ModulesContainer): SessionsSettings {
   assertOneRoot(modules);
+  if (options === undefined) {
+    throw new SessionsConfigurationError(
+      'SessionsModule.forRootAsync: The factory returned undefined. Expected an object, such as { adapter: typeormAdapter({ ... }) }. ' +
+        'Return {} to use the defaults.',
+    );
+  }
   return resolveOptions(options);
 }
 

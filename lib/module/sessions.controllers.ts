@@ -1,7 +1,7 @@
 import { type ModuleMetadata } from '@nestjs/common';
 import { checkOptions } from '../common/check-options.js';
 import { provide, provideClass } from '../common/nest-providers.js';
-import { SESSIONS_ADAPTER, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
+import { SESSIONS_ADAPTER, SESSIONS_CONTROLLERS, SESSIONS_SETTINGS } from '../common/sessions.tokens.js';
 import { chatController } from '../http/chat/chat-controller.js';
 import { ChatResponses } from '../http/chat/chat-responses.js';
 import { ChatSessions } from '../http/chat/chat-sessions.js';
@@ -43,19 +43,28 @@ type Parts = Required<Pick<ModuleMetadata, 'imports' | 'controllers' | 'provider
  * @throws SessionsConfigurationError for a controller without a guard
  */
 export function sessionsControllers(options?: SessionsControllersOptions): Parts {
-  const { sessions, turns, chat, state } = checkOptions(SessionsControllersOptions, 'controllers', options);
+  const enabled = checkOptions(SessionsControllersOptions, 'controllers', options);
+  const { sessions, turns, chat, state } = enabled;
   const parts = [
     ...(sessions === undefined ? [] : [sessionsParts(sessions)]),
     ...(turns === undefined ? [] : [turnsParts(turns)]),
     ...(chat === undefined ? [] : [chatParts(chat)]),
     ...(state === undefined ? [] : [stateParts(state)]),
   ];
-  if (parts.length === 0) return { imports: [], controllers: [], providers: [] };
+  const paths = { provide: SESSIONS_CONTROLLERS, useValue: pathsOf(enabled) };
+  if (parts.length === 0) return { imports: [], controllers: [], providers: [paths] };
   return {
     imports: [EarlyErrorsModule, ...parts.flatMap(({ imports }) => imports)],
     controllers: parts.flatMap(({ controllers }) => controllers),
-    providers: [ControllersExceptionFilter, ...parts.flatMap(({ providers }) => providers)],
+    providers: [paths, ControllersExceptionFilter, ...parts.flatMap(({ providers }) => providers)],
   };
+}
+
+/** Returns the name and path of each controller, without the application's global prefix: `chat at /chat`. */
+function pathsOf({ sessions, turns, chat, state }: SessionsControllersOptions): string[] {
+  return Object.entries({ sessions, turns, chat, state }).flatMap(([name, options]) =>
+    options ? [`${name} at /${options.path ?? name}`] : [],
+  );
 }
 
 function sessionsParts(given: SessionsControllerOptions): Parts {

@@ -20,7 +20,14 @@ import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
 import { type ProcessRole } from './sessions.options.js';
-import { SESSIONS_ADAPTER, SESSIONS_ROLE, SESSIONS_SETTINGS, TURN_QUEUE } from '../common/sessions.tokens.js';
+import {
+  SESSIONS_ADAPTER,
+  SESSIONS_CONTROLLERS,
+  SESSIONS_ROLE,
+  SESSIONS_SETTINGS,
+  TURN_QUEUE,
+} from '../common/sessions.tokens.js';
+import { startSummary } from './start-summary.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { StartPhase } from '../turn/start-phase.js';
@@ -58,6 +65,7 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
     private readonly tokens: MessageTokens,
     private readonly compactor: ConversationCompactor,
     private readonly phase: StartPhase,
+    @Inject(SESSIONS_CONTROLLERS) private readonly controllers: readonly string[],
   ) {}
 
   /** Discovers the orchestrators. */
@@ -71,10 +79,10 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
 
   /** Begins work. */
   async start(): Promise<void> {
-    this.warn();
+    if (this.role === 'work') this.assertWork();
+    this.logStart();
     await this.agents.publish();
     if (this.role === 'submit') return;
-    if (this.role === 'work') this.assertWork();
     await this.adapter.beginWork?.({ waitMs: this.stoppingMs });
     this.working = true;
     await this.worker.start();
@@ -125,7 +133,9 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
     );
   }
 
-  private warn(): void {
+  private logStart(): void {
+    const { adapter, queue, role, controllers } = this;
+    this.logger.log(startSummary({ adapter, queue, role, controllers, orchestrators: this.registry.names() }));
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
       this.logger.warn(
         'No adapter is configured: sessions and turns are stored in memory and lost when this process exits. ' +

@@ -49,6 +49,7 @@ export function resolveOptions(
   env: NodeJS.ProcessEnv = process.env,
 ): SessionsSettings {
   const given = checkOptions(SessionsModuleOptions, '', options, STATICS);
+  if (Object.hasOwn(given, 'adapter') && given.adapter === undefined) throw undefinedAdapter();
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
   const turns = checkOptions(TurnsOptions, 'turns', given.turns);
@@ -90,6 +91,14 @@ export function resolveOptions(
     telemetry: given.telemetry ?? true,
     tokenCounter: given.tokenCounter ?? null,
   };
+}
+
+/** Otherwise a variable that is not set would select the store in memory (DAY-15). */
+function undefinedAdapter(): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    'SessionsModule: The option adapter is undefined. Pass an adapter, for example typeormAdapter({ ... }). ' +
+      'To store sessions in memory, pass memoryAdapter() or omit the option.',
+  );
 }
 
 /** Returns which orchestration states the sweep removes before they expire. */

@@ -18,6 +18,7 @@ interface Visit {
  * and `rest` waits until no notification is pending and no visit runs.
  */
 export class TestQueue implements TurnQueue {
+  readonly label = 'on the clock of the test';
   private readonly inner: InProcessQueue;
   /** Delayed notifications: the time on the test's clock per session. */
   private readonly later = new Map<string, number>();

@@ -106,6 +106,11 @@ export class BullmqQueue implements TurnQueue {
     this.visits = new LaneVisits(this.semaphore, () => undefined);
   }
 
+  /** Available after `init`, which finds a shared connection. */
+  get label(): string {
+    return `BullMQ ${this.name}${this.place}`;
+  }
+
   /** BullMQ's own queue, for Bull Board and metrics. */
   get queue(): Promise<Queue<Notification>> {
     if (this.closed) return Promise.reject(new Error(`The queue ${this.name} is closed.`));

@@ -8,6 +8,7 @@ import { Semaphore } from '../semaphore.js';
  * notifies lanes from the ledger.
  */
 export class InProcessQueue implements TurnQueue {
+  readonly label = 'in this process';
   /** Notified sessions that wait for their visit, in order. */
   private readonly waiting = new Set<string>();
   /** The same for overdue sessions. Visits of both take turns, so that neither kind waits for all of the other. */

@@ -5,6 +5,7 @@ import { type TurnQueue } from '../../ledger/turn-queue.js';
  * reconcilers find the work in the store.
  */
 export const noopQueue: TurnQueue = {
+  label: 'none; workers find turns in the store',
   notify: async () => {},
   process: async () => {},
   pause: async () => {},

@@ -11,6 +11,8 @@ export interface TableAdapterOptions {
   readonly shared?: boolean;
   /** The backend's name for telemetry, as OpenTelemetry's `db.system.name` has it. Default: none. */
   readonly system?: string;
+  /** Names the store and where it is, for the log at start, without a user and a password. Default: `system`. */
+  readonly label?: string;
   /** Connects, and checks or creates the tables. Called once, before any transaction. Default: nothing. */
   readonly init?: () => Promise<void>;
   /** Resolves when the store answers. Default: an empty transaction. */

@@ -6,6 +6,7 @@ import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/asse
 import { optionsOf } from '../sql/open-data-source.js';
 import { runMigrations } from '../sql/run-migrations.js';
 import { asStartError } from '../sql/start-checks.js';
+import { serverLabel } from '../sql/dialects.js';
 import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { MysqlDatabase } from './mysql-database.js';
@@ -35,6 +36,7 @@ export class MysqlAdapter {
       ...corePorts(database),
       shared: true,
       system: adapter.place.dialect.system,
+      label: adapter.label,
       init: (limits) => adapter.init(limits?.maxValueBytes),
       ping: async () => {
         await database.read((tx) => tx.now);
@@ -44,6 +46,10 @@ export class MysqlAdapter {
         pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place, MYSQL_MIGRATIONS),
       close: () => adapter.close(),
     };
+  }
+
+  private get label(): string {
+    return serverLabel(this.place.dialect, this.connection);
   }
 
   private async init(maxValueBytes = 0): Promise<void> {

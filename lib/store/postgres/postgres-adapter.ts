@@ -6,6 +6,7 @@ import { assertSchema, pendingMigrations } from '../sql/assert-schema.js';
 import { openDataSource, type OpenDataSource, optionsOf } from '../sql/open-data-source.js';
 import { runMigrations } from '../sql/run-migrations.js';
 import { asStartError } from '../sql/start-checks.js';
+import { serverLabel } from '../sql/dialects.js';
 import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { PostgresCheckpoints } from './postgres-checkpoints.js';
@@ -56,12 +57,17 @@ export class PostgresAdapter {
       leases: new PostgresLeases(database),
       shared: true,
       system: adapter.place.dialect.system,
+      label: adapter.label,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
       probe: () => probePostgres(database),
       pendingMigrations: () => pendingMigrations((sql) => database.query(sql), adapter.place, POSTGRES_MIGRATIONS),
       close: () => adapter.close(),
     };
+  }
+
+  private get label(): string {
+    return serverLabel(this.place.dialect, optionsOf(this.given));
   }
 
   private async init(): Promise<void> {

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { serverPlace } from '../../common/server-place.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { NotifiedTurnChanges } from '../core/notifications.js';
@@ -55,6 +56,7 @@ class RedisAdapter {
       leases: new RedisLeases(database),
       shared: true,
       system: 'redis',
+      label: labelOf(options),
       init: (limits) => adapter.init(limits?.maxValueBytes),
       ping: () => adapter.ping(),
       probe: async () => probeRedis(adapter.opened(), options.base),
@@ -98,4 +100,10 @@ class RedisAdapter {
     if (!this.connection) throw new StoreUnavailableError('The Redis store is not open.', { maybeApplied: false });
     return this.connection;
   }
+}
+
+/** @returns the server of the URL or of the client; a Cluster has several */
+function labelOf({ client, url }: ResolvedRedisOptions): string {
+  const place = serverPlace(client ? client.options : { url }, 6379);
+  return place === undefined ? 'Redis' : `Redis at ${place}`;
 }

@@ -1,4 +1,5 @@
 import { type DataSourceOptions } from 'typeorm';
+import { serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
 /** The differences between the databases that TypeORM supports. */
@@ -34,4 +35,10 @@ export function dialectOf({ type }: Pick<DataSourceOptions, 'type'>): Dialect {
   throw new SessionsConfigurationError(
     `typeormAdapter: dataSource.type must be one of ${Object.keys(DIALECTS).join(', ')}. Received: ${JSON.stringify(type)}.`,
   );
+}
+
+/** Returns the server for the log: `PostgreSQL at db:5432/app`. */
+export function serverLabel({ title, port = 0 }: Dialect, connection: DataSourceOptions): string {
+  const place = serverPlace(connection, port);
+  return place === undefined ? title : `${title} at ${place}`;
 }

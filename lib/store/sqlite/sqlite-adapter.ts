@@ -64,6 +64,7 @@ export class SqliteAdapter {
       ...corePorts(adapter.lazyDatabase()),
       shared: false,
       system: dialectOf(dataSource).system,
+      label: `SQLite ${adapter.file}`,
       init: () => adapter.init(),
       ping: () => adapter.ping(),
       probe: async () => adapter.opened().tryOut(probeStatements(SQLITE_MIGRATIONS)),

@@ -1,0 +1,119 @@
+import {
+  memoryAdapter,
+  SESSIONS_ADAPTER,
+  SessionsConfigurationError,
+  SessionsModule,
+  type SessionsModuleOptions,
+  type SessionsOptionsFactory,
+} from 'nestjs-agent-sessions';
+import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
+import { redisAdapter } from 'nestjs-agent-sessions/redis';
+import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
+import { SESSIONS_CONTROLLERS } from '../../lib/common/sessions.tokens.js';
+import { sessionsControllers } from '../../lib/module/sessions.controllers.js';
+import { startSummary } from '../../lib/module/start-summary.js';
+import { Echo, startApplication as startModules } from '../support/application.js';
+import { capturingLogger } from '../support/capturing-logger.js';
+import { LIVE_STORES, startApplication } from '../support/running-application.js';
+
+class Guard {
+  canActivate(): boolean {
+    return true;
+  }
+}
+
+const STORE = '(memory of this process|SQLite /\\S+|(PostgreSQL|MySQL|MariaDB|Redis) at \\S+)';
+
+describe('the log entry of the start', () => {
+  it.each(LIVE_STORES)('DAY-15 names the store and what runs, with $name', async ({ open }) => {
+    const { lines, logger } = capturingLogger();
+    await startApplication({ adapter: open(), orchestrators: [Echo], logger });
+    const summary = `^log Store: ${STORE}\\. Queue: in this process\\. Role: both\\. Orchestrators: echo\\. Controllers: none\\.`;
+    expect(lines.filter((line) => new RegExp(summary).test(line))).toHaveLength(1);
+  });
+
+  it('DAY-15 names the role, and the queue of a process that runs no turns', async () => {
+    const { lines, logger } = capturingLogger();
+    await startApplication({ adapter: memoryAdapter(), role: 'submit', logger });
+    expect(lines.find((line) => line.startsWith('log Store: '))).toMatch(
+      /Queue: none; workers find turns in the store\. Role: submit\. Orchestrators: none\./,
+    );
+  });
+
+  it('DAY-15 names controllers with their paths', () => {
+    const { providers } = sessionsControllers({
+      sessions: { guards: [Guard] },
+      chat: { guards: [Guard], path: 'api/chat', orchestrators: ['echo'] },
+    });
+    expect(providers).toContainEqual({
+      provide: SESSIONS_CONTROLLERS,
+      useValue: ['sessions at /sessions', 'chat at /api/chat'],
+    });
+  });
+
+  it('DAY-15 shows no user and no password', () => {
+    const secret = 'desk:hunter2';
+    const stores = [
+      typeormAdapter({ dataSource: { type: 'postgres', url: `postgres://${secret}@db:5433/app` } }),
+      typeormAdapter({
+        dataSource: { type: 'mysql', host: 'db', username: 'desk', password: 'hunter2', database: 'app' },
+      }),
+      redisAdapter({ url: `redis://${secret}@cache/0` }),
+    ];
+    const queue = bullmqQueue({ connection: { url: `redis://${secret}@cache:6380` } });
+    const parts = { role: 'both', orchestrators: [], controllers: [] } as const;
+    const entries = stores.map((adapter) => startSummary({ adapter, queue, ...parts }));
+    expect(entries).toEqual([
+      expect.stringContaining('Store: PostgreSQL at db:5433/app. Queue: BullMQ agent-sessions at cache:6380.'),
+      expect.stringContaining('Store: MySQL at db:3306/app.'),
+      expect.stringContaining('Store: Redis at cache:6379'),
+    ]);
+    for (const entry of entries) expect(entry).not.toMatch(/desk|hunter2/);
+  });
+
+  it('DAY-15 names a store without a label by its system', () => {
+    const parts = { queue: {}, role: 'work', orchestrators: ['a', 'b'], controllers: [] } as const;
+    expect(startSummary({ adapter: { system: 'filedb' }, ...parts })).toBe(
+      'Store: filedb. Queue: custom. Role: work. Orchestrators: a, b. Controllers: none.',
+    );
+  });
+});
+
+describe('an adapter that is undefined', () => {
+  const refused = new SessionsConfigurationError(
+    'SessionsModule: The option adapter is undefined. Pass an adapter, for example typeormAdapter({ ... }). To store sessions in ' +
+      'memory, pass memoryAdapter() or omit the option.',
+  );
+  const forgotten: SessionsModuleOptions = { adapter: undefined };
+
+  it.each([
+    ['forRoot', () => SessionsModule.forRoot(forgotten)],
+    ['a factory', () => SessionsModule.forRootAsync({ useFactory: () => forgotten })],
+  ])('DAY-15 stops the start, passed to %s', async (_, register) => {
+    await expect(startModules({ imports: [register()] })).rejects.toThrow(refused);
+  });
+
+  it('DAY-15 is not the same as an omitted one', async () => {
+    const app = await startModules({ imports: [SessionsModule.forRoot({})] });
+    expect(app.get(SESSIONS_ADAPTER)).toMatchObject({ label: 'memory of this process' });
+    await app.close();
+  });
+
+  class Forgetful implements SessionsOptionsFactory {
+    createSessionsOptions(): SessionsModuleOptions {
+      return undefined as unknown as SessionsModuleOptions;
+    }
+  }
+
+  it.each([
+    ['useFactory', { useFactory: () => undefined as unknown as SessionsModuleOptions }],
+    ['useClass', { useClass: Forgetful }],
+  ])('DAY-15 stops the start if %s returns undefined instead of options', async (_, options) => {
+    await expect(startModules({ imports: [SessionsModule.forRootAsync(options)] })).rejects.toThrow(
+      new SessionsConfigurationError(
+        'SessionsModule.forRootAsync: The factory returned undefined. Expected an object, such as ' +
+          '{ adapter: typeormAdapter({ ... }) }. Return {} to use the defaults.',
+      ),
+    );
+  });
+});

@@ -33,7 +33,7 @@ export class SessionsModuleOptions {
    */
   @Optional()
   @Must((value) => toSeconds(value) !== null, SECONDS_RULE)
-  ttlSeconds?: number | string;
+  ttlSeconds?: number | `${number}`;
 
   /** Maximum lifetime of a session in seconds since its creation, whatever its activity. Default: no limit. */
   @Optional()

@@ -9,7 +9,7 @@ export class OrchestrationStateOptions {
    */
   @Optional()
   @Must((value) => value === 'never' || toSeconds(value) !== null, SECONDS_OR_NEVER_RULE)
-  ttlSeconds?: number | string;
+  ttlSeconds?: number | `${number}` | 'never';
 
   /** The maximum number of states of all agents; the longest idle ones beyond it are removed. Default: no limit. */
   @Optional()

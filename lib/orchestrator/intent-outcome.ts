@@ -20,13 +20,21 @@ export interface StatePatch {
   readonly unset: readonly string[];
 }
 
+/** Keys of an object that was meant as a reply, unless the state has them (DAY-16). */
+const REPLY_KEYS = ['text', 'reply'] as const;
 const NO_PATCH: StatePatch = { set: {}, unset: [] };
 
 /**
+ * @param current the state that the result may change
  * @throws OrchestratorResultError, InvalidInputError or StateSerializationError if the result of the intent is invalid
  */
-export function toIntentOutcome(orchestrator: string, intent: string, value: unknown): IntentOutcome {
-  const { text, options } = checked(orchestrator, intent, normalize(orchestrator, intent, value));
+export function toIntentOutcome(
+  orchestrator: string,
+  intent: string,
+  value: unknown,
+  current: JsonObject,
+): IntentOutcome {
+  const { text, options } = checked(orchestrator, intent, normalize(orchestrator, intent, value, current));
   const { data, status, state, messages } = options;
   return {
     intent,
@@ -52,11 +60,19 @@ export function patched(state: JsonObject, patch: StatePatch): JsonObject {
   return merged;
 }
 
-function normalize(orchestrator: string, intent: string, value: unknown): TurnOutcome {
+function normalize(orchestrator: string, intent: string, value: unknown, current: JsonObject): TurnOutcome {
   if (value instanceof TurnOutcome) return value as TurnOutcome;
   if (value === undefined) return new TurnOutcome(null);
   if (typeof value === 'string') return new TurnOutcome(value);
-  if (isPlainObject(value)) return new TurnOutcome(null, { state: value });
+  if (isPlainObject(value)) {
+    const key = REPLY_KEYS.find((name) => typeof value[name] === 'string' && !Object.hasOwn(current, name));
+    if (key === undefined) return new TurnOutcome(null, { state: value });
+    throw new OrchestratorResultError(
+      orchestrator,
+      `intent ${intent} returned an object with the key ${key}, which is not a reply but a change of the state. ` +
+        `To answer, return reply(text). To set this key of the state, return turnOutcome({ state: { ${key} } }).`,
+    );
+  }
   throw new OrchestratorResultError(
     orchestrator,
     `intent ${intent} returned ${kindOf(value)}. Return reply(...), a string, a plain object (a patch of the state), or nothing.`,

@@ -6,6 +6,7 @@ import {
   orchestratorName,
   type OrchestratorRef,
 } from '../orchestration/orchestrator-ref.js';
+import { type IntentDecorator } from './intent-decorator.js';
 import { type OrchestratorOptions } from './orchestrator.js';
 
 const ROUTE = new MethodMark<true>('@Route()', 'agent-sessions:route');
@@ -29,8 +30,8 @@ export const Route = (): MethodDecorator => ROUTE.decorate(true);
 
 /** Declares a method that handles an intent. @param name default: the method's name */
 export const Intent =
-  (name?: string): MethodDecorator =>
-  (target, method, descriptor) =>
+  (name?: string): IntentDecorator =>
+  (target: object, method: string | symbol, descriptor: PropertyDescriptor) =>
     INTENT.decorate(name ?? String(method))(target, method, descriptor);
 
 /** Declares the method that evaluates each iteration, see `evaluate`. Requires `iterate: true`. */

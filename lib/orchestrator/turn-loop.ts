@@ -134,7 +134,7 @@ export class TurnLoop {
     const runs = await this.dispatch(number, chosen);
     if (runs instanceof AwaitingSignal) return runs;
     const { name, evaluate } = this.parts.definition;
-    const outcomes = runs.map(({ value }, index) => toIntentOutcome(name, chosen[index], value));
+    const outcomes = runs.map(({ value }, index) => toIntentOutcome(name, chosen[index], value, this.current.state));
     for (const { text, data = null, messages = [] } of outcomes) {
       assertWithin({ text, data }, this.parts.maxReplyBytes, 'The reply');
       for (const message of messages) assertWithin(asJson(message), this.parts.maxReplyBytes, 'The message');

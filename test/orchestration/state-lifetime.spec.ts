@@ -3,6 +3,7 @@ import { jest } from '@jest/globals';
 import {
   createOrchestrationStateManager,
   memoryAdapter,
+  type OrchestrationOptions,
   OrchestrationStateManager,
   type SessionsAdapter,
   SessionsConfigurationError,
@@ -106,7 +107,7 @@ describe('how long states are to live', () => {
     else process.env.SESSION_TTL_SECONDS = before;
   });
 
-  async function ttl(ttlSeconds?: number | string): Promise<{ factory: unknown; nest: unknown }> {
+  async function ttl(ttlSeconds?: OrchestrationOptions['ttlSeconds']): Promise<{ factory: unknown; nest: unknown }> {
     const states = createOrchestrationStateManager({
       cleanup: { enabled: false },
       ...(ttlSeconds !== undefined && { ttlSeconds }),
@@ -117,7 +118,7 @@ describe('how long states are to live', () => {
     return { factory: await ttlOf(states), nest: await ttlOf(app.get(OrchestrationStateManager)) };
   }
 
-  it.each<[string, string | undefined, number | string | undefined, number | 'never']>([
+  it.each<[string, string | undefined, OrchestrationOptions['ttlSeconds'], number | 'never']>([
     ['a day by default', undefined, undefined, 86_400_000],
     ['as the environment says', '7200', undefined, 7_200_000],
     ['as the option says, whatever the environment does', '7200', 60, 60_000],

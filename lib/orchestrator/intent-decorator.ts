@@ -1,0 +1,61 @@
+import { type TurnContext } from './turn-context.js';
+import { type TurnOutcome } from './turn-outcome.js';
+
+/**
+ * Decorates a method that handles an intent. The compiler rejects a method that returns something else than an outcome, and one
+ * that changes a key which the state of its `TurnContext` does not have (DAY-16).
+ */
+export interface IntentDecorator {
+  /**
+   * Accepts no call. The compiler compares overloaded functions without their type parameters, so this signature makes the
+   * decorator a `MethodDecorator`, for example for `applyDecorators` of Nest. Decorators are called with three arguments,
+   * so messages about mistakes do not show it.
+   */
+  (target: never, method: never, descriptor: never, unused: never): void;
+  /** Decorates the method. @typeParam Method the type of the method */
+  <Method extends (...args: never[]) => unknown>(
+    target: object,
+    method: string | symbol,
+    descriptor: TypedPropertyDescriptor<Method> & IntentCheck<Method>,
+  ): void;
+}
+
+/** Accepts every method without a problem. The name of the problem appears in the compiler's message. */
+type IntentCheck<Method> = Method extends (...args: infer Args) => infer Result
+  ? [ProblemOf<Awaited<Result>, StateOf<Args>>] extends [never]
+    ? unknown
+    : { readonly problem: ProblemOf<Awaited<Result>, StateOf<Args>> }
+  : unknown;
+
+/** `unknown` if the method declares no context. */
+type StateOf<Args> = Args extends readonly [TurnContext<infer State>, ...unknown[]] ? State : unknown;
+
+type ProblemOf<Result, State> = 0 extends 1 & Result
+  ? never // any
+  : Result extends string | undefined | void
+    ? never
+    : Result extends TurnOutcome<infer Written>
+      ? UnknownKeys<Written, State>
+      : Result extends NotPlain
+        ? NotAnOutcome
+        : Result extends object
+          ? UnknownKeys<Result, State>
+          : NotAnOutcome;
+
+type NotPlain = Date | Iterable<unknown> | AsyncIterable<unknown> | ((...args: never[]) => unknown);
+type NotAnOutcome = 'An intent returns reply(...), a string, an object with changes of the state, or nothing.';
+
+/**
+ * Compares only keys: without a context, the compiler widens `{ kind: 'a' }` to `{ kind: string }`. The first condition is also
+ * decided for the type parameter of a generic class.
+ */
+type UnknownKeys<Written, State> = { written: Written; state: State } extends { written: State; state: Written }
+  ? never
+  : unknown extends State
+    ? never
+    : string extends KeyOf<Written>
+      ? never
+      : Problem<Exclude<KeyOf<Written>, KeyOf<State>>>;
+
+type KeyOf<T> = T extends unknown ? keyof T : never;
+type Problem<Key> = Key extends string | number ? `The state has no key ${Key}.` : never;

@@ -22,7 +22,13 @@ const MAX_DEPTH = 200;
  * `__proto__` (FIX-64)
  */
 export function toJson(value: unknown, path: string): JsonValue {
-  return copy(value, path, []);
+  try {
+    return copy(value, path, []);
+  } catch (error) {
+    // The frames of nested values would displace that of the caller.
+    if (error instanceof StateSerializationError) Error.captureStackTrace(error, toJson);
+    throw error;
+  }
 }
 
 /** Works like {@link toJson}, for a value that must be a plain object. */

@@ -13,7 +13,8 @@ export function unknownKeyRule(key: string, known: readonly string[]): string {
   return `${UNKNOWN_KEY}${suggestion} Allowed: ${known.join(', ')}.`;
 }
 
-function closestOf(key: string, known: readonly string[]): string | undefined {
+/** Returns the known name that differs from the given one by at most two characters. */
+export function closestOf(key: string, known: readonly string[]): string | undefined {
   const maxDistance = Math.min(2, Math.floor(key.length / 2));
   const lowercase = known.map((name) => name.toLowerCase());
   const match = closestMatch(key.toLowerCase(), lowercase, { maxDistance });

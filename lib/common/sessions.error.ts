@@ -107,6 +107,11 @@ export class StateSerializationError extends SessionsError {
   ) {
     super(`${path} is ${found}, which cannot be stored as JSON. ${cure}`);
   }
+
+  /** Names the path, whose keys the application has chosen (DAY-17). @internal */
+  override get forLog(): string {
+    return this.message;
+  }
 }
 
 /** A value is larger than its limit, measured as UTF-8 bytes of JSON. HTTP 413. Nothing was stored. */
@@ -120,6 +125,11 @@ export class TooLargeError extends SessionsError {
     readonly maxBytes: number,
   ) {
     super(`${subject} has ${bytes} bytes as JSON. Allowed: ${maxBytes}.`);
+  }
+
+  /** Omits the subject, which may contain an id. @internal */
+  override get forLog(): string {
+    return `a value has ${this.bytes} bytes as JSON. Allowed: ${this.maxBytes}.`;
   }
 }
 

@@ -22,7 +22,14 @@ export class TurnFencedError extends SessionsError {
     readonly turnId: string,
     readonly fence: number,
   ) {
-    super(`Turn ${turnId} of session ${sessionId} is no longer held with fence ${fence}. Nothing was written.`);
+    super(
+      `The attempt is over: turn ${turnId} of session ${sessionId} has ended, or another worker has claimed it. Nothing was written.`,
+    );
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return 'The attempt is over: the turn has ended, or another worker has claimed it.';
   }
 }
 

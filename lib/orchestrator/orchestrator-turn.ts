@@ -104,6 +104,7 @@ export class OrchestratorTurn {
     if (summaries) orchestration?.addUsage(summaries);
     const memo = new TurnSteps(turn.id, claimed.steps, handle);
     handle.onChildTurn(() => memo.saveDecision());
+    handle.onLimit(() => memo.runningParts);
     const journal = new ModuleJournal(this.parts.state, turn.sessionId);
     const modules = new TurnModuleState(turn.sessionId, journal, this.parts.modules, memo);
     const attempt: AttemptContext = {

@@ -1,3 +1,4 @@
+import { closestOf } from '../common/known-keys.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
 import { type Turn } from '../ledger/turn.js';
@@ -16,6 +17,11 @@ export class StepKeyRequiredError extends SessionsError {
       `Step ${JSON.stringify(step)} is repeated without a key where steps run in parallel: after a retry, its result could ` +
         `reach another call. Add a key: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`,
     );
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
   }
 }
 
@@ -41,21 +47,30 @@ export class StepContextError extends SessionsError {
         'has started the code there. Give it AsyncResource.bind(task), or call `info.step` instead of `turn.step`.',
     );
   }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
+  }
 }
 
 /**
- * A route chose an intent that the orchestrator does not have (BOT-03). The turn is retried within its limit, because a
- * model may answer differently (FIX-08). HTTP 500.
+ * A route chose an intent that the orchestrator does not have (BOT-03). A wrong name in code fails the turn without a
+ * retry (DAY-17). If a model chose the intent, the turn is retried, because a model may answer differently (FIX-08). HTTP 500.
  */
 export class UnknownIntentError extends SessionsError {
   readonly code = 'UNKNOWN_INTENT';
+  readonly permanent: boolean;
 
+  /** @param chosenBy who chose the intent. A `model` may answer differently when it is called again */
   constructor(
     readonly orchestrator: string,
     readonly intent: string,
     readonly known: readonly string[],
+    chosenBy: 'code' | 'model' = 'code',
   ) {
-    super(`Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}. It has: ${known.join(', ')}.`);
+    super(`Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}.${hintOf(intent, known)}`);
+    this.permanent = chosenBy === 'code';
   }
 
   /**
@@ -63,8 +78,14 @@ export class UnknownIntentError extends SessionsError {
    * @internal
    */
   override get forLog(): string {
-    return `the route chose an intent that orchestrator ${this.orchestrator} does not have. It has: ${this.known.join(', ')}.`;
+    const { orchestrator, intent, known } = this;
+    return `the route chose an intent that orchestrator ${orchestrator} does not have.${hintOf(intent, known)}`;
   }
+}
+
+function hintOf(intent: string, known: readonly string[]): string {
+  const close = closestOf(intent, known);
+  return `${close === undefined ? '' : ` Did you mean ${JSON.stringify(close)}?`} It has: ${known.join(', ')}.`;
 }
 
 /** A route returned an empty list of intents. The turn is retried within its limit (FIX-08). HTTP 500. */

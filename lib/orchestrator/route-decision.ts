@@ -9,25 +9,33 @@ const MAX_FAN_OUT = 16;
 
 type Shape = Pick<OrchestratorDefinition, 'name' | 'intents'>;
 
+/** A model that chose an unknown intent may choose another one when it is called again (FIX-08). */
+type Chooser = 'code' | 'model';
+
 /**
  * Validates a route's result, with its intents as a list without duplicates; empty for END.
  * @throws UnknownIntentError, NoIntentError, OrchestratorResultError, StateSerializationError
  */
 export function toDecision(orchestrator: Shape, source: DecisionSource, given: unknown): DecisionReport {
-  if (!isPlainObject(given)) return { source, intents: toIntents(orchestrator, given) };
+  if (!isPlainObject(given)) return { source, intents: toIntents(orchestrator, given, chooserOf(source, {})) };
   const { intents, reasoning, raw } = given;
   if (reasoning !== undefined && typeof reasoning !== 'string') {
     throw new OrchestratorResultError(orchestrator.name, "a decision's reasoning must be a string.");
   }
   return {
     source,
-    intents: toIntents(orchestrator, intents),
+    intents: toIntents(orchestrator, intents, chooserOf(source, given)),
     ...(reasoning === undefined ? {} : { reasoning }),
     ...(raw === undefined ? {} : { raw: toJson(raw, 'decision.raw') }),
   };
 }
 
-function toIntents({ name, intents: known }: Shape, choice: unknown): string[] {
+/** Routers usually call a model. Code has no reasons and no raw answer to report. */
+function chooserOf(source: DecisionSource, { reasoning, raw }: Readonly<Record<string, unknown>>): Chooser {
+  return source === 'router' || reasoning !== undefined || raw !== undefined ? 'model' : 'code';
+}
+
+function toIntents({ name, intents: known }: Shape, choice: unknown, chooser: Chooser): string[] {
   if (choice === END) return [];
   const chosen: unknown[] = Array.isArray(choice) ? choice : [choice];
   const intents = [...new Set(chosen)];
@@ -38,14 +46,18 @@ function toIntents({ name, intents: known }: Shape, choice: unknown): string[] {
       `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} are allowed.`,
     );
   }
-  assertKnown({ name, intents: known }, intents);
+  assertKnown({ name, intents: known }, intents, chooser);
   return intents as string[];
 }
 
 /** @throws UnknownIntentError */
-export function assertKnown({ name, intents: known }: Shape, intents: readonly unknown[]): void {
+export function assertKnown(
+  { name, intents: known }: Shape,
+  intents: readonly unknown[],
+  chooser: Chooser = 'code',
+): void {
   const unknown = intents.find((intent) => typeof intent !== 'string' || !known.has(intent));
   if (unknown !== undefined || intents.includes(undefined)) {
-    throw new UnknownIntentError(name, String(unknown), [...known.keys()]);
+    throw new UnknownIntentError(name, String(unknown), [...known.keys()], chooser);
   }
 }

@@ -1,3 +1,4 @@
+import { callSite } from '../common/call-site.js';
 import { deepFreeze } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
 import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
@@ -65,7 +66,17 @@ export class TurnCalls {
         const context = this.contextOf(place, progress, count, suspend);
         return this.memo.enter(() => work(context));
       });
-    const value = await (this.telemetry.isAnswered ? this.telemetry.span(spanOf(place), run) : run());
+    const part = partOf(place);
+    let value: T | AwaitingSignal;
+    this.memo.beginPart(part);
+    try {
+      value = await (this.telemetry.isAnswered ? this.telemetry.span(spanOf(place), run) : run());
+    } catch (error) {
+      this.memo.failPart(part, error);
+      throw error;
+    } finally {
+      this.memo.endPart(part);
+    }
     if (value instanceof AwaitingSignal) return value;
     return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
   }
@@ -80,6 +91,14 @@ export class TurnCalls {
     const { state, replies, feedback } = progress;
     const place = { iteration, intent };
     const history = this.history(role);
+    const step: TurnContext['step'] = (name, work, options) => {
+      const site = callSite(step);
+      return memo.hand('turn.step', () => memo.run(place, name, work, options, site));
+    };
+    const waitFor: TurnContext['waitFor'] = (name, options = {}) => {
+      const site = callSite(waitFor);
+      return memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, suspend, site));
+    };
     // Properties are listed by name, because spreading an object into another takes ten times as long. Values that all
     // calls of the attempt share are frozen.
     const context: Mutable<Omit<TurnContext, 'history'>> = {
@@ -121,8 +140,8 @@ export class TurnCalls {
         assertWithinBudget: () => this.orchestration?.assertBudget(),
       },
       modules: attempt.modules,
-      step: (name, work, options) => memo.hand('turn.step', () => memo.run(place, name, work, options)),
-      waitFor: (name, options = {}) => memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, suspend)),
+      step,
+      waitFor,
       emit: attempt.emit,
       flush: attempt.flush,
       emitted: attempt.emitted,
@@ -147,6 +166,12 @@ const HISTORY: PropertyDescriptor = {
 function withHistory(context: Omit<TurnContext, 'history'>, value: TurnContext['history']): TurnContext {
   Object.defineProperty(context, history, { value });
   return Object.defineProperty(context, 'history', HISTORY) as TurnContext;
+}
+
+/** Returns the part for the log. */
+export function partOf({ intent, role }: Pick<CallPlace, 'intent' | 'role'>): string {
+  if (role === 'intents') return `intent ${intent}`;
+  return role === 'router' ? 'the route' : role;
 }
 
 function spanOf({ iteration, intent, role }: CallPlace): SpanOptions {

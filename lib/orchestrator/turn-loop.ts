@@ -1,3 +1,4 @@
+import { type CallSite, showAt } from '../common/call-site.js';
 import { assertWithin, isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
 import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
@@ -10,7 +11,8 @@ import { type Evaluation } from './evaluation.js';
 import { type EvaluateFunction, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { assertKnown, toDecision } from './route-decision.js';
-import { type Called, elapsed, type TurnCalls } from './turn-calls.js';
+import { type Called, elapsed, partOf, type TurnCalls } from './turn-calls.js';
+import { TurnOutcome } from './turn-outcome.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
 import { type TurnSteps } from './turn-steps.js';
@@ -133,12 +135,8 @@ export class TurnLoop {
 
     const runs = await this.dispatch(number, chosen);
     if (runs instanceof AwaitingSignal) return runs;
-    const { name, evaluate } = this.parts.definition;
-    const outcomes = runs.map(({ value }, index) => toIntentOutcome(name, chosen[index], value, this.current.state));
-    for (const { text, data = null, messages = [] } of outcomes) {
-      assertWithin({ text, data }, this.parts.maxReplyBytes, 'The reply');
-      for (const message of messages) assertWithin(asJson(message), this.parts.maxReplyBytes, 'The message');
-    }
+    const { evaluate } = this.parts.definition;
+    const outcomes = runs.map(({ value }, index) => this.toOutcome(chosen[index], value));
     const evaluation = evaluate && chosen.length > 0 ? await this.evaluate(number, outcomes, evaluate) : undefined;
     if (evaluation instanceof AwaitingSignal) return evaluation;
     const iteration: Iteration = {
@@ -149,6 +147,22 @@ export class TurnLoop {
       ...effects(),
     };
     return evaluation ? { ...iteration, evaluation } : iteration;
+  }
+
+  /** Validates the result of an intent. An error names the intent, and shows where the outcome was created (DAY-17). */
+  private toOutcome(intent: string, value: unknown): IntentOutcome {
+    const { definition, maxReplyBytes, memo } = this.parts;
+    try {
+      const outcome = toIntentOutcome(definition.name, intent, value, this.current.state);
+      const { text, data = null, messages = [] } = outcome;
+      assertWithin({ text, data }, maxReplyBytes, 'The reply');
+      for (const message of messages) assertWithin(asJson(message), maxReplyBytes, 'The message');
+      return outcome;
+    } catch (error) {
+      if (value instanceof TurnOutcome) showAt(error, value as CallSite);
+      memo.failPart(partOf({ intent, role: 'intents' }), error);
+      throw error;
+    }
   }
 
   /** Returns the decision if the route does not have to be called. */
@@ -175,10 +189,21 @@ export class TurnLoop {
     const place = { iteration, intent: '', role: 'router' } as const;
     const routed = await this.parts.calls.call(place, this.current, (turn) => definition.route(turn));
     if (routed instanceof AwaitingSignal) return routed;
-    const decision = toDecision(definition, definition.routing, routed.value);
-    assertWithin(asJson(decision), this.parts.maxReplyBytes, 'The decision');
+    const decision = this.toDecision(routed.value);
     memo.decide(key, { decision, ...effects() } as unknown as JsonValue);
     return decision;
+  }
+
+  private toDecision(value: unknown): DecisionReport {
+    const { definition, maxReplyBytes, memo } = this.parts;
+    try {
+      const decision = toDecision(definition, definition.routing, value);
+      assertWithin(asJson(decision), maxReplyBytes, 'The decision');
+      return decision;
+    } catch (error) {
+      memo.failPart(partOf({ intent: '', role: 'router' }), error);
+      throw error;
+    }
   }
 
   /** @returns a function that returns the effects since this call */

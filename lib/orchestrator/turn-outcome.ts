@@ -32,10 +32,16 @@ export function reply<State = Record<string, unknown>>(
   text: string,
   options?: OutcomeOptions<State>,
 ): TurnOutcome<State> {
-  return new TurnOutcome<State>(text, options);
+  return shown(new TurnOutcome<State>(text, options), reply);
 }
 
 /** Creates an outcome without a text, for example to change only messages or status. */
 export function turnOutcome<State = Record<string, unknown>>(options: OutcomeOptions<State>): TurnOutcome<State> {
-  return new TurnOutcome<State>(null, options);
+  return shown(new TurnOutcome<State>(null, options), turnOutcome);
+}
+
+/** Adds the stack of the caller as a hidden property, for errors about the values of the outcome (DAY-17). */
+function shown<Outcome extends object>(outcome: Outcome, create: (...args: never[]) => unknown): Outcome {
+  Error.captureStackTrace(outcome, create);
+  return outcome;
 }

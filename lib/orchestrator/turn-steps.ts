@@ -1,9 +1,11 @@
 import { setImmediate as nextTask } from 'node:timers/promises';
 import { checkInput } from '../common/check-input.js';
+import { type CallSite, callSite, showAt } from '../common/call-site.js';
 import { checkSchema, plainFields } from '../common/check-schema.js';
 import { type JsonValue, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { fieldOf } from '../common/thrown.js';
 import { stepSpan, waitSpan } from '../telemetry/call-spans.js';
 import { WAIT_OUTCOME } from '../telemetry/attributes.js';
 import { type SpanOptions } from '../telemetry/telemetry.js';
@@ -16,6 +18,9 @@ import { CallContexts, type EnclosingCall } from './enclosing-call.js';
 import { type StepPlace } from './step-scopes.js';
 import { type StepInfo, type WaitForOptions } from './turn-context.js';
 import { type UsagePlace } from './usage-tally.js';
+
+/** How many causes of an error are searched for the step that threw them. */
+const MAX_CAUSES = 5;
 
 /** The function of a step. */
 type StepWork<T> = (info: StepInfo) => Promise<T> | T;
@@ -35,6 +40,10 @@ export class TurnSteps {
   private readonly waits = new Map<string, number>();
   /** The names of the signals that this attempt waits for. */
   private readonly openWaits = new Set<string>();
+  /** The names of the running parts of the orchestrator and of their steps and tools, by key, in the order of their start. */
+  private readonly whatRuns = new Map<string, string>();
+  /** The steps and tools that threw errors; the innermost counts. */
+  private readonly thrownIn = new Map<unknown, string>();
   /** The decision of a route, until the first effect that depends on it. */
   private decision: StoredStep | null = null;
   /** The write that stores the decision. A failure is kept, for every effect that depends on the decision. */
@@ -54,10 +63,16 @@ export class TurnSteps {
     return this.contexts.enter(handler);
   }
 
-  /** Runs a step of a handler, see `TurnContext.step`. Throws if the call is rejected. */
-  run<T>(place: StepPlace, name: string, work: StepWork<T>, options?: StepOptions): Promise<T> {
+  /** Runs a step of a handler, see `TurnContext.step`. Throws if the call is rejected. @param site the handler's call */
+  run<T>(
+    place: StepPlace,
+    name: string,
+    work: StepWork<T>,
+    options: StepOptions | undefined,
+    site: CallSite,
+  ): Promise<T> {
     assertName(name, 'step name');
-    return this.runIn(this.contexts.enclosing(stepCall(name)), place, name, work, options);
+    return this.runIn(this.contexts.enclosing(stepCall(name)), place, name, work, options, site);
   }
 
   /** @param parent the call that the step belongs to */
@@ -66,7 +81,8 @@ export class TurnSteps {
     place: StepPlace,
     name: string,
     work: StepWork<T>,
-    options?: StepOptions,
+    options: StepOptions | undefined,
+    site: CallSite,
   ): Promise<T> {
     const key = options === undefined ? undefined : checkInput(StepOptions, options, 'step options').key;
     const { iteration, intent } = place;
@@ -79,7 +95,7 @@ export class TurnSteps {
         await nextTask();
         parent.assertOpen(stepCall(name));
       }
-      return await this.runAt<T>(step, stepSpan(name), work);
+      return await this.runAt<T>(step, stepSpan(name), work, site);
     } finally {
       if (calls) calls.running -= 1;
     }
@@ -88,13 +104,14 @@ export class TurnSteps {
   /**
    * Runs work under the given key. Concurrent calls with the same key run once.
    * @param span describes the work, if it runs
+   * @param site the handler's call, for errors about the result
    */
-  async runAt<T>(key: StepKey, span: SpanOptions, work: StepWork<T>): Promise<T> {
+  async runAt<T>(key: StepKey, span: SpanOptions, work: StepWork<T>, site: CallSite): Promise<T> {
     const text = stepText(key);
     const place = placeOf(key);
     let run: Promise<StoredStep> | undefined;
     try {
-      this.handle.signal.throwIfAborted();
+      this.handle.assertOpen();
       const stored = this.stored.get(text);
       const known = stored ?? this.running.get(text);
       // Await even a stored result, so that steps that overlap when they run also overlap when they are replayed.
@@ -103,8 +120,9 @@ export class TurnSteps {
         if (stored) this.ended.set(place, 'replay');
         return structuredClone(value ?? null) as T;
       }
-      run = this.handle.telemetry.span(span, () => this.runOnce(key, text, work));
+      run = this.handle.telemetry.span(span, () => this.runOnce(key, text, work, site));
       this.running.set(text, run);
+      this.whatRuns.set(text, span.name);
       const saved = await run;
       if (!this.ended.has(place)) this.ended.set(place, 'step');
       // Keep results that this attempt can need again: those with a key, and those in an enclosing call that fails and
@@ -113,8 +131,14 @@ export class TurnSteps {
       if (isKept) this.stored.set(text, saved);
       // Each call gets its own copy, which the handler may change (FIX-91).
       return (isKept ? structuredClone(saved.value) : saved.value) as T;
+    } catch (error) {
+      if (!this.thrownIn.has(error)) this.thrownIn.set(error, labelOf(span.name));
+      throw error;
     } finally {
-      if (run) this.running.delete(text);
+      if (run) {
+        this.running.delete(text);
+        this.whatRuns.delete(text);
+      }
     }
   }
 
@@ -129,6 +153,33 @@ export class TurnSteps {
   /** See {@link AttemptHandle.hand}. @param begin an error that it throws rejects the promise */
   hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
     return this.handle.hand(call, begun(begin));
+  }
+
+  /** Records that a part of the orchestrator begins. @param part for the log: `intent refund` */
+  beginPart(part: string): void {
+    this.whatRuns.set(part, part);
+  }
+
+  /** Records that a part has ended. */
+  endPart(part: string): void {
+    this.whatRuns.delete(part);
+  }
+
+  /** Returns what runs now, for the log; `undefined` if nothing does. */
+  get runningParts(): string | undefined {
+    return this.whatRuns.size === 0 ? undefined : [...new Set(this.whatRuns.values())].map(labelOf).join(', ');
+  }
+
+  /** Records that a part threw an error. */
+  failPart(part: string, error: unknown): void {
+    const step = this.stepOf(error);
+    this.handle.thrownIn(step === undefined ? part : `${part}, ${step}`, error);
+  }
+
+  /** Returns the step that threw the error or one of its causes. */
+  private stepOf(error: unknown, depth = 0): string | undefined {
+    if (error === undefined || error === null || depth > MAX_CAUSES) return undefined;
+    return this.thrownIn.get(error) ?? this.stepOf(fieldOf(error, 'cause'), depth + 1);
   }
 
   /** True if no earlier attempt has stored a step. */
@@ -148,7 +199,7 @@ export class TurnSteps {
 
   /** Stores a value for later attempts of the turn. */
   async save(key: StepKey, value: JsonValue): Promise<void> {
-    this.handle.signal.throwIfAborted();
+    this.handle.assertOpen();
     await this.handle.saveStep({ ...key, value });
   }
 
@@ -197,12 +248,13 @@ export class TurnSteps {
     name: string,
     options: WaitForOptions<T>,
     suspend: (wait: TurnWait) => Promise<never>,
+    site: CallSite,
   ): Promise<T> {
     const { schema, timeoutMs } = options;
     assertName(name, 'signal name');
     assertTimeout(timeoutMs);
     this.assertOutside('waitFor', 'the step would not be stored before the wait ends');
-    this.handle.signal.throwIfAborted();
+    this.handle.assertOpen();
     const number = this.contexts.enclosing('waitFor').scopes.nextWait(place, name);
     const step: StepKey = { kind: 'wait', ...place, parent: '', name, key: number };
     const known = this.stored.get(stepText(step));
@@ -215,7 +267,7 @@ export class TurnSteps {
     this.countWait(step, -1);
     const result = known.value as WaitResult;
     await this.tellWait(name, result.received ? 'received' : 'timed-out');
-    const payload = result.received ? result.payload : await this.timedOut(step, options);
+    const payload = result.received ? result.payload : await this.timedOut(step, options, site);
     return schema ? checkSchema(schema, payload, `signal ${name}`) : (payload as T);
   }
 
@@ -225,13 +277,14 @@ export class TurnSteps {
   }
 
   /** Runs `onTimeout` once: its outcome is a stored step (FIX-12). */
-  private async timedOut<T>(wait: StepKey, { onTimeout, schema }: WaitForOptions<T>): Promise<unknown> {
+  private async timedOut<T>(wait: StepKey, { onTimeout, schema }: WaitForOptions<T>, site: CallSite): Promise<unknown> {
     if (!onTimeout) throw new TurnSignalTimeoutError(this.turnId, wait.name);
-    return this.runAt({ ...wait, kind: 'timeout' }, stepSpan(`${wait.name} timed out`), async () => {
+    const work = async (): Promise<unknown> => {
       const outcome = await onTimeout();
       // JSON has no classes: store a plain object, which is validated like a payload.
       return schema && outcome instanceof schema ? plainFields(schema, outcome) : outcome;
-    });
+    };
+    return this.runAt({ ...wait, kind: 'timeout' }, stepSpan(`${wait.name} timed out`), work, site);
   }
 
   /** True if the current code runs in a step of this attempt. */
@@ -247,7 +300,12 @@ export class TurnSteps {
     });
   }
 
-  private async runOnce(key: StepKey, text: string, work: (info: StepInfo) => unknown): Promise<StoredStep> {
+  private async runOnce(
+    key: StepKey,
+    text: string,
+    work: (info: StepInfo) => unknown,
+    site: CallSite,
+  ): Promise<StoredStep> {
     const deciding = this.saveDecision();
     if (deciding) await deciding.then(() => this.handle.signal.throwIfAborted());
     const leased = this.handle.ensureLease();
@@ -255,25 +313,29 @@ export class TurnSteps {
     const id = stepIdOf(text);
     const call = this.contexts.begin(key.kind, id, key.name);
     const result = await call.run(() => work(this.infoOf(key, id, call)));
-    // A step without a result is stored as null, so that it does not run again and every attempt sees the same value.
-    const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
-    // Properties are named, because V8 creates a new hidden class each time that a literal spreads an object and adds
-    // to it.
-    const { kind, iteration, intent, parent, name } = key;
-    return await this.handle.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
+    try {
+      // A step without a result is stored as null, so that it does not run again and every attempt sees the same value.
+      const value = result === undefined ? null : toJson(result, `The result of step ${JSON.stringify(key.name)}`);
+      // Properties are named, because V8 creates a new hidden class each time that a literal spreads an object and adds
+      // to it.
+      const { kind, iteration, intent, parent, name } = key;
+      return await this.handle.saveStep({ kind, iteration, intent, parent, name, key: key.key, value });
+    } catch (error) {
+      showAt(error, site);
+      throw error;
+    }
   }
 
   private infoOf(place: StepPlace, id: string, call: EnclosingCall): StepInfo {
-    return {
-      key: `${this.turnId}:${id}`,
-      signal: this.handle.signal,
-      step: (name, work, options) =>
-        this.hand('info.step', () => {
-          assertName(name, 'step name');
-          call.assertOpen(stepCall(name));
-          return this.runIn(call, place, name, work, options);
-        }),
+    const step: StepInfo['step'] = (name, work, options) => {
+      const site = callSite(step);
+      return this.hand('info.step', () => {
+        assertName(name, 'step name');
+        call.assertOpen(stepCall(name));
+        return this.runIn(call, place, name, work, options, site);
+      });
     };
+    return { key: `${this.turnId}:${id}`, signal: this.handle.signal, step };
   }
 
   /** Waits until steps that run beside a wait are stored, so that the next attempt does not repeat them. */
@@ -302,6 +364,11 @@ const TOOLS = 'tools';
 
 function stepCall(name: string): string {
   return `Step ${JSON.stringify(name)}`;
+}
+
+/** Returns what a span is called in the log. */
+function labelOf(span: string): string {
+  return span.replace(/^execute_tool /, 'tool ');
 }
 
 function placeOf(key: StepKey): string {

@@ -1,3 +1,4 @@
+import { type CallSite, callSite } from '../common/call-site.js';
 import { checkInput } from '../common/check-input.js';
 import { assertName, problemOf } from '../common/ids.js';
 import { deepFreeze } from '../common/json.js';
@@ -72,7 +73,8 @@ export class TurnToolCalls implements TurnTools {
     work: (info: StepInfo) => Promise<T> | T,
     options?: ToolCallOptions,
   ): Promise<T> {
-    return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options));
+    const site = callSite();
+    return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options, site));
   }
 
   /** Throws if the call is rejected before it starts. */
@@ -80,7 +82,8 @@ export class TurnToolCalls implements TurnTools {
     tool: string,
     callId: string,
     work: (info: StepInfo) => Promise<T> | T,
-    options?: ToolCallOptions,
+    options: ToolCallOptions | undefined,
+    site: CallSite,
   ): Promise<T> {
     this.steps.assertOutside('turn.tools.use', 'call it outside of the step');
     assertName(tool, 'tool');
@@ -96,7 +99,7 @@ export class TurnToolCalls implements TurnTools {
     if (begun) return begun.result as Promise<T>;
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
-      () => this.admit<T>(identity, callId, key, storeFailure ? withFailure(work) : succeeded(work)),
+      () => this.admit<T>(identity, callId, key, storeFailure ? withFailure(work) : succeeded(work), site),
     );
     const call: BegunCall = { identity, result, hasEnded: false };
     this.calls.set(stepText(key), call);
@@ -130,14 +133,15 @@ export class TurnToolCalls implements TurnTools {
     callId: string,
     key: StepKey,
     work: (info: StepInfo) => Promise<CallResult>,
+    site: CallSite,
   ): Promise<() => Promise<T>> {
     const { steps, orchestration } = this;
     const { tool, input } = identity;
-    const run = (): Promise<StoredCall> =>
-      steps.runAt(key, toolSpan(tool, callId), async (info) => {
-        const result = await work(info);
-        return input === undefined ? { tool, ...result } : { tool, input, ...result };
-      });
+    const store = async (info: StepInfo): Promise<StoredCall> => {
+      const result = await work(info);
+      return input === undefined ? { tool, ...result } : { tool, input, ...result };
+    };
+    const run = (): Promise<StoredCall> => steps.runAt(key, toolSpan(tool, callId), store, site);
     const use = await orchestration?.admit(tool, useIdOf(key), steps.isStored(key));
     return async () => {
       let stored: StoredCall;

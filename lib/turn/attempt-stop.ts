@@ -23,6 +23,8 @@ export class AttemptStop {
   constructor(
     private readonly turnId: string,
     private readonly settings: Pick<TurnSettings, 'leaseMs' | 'timeoutMs'>,
+    /** Called when the time limit is exceeded, before the handler is stopped. */
+    private readonly onLimit: (error: TurnTimeoutError) => void,
   ) {}
 
   get signal(): AbortSignal {
@@ -52,7 +54,10 @@ export class AttemptStop {
     const leftMs = this.limitAt - performance.now();
     if (this.timer || this.over || leftMs > renewEveryMs(this.settings)) return;
     const error = new TurnTimeoutError(this.turnId, this.settings.timeoutMs ?? 0);
-    this.timer = setTimeout(() => this.interrupt(error), leftMs);
+    this.timer = setTimeout(() => {
+      this.onLimit(error);
+      this.interrupt(error);
+    }, leftMs);
   }
 
   /**

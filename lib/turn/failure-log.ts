@@ -3,6 +3,7 @@ import { traceOf } from '../common/error-trace.js';
 import { hashed } from '../common/digests.js';
 import { workerOf } from '../ledger/lane.js';
 import { type ClaimNotice } from '../ledger/turn.store.js';
+import { type AttemptFailure } from './turn-attempt.js';
 import { type RetrySettings } from './turn.settings.js';
 import { attemptNumber, type Turn } from '../ledger/turn.js';
 
@@ -34,25 +35,26 @@ export class FailureLog {
   }
 
   /** @param turn as it was at the start of the attempt */
-  retried(turn: Turn, error: unknown, retryInMs: number): void {
-    const sentence = `Turn ${this.describe(turn)} and is retried in ${retryInMs} ms.`;
+  retried(turn: Turn, failure: AttemptFailure, retryInMs: number): void {
+    const sentence = `Turn ${this.describe(turn, failure)} and is retried in ${retryInMs} ms.`;
     // A single string, because Nest would log a warning's trace as a second entry.
-    this.logger.warn(`${sentence}\n${traceOf(error)}`);
+    this.logger.warn(`${sentence}\n${traceOf(failure.error)}`);
   }
 
-  /** Logs the failure of the last attempt. */
-  last(turn: Turn, error: unknown): void {
+  /** Logs the failure of the last attempt. @param failure absent if the worker does not know the error */
+  last(turn: Turn, failure: AttemptFailure = { error: undefined }): void {
     const isEarly = turn.failures + 1 < this.retry.attempts;
     const why = isEarly ? ', with an error that is not retried' : '';
     this.logger.error(
-      `Turn ${this.describe(turn)}${why}. The error's message is in the turn's record: turns.get(id).`,
-      traceOf(error),
+      `Turn ${this.describe(turn, failure)}${why}. The error's message is in the turn's record: turns.get(id).`,
+      traceOf(failure.error),
     );
   }
 
-  private describe(turn: Turn): string {
+  private describe(turn: Turn, { place }: AttemptFailure): string {
     const { id, orchestrator, failures } = turn;
     const counted = `failures: ${failures + 1} of ${this.retry.attempts}`;
-    return `${hashed(id)} of ${orchestrator} failed in attempt ${attemptNumber(turn)} (${counted})`;
+    const where = place === undefined ? '' : ` in ${place}`;
+    return `${hashed(id)} of ${orchestrator} failed in attempt ${attemptNumber(turn)} (${counted})${where}`;
   }
 }

@@ -87,10 +87,10 @@ function endOf(outcome: AttemptOutcome): { readonly name: string; readonly error
   switch (outcome.type) {
     case 'settled': {
       const { status } = outcome.settled.turn;
-      return { name: status, ...(status === 'failed' ? { error: errorType(outcome.error) } : {}) };
+      return { name: status, ...(status === 'failed' ? { error: errorType(outcome.failure?.error) } : {}) };
     }
     case 'failed':
-      return { name: 'retry', error: errorType(outcome.error) };
+      return { name: 'retry', error: errorType(outcome.failure.error) };
     case 'returned':
       return { name: outcome.why };
     case 'lost':

@@ -46,13 +46,20 @@ const SETTLE_MS = 60_000;
 /** Page size for reading the turn's own events. */
 const EMITTED_PAGE = 500;
 
+/** The error of an attempt, and where it was thrown. */
+export interface AttemptFailure {
+  readonly error: unknown;
+  /** The intent and step; absent if the error was thrown outside of the orchestrator's code. */
+  readonly place?: string;
+}
+
 /** How an attempt ended. */
 export type AttemptOutcome =
   | {
       readonly type: 'settled';
       readonly settled: SettledTurn;
-      /** The error, if the turn has failed. */
-      readonly error?: unknown;
+      /** Present if the turn has failed. */
+      readonly failure?: AttemptFailure;
     }
   /** The turn is back in its lane; notify the lane after this time. */
   | {
@@ -61,7 +68,7 @@ export type AttemptOutcome =
       readonly notifyAfterMs: number | null;
     }
   /** The turn is back in its lane, and is retried after this time. */
-  | { readonly type: 'failed'; readonly error: unknown; readonly retryInMs: number }
+  | { readonly type: 'failed'; readonly failure: AttemptFailure; readonly retryInMs: number }
   /**
    * The turn is back in its lane for another process: this one does not have the orchestrator, or only an older
    * version.
@@ -84,6 +91,9 @@ export class TurnAttempt implements AttemptHandle {
   private partialOutcome: ((status: 'failed' | 'cancelled') => PartialOutcome) | null = null;
   /** The completed part of the turn at the time of the cancel. */
   private completed: PartialOutcome | undefined;
+  /** The places where errors were thrown. */
+  private readonly places = new Map<unknown, string>();
+  private whatRuns: () => string | undefined = () => undefined;
   private readonly running: RunningTurn;
   private readonly promises: HandedPromises;
   /** True if this process can run the turn; otherwise the turn is returned for others. */
@@ -104,7 +114,7 @@ export class TurnAttempt implements AttemptHandle {
   ) {
     const { ledger, settings, runner, storeWatch, versionHandoff } = dependencies;
     const { id, sessionId, orchestrator, request } = claimed.turn;
-    this.stop = new AttemptStop(id, settings);
+    this.stop = new AttemptStop(id, settings, (error) => this.thrownIn(this.whatRuns(), error));
     this.lease = new TurnLease(claimed.hold, ledger, settings.leaseMs, claimSentAt, {
       cancelled: (mode) => this.askToStop({ why: 'cancelled', mode }),
       lost: (error) => this.askToStop({ why: 'lost', error }),
@@ -201,6 +211,19 @@ export class TurnAttempt implements AttemptHandle {
     return this.lease.renewIfEnded()?.then(() => this.signal.throwIfAborted());
   }
 
+  assertOpen(): void {
+    this.signal.throwIfAborted();
+    if (this.stop.isOver) throw new TurnStoppedError('ended');
+  }
+
+  thrownIn(place: string | undefined, error: unknown): void {
+    if (place !== undefined && !this.places.has(error)) this.places.set(error, place);
+  }
+
+  onLimit(whatRuns: () => string | undefined): void {
+    this.whatRuns = whatRuns;
+  }
+
   get maxReplyBytes(): number {
     return this.dependencies.settings.maxReplyBytes;
   }
@@ -218,6 +241,8 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   saveStep(step: StoredStep): Promise<StoredStep> {
+    // The handler did not await a step that ran when it returned.
+    if (this.stop.isOver) this.assertOpen();
     const { kind, name, value } = step;
     // The parts of an iteration have separate limits.
     if (kind !== 'iteration')
@@ -336,11 +361,17 @@ export class TurnAttempt implements AttemptHandle {
     );
     // The turn was cancelled just before and has ended, so its lane continues.
     if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', notifyAfterMs: 0 };
-    return { type: 'failed', error, retryInMs };
+    return { type: 'failed', failure: this.failureOf(error), retryInMs };
   }
 
   private async fail(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
-    return { type: 'settled', settled: await this.settle(this.failed(toErrorRecord(error)), next()), error };
+    const settled = await this.settle(this.failed(toErrorRecord(error)), next());
+    return { type: 'settled', settled, failure: this.failureOf(error) };
+  }
+
+  private failureOf(error: unknown): AttemptFailure {
+    const place = this.places.get(error);
+    return place === undefined ? { error } : { error, place };
   }
 
   /**
@@ -351,7 +382,8 @@ export class TurnAttempt implements AttemptHandle {
     if (!(error instanceof StoreRejectedError)) throw error;
     const { usage } = this.spent();
     const failed = { status: 'failed', error: toErrorRecord(error), messages: [], keepCheckpoints: 'all' } as const;
-    return { type: 'settled', settled: await this.settle(usage ? { ...failed, usage } : failed, next(), true), error };
+    const settled = await this.settle(usage ? { ...failed, usage } : failed, next(), true);
+    return { type: 'settled', settled, failure: this.failureOf(error) };
   }
 
   /** Ends the attempt until the signal arrives. If it arrived earlier, the next attempt finds it. */

@@ -36,6 +36,12 @@ export interface AttemptHandle {
    * TurnStoppedError after the attempt was stopped; TurnFencedError if the session is gone
    */
   write<T>(call: () => Promise<T>): Promise<T>;
+  /** @throws TurnStoppedError, or the reason of `signal`, once the attempt is over (DAY-17) */
+  assertOpen(): void;
+  /** Records where the orchestrator's code threw an error, for the log: `intent refund, step load order` (DAY-17). */
+  thrownIn(place: string, error: unknown): void;
+  /** Called when the attempt exceeds its time limit; the result is logged: `intent refund, step load order`. */
+  onLimit(whatRuns: () => string | undefined): void;
   /** Stores a step under the attempt's fence. @returns the stored step, which may be an earlier one */
   saveStep(step: StoredStep): Promise<StoredStep>;
   /** Calls the function before the handler submits another turn, which waits for it; `null`: nothing to wait for. */

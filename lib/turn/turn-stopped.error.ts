@@ -1,18 +1,34 @@
 import { SessionsError } from '../common/sessions.error.js';
 
 /**
- * Why an attempt was stopped. `cancelled` ends its turn. After `shutdown`, another worker retries it. After
- * `awaiting-signal`, it continues when its signal arrives. After `lost`, another worker already has it.
+ * Why an attempt is over. `cancelled` ends its turn. After `shutdown`, another worker retries it. After
+ * `awaiting-signal`, it continues when its signal arrives. After `lost`, another worker already has it. `ended`: the
+ * handler has returned, and code that it left running uses the turn.
  */
-export type StopReason = 'cancelled' | 'shutdown' | 'lost' | 'awaiting-signal' | 'failed';
+export type StopReason = 'cancelled' | 'shutdown' | 'lost' | 'awaiting-signal' | 'failed' | 'ended';
+
+const REASONS: Readonly<Record<StopReason, string>> = {
+  cancelled: 'the turn was cancelled.',
+  shutdown: 'this process is stopping, and another worker continues the turn.',
+  lost: 'another worker has the turn, or the store did not answer in time.',
+  'awaiting-signal': 'the turn waits for a signal, and a later attempt continues it.',
+  failed: 'it has failed.',
+  ended: 'its handler has returned. Await every call of the turn before the handler returns.',
+};
 
 /**
- * The reason of `turn.signal` when an attempt is stopped. After the time limit, the reason is TurnTimeoutError instead.
+ * The reason of `turn.signal` when an attempt is stopped, and the error of calls after its end (DAY-17). After the time
+ * limit, the reason is TurnTimeoutError instead.
  */
 export class TurnStoppedError extends SessionsError {
   readonly code = 'TURN_STOPPED';
 
   constructor(readonly why: StopReason) {
-    super(`The turn was stopped: ${why}.`);
+    super(`The attempt is over: ${REASONS[why]}`);
+  }
+
+  /** @internal */
+  override get forLog(): string {
+    return this.message;
   }
 }

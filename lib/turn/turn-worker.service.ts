@@ -245,12 +245,12 @@ export class TurnWorker {
       case 'settled':
         this.conclude(outcome.settled);
         if (this.dependencies.foreignSessions) await this.touchForeignSession(outcome.settled.turn);
-        if (outcome.settled.turn.status === 'failed') this.failures.last(claimed.turn, outcome.error);
+        if (outcome.settled.turn.status === 'failed') this.failures.last(claimed.turn, outcome.failure);
         // The lane goes to the end of the queue, because others have waited.
         if (outcome.settled.notify) await this.dependencies.notifier.notify(sessionId);
         return outcome.settled.next;
       case 'failed':
-        this.failures.retried(claimed.turn, outcome.error, outcome.retryInMs);
+        this.failures.retried(claimed.turn, outcome.failure, outcome.retryInMs);
         await this.dependencies.notifier.notify(sessionId, outcome.retryInMs);
         return null;
       case 'returned':

@@ -200,8 +200,8 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
       expect(await app.adapter.turns.steps(id)).toEqual([]);
     });
 
-    it('FIX-08 asks a route again that chose an unknown intent or none, within the retry limit', async () => {
-      const answers: unknown[] = ['refnud', [], 'act'];
+    it('FIX-08 asks a route again that chose no intent, or whose model chose an unknown one', async () => {
+      const answers: unknown[] = [{ intents: 'refnud', reasoning: 'wants money back' }, [], 'act'];
       const desk = defineOrchestrator({
         name: 'desk',
         route: () => answers.shift() as string,
@@ -212,6 +212,18 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
       const { id, reply: said } = await app.handle(desk).execute('hi', { sessionId });
       expect(said).toBe('done');
       expect(await app.turns.get(id)).toMatchObject({ failures: 2 });
+    });
+
+    it('FIX-08 asks a router again that chose an unknown intent', async () => {
+      const answers = ['refnud', 'act'];
+      const desk = defineOrchestrator({
+        name: 'desk',
+        router: { route: () => answers.shift() as string },
+        intents: { act: () => reply('done'), other: () => reply('other') },
+      });
+      const app = await startApplication({ adapter: open(), orchestrators: [desk], turns: impatient });
+      const { id } = await app.handle(desk).execute('hi', { sessionId: await app.session() });
+      expect(await app.turns.get(id)).toMatchObject({ failures: 1, status: 'awaiting-input' });
     });
 
     it('FIX-08 fails a turn whose route returns no intent, and ends one whose route returns END', async () => {

@@ -4,6 +4,7 @@
  */
 
 // The module
+export type { LoggingOptions } from './module/logging.options.js';
 export type { FeatureRef } from './module/sessions.feature.js';
 
 // Sessions

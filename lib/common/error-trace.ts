@@ -1,19 +1,29 @@
+import { inspect } from 'node:util';
+import { logDetails } from './log-details.js';
 import { SessionsError } from './sessions.error.js';
 import { fieldOf, withoutProxy } from './thrown.js';
 
 /** The maximum depth of causes in a log. */
 const MAX_CAUSES = 5;
+/** The maximum length of a message in a log. */
+const MAX_MESSAGE = 2000;
 const WORD = /^[\w.$:-]{1,64}$/;
 const FRAME = /^ {4}at (?:.+ \(.+\)|.+:\d+:\d+)$/;
+const OF_NODE = /\(?node:internal\//;
+/** The folder of this package in stack frames. `undefined` in a bundle, whose frames belong to one file. */
+const FOLDER = /((?:file:|\/|\w:\\)[^\s()]*)common[\\/]error-trace\.\w+:\d+/.exec(new Error('here').stack ?? '')?.[1];
 
 /**
- * Returns an error for a log: its class, code and stack frames, and those of its causes (NST-22). Omits messages, which
- * may contain ids, user input or passwords of connections. A typed error may provide a sentence for logs: `forLog`.
+ * Returns an error for a log, with its causes (NST-22, DAY-02). If logs may show messages: class, code, message, cure and the stack
+ * without the frames of this package. Otherwise: class, code and the whole stack, because a message may contain ids, user input or
+ * passwords of connections. A typed error may then provide a sentence: `forLog`.
  */
 export function traceOf(error: unknown): string {
+  const { messages } = logDetails();
   const parts: string[] = [];
   for (let next = withoutProxy(error); parts.length <= MAX_CAUSES;) {
-    parts.push([titleOf(next), ...framesOf(next)].join('\n'));
+    const lines = messages ? [shownTitle(next), ...ownFrames(next)] : [hiddenTitle(next), ...framesOf(next)];
+    parts.push(lines.join('\n'));
     const cause = fieldOf(next, 'cause');
     if (cause === undefined || cause === null) break;
     next = withoutProxy(cause);
@@ -27,12 +37,27 @@ export function errorType(error: unknown): string {
   return isWord(code) ? code : classOf(withoutProxy(error));
 }
 
-function titleOf(error: unknown): string {
+function shownTitle(error: unknown): string {
+  if (typeof error === 'function') return hiddenTitle(error);
+  if (typeof error !== 'object' || error === null) {
+    return `Thrown: ${inspect(error, { maxStringLength: MAX_MESSAGE })}`;
+  }
+  const [message, cure] = ['message', 'cure'].map((field) => fieldOf(error, field));
+  const isTold = typeof message === 'string' && message !== '';
+  const title = isTold ? `${titleOf(error)}: ${message.slice(0, MAX_MESSAGE)}` : titleOf(error);
+  if (typeof cure !== 'string' || cure === '' || title.includes(cure)) return title;
+  return `${title}\n${cure.slice(0, MAX_MESSAGE)}`;
+}
+
+function hiddenTitle(error: unknown): string {
   if (typeof error !== 'object' || error === null) return `Thrown: ${typeof error}`;
-  const code = fieldOf(error, 'code');
-  const title = isWord(code) ? `${classOf(error)} [${code}]` : classOf(error);
   const sentence = error instanceof SessionsError ? error.forLog : undefined;
-  return sentence === undefined ? title : `${title}: ${sentence}`;
+  return sentence === undefined ? titleOf(error) : `${titleOf(error)}: ${sentence}`;
+}
+
+function titleOf(error: unknown): string {
+  const code = fieldOf(error, 'code');
+  return isWord(code) ? `${classOf(error)} [${code}]` : classOf(error);
 }
 
 function classOf(error: unknown): string {
@@ -40,6 +65,13 @@ function classOf(error: unknown): string {
   // Most classes do not override the name of Error.
   const own = name === 'Error' && error instanceof Error ? fieldOf(fieldOf(error, 'constructor'), 'name') : name;
   return isWord(own) ? own : 'Error';
+}
+
+/** Returns the frames of the application and its libraries. Of an unexpected error inside this package, returns all. */
+function ownFrames(error: unknown): string[] {
+  const frames = framesOf(error);
+  const own = frames.filter((frame) => !OF_NODE.test(frame) && !(FOLDER !== undefined && frame.includes(FOLDER)));
+  return own.length > 0 || error instanceof SessionsError ? own : frames;
 }
 
 /** Returns the stack frames. A message may look like a frame, so it is cut off first. */

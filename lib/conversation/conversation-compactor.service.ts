@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { type Backoff } from '../common/backoff.js';
 import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { ShuttingDownError } from '../ledger/turn.errors.js';
 import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './compaction.errors.js';
 import { during, PhaseError, toFailure } from './compaction-failure.js';
@@ -219,7 +219,7 @@ export class ConversationCompactor {
     await held.end((head) => ({ ...run.charged(head), failure })).catch(() => undefined);
     this.tellFailed(task, phase, reason, count);
     this.logger.warn(
-      `Could not compact session ${hashed(sessionId)} (${phase}). Consecutive failures: ${count}.`,
+      `Could not compact session ${loggedId(sessionId)} (${phase}). Consecutive failures: ${count}.`,
       traceOf(reason),
     );
     return new CompactionFailedError(sessionId, phase, reason);
@@ -232,7 +232,7 @@ export class ConversationCompactor {
     );
     if (isTold) return;
     this.tellFailed(task, 'load', error, 0);
-    this.logger.warn(`Could not compact session ${hashed(task.sessionId)}.`, traceOf(error));
+    this.logger.warn(`Could not compact session ${loggedId(task.sessionId)}.`, traceOf(error));
   }
 
   private tellFailed(

@@ -8,6 +8,7 @@ import {
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { traceOf } from '../common/error-trace.js';
+import { logDetails, useLogDetails } from '../common/log-details.js';
 import { findProvider } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { ConversationCompactor } from '../conversation/conversation-compactor.service.js';
@@ -47,6 +48,7 @@ const MAX_STOP_MS = 60_000;
 export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('AgentSessions');
   private working = false;
+  private endLogDetails = (): void => undefined;
 
   constructor(
     @Inject(SESSIONS_SETTINGS) private readonly settings: SessionsSettings,
@@ -70,6 +72,26 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
 
   /** Discovers the orchestrators. */
   async initialize(): Promise<void> {
+    this.endLogDetails = useLogDetails(this.settings.logging);
+    await this.startStep(this.discover());
+  }
+
+  /** Begins work. */
+  async start(): Promise<void> {
+    await this.startStep(this.begin());
+  }
+
+  /** An application that fails to start is not shut down. */
+  private async startStep(starting: Promise<void>): Promise<void> {
+    try {
+      await starting;
+    } catch (error) {
+      this.endLogDetails();
+      throw error;
+    }
+  }
+
+  private async discover(): Promise<void> {
     await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
     this.phase.orchestratorsKnown();
@@ -77,8 +99,7 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
     if (counting) await this.tokens.load(`The orchestrator ${counting.name}`);
   }
 
-  /** Begins work. */
-  async start(): Promise<void> {
+  private async begin(): Promise<void> {
     if (this.role === 'work') this.assertWork();
     this.logStart();
     await this.agents.publish();
@@ -113,7 +134,11 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.adapter.close?.();
+    try {
+      await this.adapter.close?.();
+    } finally {
+      this.endLogDetails();
+    }
   }
 
   /** Closes the queue. An error is logged, so that the shutdown of the application continues. */
@@ -135,7 +160,8 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
 
   private logStart(): void {
     const { adapter, queue, role, controllers } = this;
-    this.logger.log(startSummary({ adapter, queue, role, controllers, orchestrators: this.registry.names() }));
+    const parts = { adapter, queue, role, controllers, orchestrators: this.registry.names(), logging: logDetails() };
+    this.logger.log(startSummary(parts));
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
       this.logger.warn(
         'No adapter is configured: sessions and turns are stored in memory and lost when this process exits. ' +

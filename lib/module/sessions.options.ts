@@ -2,6 +2,7 @@ import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/co
 import { Allow } from 'class-validator';
 import { Must, MustBeBoolean, MustBeInteger, Optional } from '../common/check-input.js';
 import { type IdGenerator } from '../common/ids.js';
+import { type LoggingOptions } from './logging.options.js';
 import { type OrchestrationOptions } from '../orchestration/orchestration.options.js';
 import { type SweepOptions } from '../maintenance/sweep.options.js';
 import { type TokenCounter } from '../conversation/token-counter.js';
@@ -62,6 +63,13 @@ export class SessionsModuleOptions {
   @Optional()
   @MustBeBoolean()
   telemetry?: boolean;
+
+  /**
+   * The details that logs show. Applications of one process share Nest's logger: logs show what all of them allow. Default: the default of each
+   * option.
+   */
+  @Allow()
+  logging?: LoggingOptions;
 
   /** How to handle a surface that two sessions of a user attach: `move` it (default), `reject` the second, or `share` it. */
   @Optional()

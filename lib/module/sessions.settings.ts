@@ -1,5 +1,6 @@
 import { checkOptions, shown } from '../common/check-options.js';
 import { mintId } from '../common/ids.js';
+import { type LogDetails } from '../common/log-details.js';
 import { SECONDS_RULE, toMs, toSeconds } from '../common/seconds.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type TokenCounter } from '../conversation/token-counter.js';
@@ -9,6 +10,7 @@ import { orchestrationSettings, type OrchestrationSettings } from '../orchestrat
 import { InProcessQueue } from '../queue/in-process/in-process-queue.js';
 import { type SessionStoreSettings } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { LoggingOptions } from './logging.options.js';
 import { SessionsModuleOptions } from './sessions.options.js';
 import { StateOptions } from '../state/state.options.js';
 import { stateSettings, type StateSettings } from '../state/state.settings.js';
@@ -36,6 +38,8 @@ export interface SessionsSettings {
   readonly state: StateSettings;
   readonly principal: PrincipalResolver;
   readonly telemetry: boolean;
+  /** The details that logs show. */
+  readonly logging: Partial<LogDetails>;
   /** `null`: the default counter, which is loaded when needed. */
   readonly tokenCounter: TokenCounter | null;
 }
@@ -89,6 +93,7 @@ export function resolveOptions(
     state,
     principal: given.principal ?? signedInUser,
     telemetry: given.telemetry ?? true,
+    logging: checkOptions(LoggingOptions, 'logging', given.logging),
     tokenCounter: given.tokenCounter ?? null,
   };
 }

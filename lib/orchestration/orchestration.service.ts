@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { assertName, mintId } from '../common/ids.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
@@ -135,7 +135,7 @@ export class OrchestrationService {
     if (!refusal) return;
     const { step, allowed } = refusal;
     if (plan.onViolation === 'warn') {
-      this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
+      this.logger.warn(`Session ${loggedId(sessionId)}: ${refusal.message}`);
       // Recording the use emits the violation (FIX-28).
       return;
     }

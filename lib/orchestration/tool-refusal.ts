@@ -1,4 +1,4 @@
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { describeAvailable, isAvailable } from './available-tools.js';
 import { type OrchestrationEffect } from './orchestration-entry.js';
 import { indexOfStep, type OrchestrationProgress } from './orchestration-state.js';
@@ -10,7 +10,7 @@ export function describeMismatch(sessionId: string, effects: readonly Orchestrat
   const violation = effects.find((effect) => effect.type === 'tool-violated');
   if (!violation) return null;
   const { tool, step, allowed } = violation;
-  return `Session ${hashed(sessionId)} used ${tool} in step ${step}. Allowed: ${allowed.join(' or ') || 'no tool'}.`;
+  return `Session ${loggedId(sessionId)} used ${tool} in step ${step}. Allowed: ${allowed.join(' or ') || 'no tool'}.`;
 }
 
 /** Returns true if the tool would be allowed after a restart of the active step's sequence. */

@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { type StateSnapshot } from '../ledger/checkpoint.js';
 import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { type Mutable } from '../common/mutable.js';
 import { type StateChange, type StateDocument } from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
@@ -294,7 +294,7 @@ export class TurnOrchestration {
     if (isDone) return;
     const { step, allowed } = refusal;
     this.states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
-    if (onViolation === 'warn') this.logger.warn(`Session ${hashed(sessionId)}: ${refusal.message}`);
+    if (onViolation === 'warn') this.logger.warn(`Session ${loggedId(sessionId)}: ${refusal.message}`);
     else if (!restarts) throw refusal;
   }
 

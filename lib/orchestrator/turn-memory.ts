@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonValue, toJson } from '../common/json.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type Session } from '../ledger/session.js';
 import { type Turn } from '../ledger/turn.js';
@@ -29,7 +29,7 @@ export class TurnMemory {
       await this.memory.remember({ ...this.query(), reply, messages: deepFreeze(messages) });
     } catch (error) {
       logger.error(
-        `The memory failed to store turn ${hashed(this.turn.id)}, which has settled. It is not retried.`,
+        `The memory failed to store turn ${loggedId(this.turn.id)}, which has settled. It is not retried.`,
         traceOf(error),
       );
     }

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { traceOf } from '../common/error-trace.js';
 import { type JsonObject } from '../common/json.js';
 import { type SessionQuery } from '../ledger/session-query.js';
@@ -254,7 +254,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     if (failures.length > 0) {
       const [{ id, error }] = failures;
       const message = `Could not ${action} ${failures.length} of ${sessions.length} sessions; the sweep continues.`;
-      this.logger.error(`${message} First: session ${hashed(id)}.`, traceOf(error));
+      this.logger.error(`${message} First: session ${loggedId(id)}.`, traceOf(error));
     }
     return done;
   }

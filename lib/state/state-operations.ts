@@ -2,7 +2,7 @@ import { HttpStatus, Logger } from '@nestjs/common';
 import { isFaultCode, statusOfCode } from '../common/error-status.js';
 import { traceOf } from '../common/error-trace.js';
 import { toJsonObject } from '../common/json.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { InvalidInputError, SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { InvalidCursorError } from './state-data.js';
 import { type StateInspection } from './state-module.js';
@@ -91,7 +91,7 @@ export class StateOperations {
   }
 
   private logFailure({ operation, store, sessionId }: ModuleCall, error: unknown): void {
-    const what = sessionId === undefined ? '' : ` session ${hashed(sessionId)}`;
+    const what = sessionId === undefined ? '' : ` session ${loggedId(sessionId)}`;
     this.logger.error(`The state module ${store} failed to ${operation}${what}.`, traceOf(error));
   }
 }

@@ -1,6 +1,6 @@
 import { type Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/digests.js';
+import { logDetails, loggedId } from '../common/log-details.js';
 import { workerOf } from '../ledger/lane.js';
 import { type ClaimNotice } from '../ledger/turn.store.js';
 import { type AttemptFailure } from './turn-attempt.js';
@@ -24,7 +24,7 @@ export class FailureLog {
     const { maxLost } = this.retry;
     const worker = holder === '' ? 'its worker' : `worker ${workerOf(holder)}`;
     const sentence =
-      `Attempt ${attemptNumber(turn) - 1} of turn ${hashed(id)} of ${orchestrator} was lost with ${worker}, ` +
+      `Attempt ${attemptNumber(turn) - 1} of turn ${loggedId(id)} of ${orchestrator} was lost with ${worker}, ` +
       `which did not renew its lease; lost attempts: ${lost}, since the last stored step: ${lostSinceStep} of ${maxLost}.`;
     if (status === 'failed') this.logger.error(`${sentence} The turn failed as WORKER_LOST.`);
     else if (status === 'running') this.logger.warn(`${sentence} The turn runs again now.`);
@@ -36,7 +36,7 @@ export class FailureLog {
 
   /** @param turn as it was at the start of the attempt */
   retried(turn: Turn, failure: AttemptFailure, retryInMs: number): void {
-    const sentence = `Turn ${this.describe(turn, failure)} and is retried in ${retryInMs} ms.`;
+    const sentence = `Turn ${this.describe(turn, failure)} and is retried in ${retryInMs} ms.${sessionOf(turn)}`;
     // A single string, because Nest would log a warning's trace as a second entry.
     this.logger.warn(`${sentence}\n${traceOf(failure.error)}`);
   }
@@ -45,16 +45,18 @@ export class FailureLog {
   last(turn: Turn, failure: AttemptFailure = { error: undefined }): void {
     const isEarly = turn.failures + 1 < this.retry.attempts;
     const why = isEarly ? ', with an error that is not retried' : '';
-    this.logger.error(
-      `Turn ${this.describe(turn, failure)}${why}. The error's message is in the turn's record: turns.get(id).`,
-      traceOf(failure.error),
-    );
+    const record = logDetails().messages ? '' : " The error's message is in the turn's record: turns.get(id).";
+    this.logger.error(`Turn ${this.describe(turn, failure)}${why}.${sessionOf(turn)}${record}`, traceOf(failure.error));
   }
 
   private describe(turn: Turn, { place }: AttemptFailure): string {
     const { id, orchestrator, failures } = turn;
     const counted = `failures: ${failures + 1} of ${this.retry.attempts}`;
     const where = place === undefined ? '' : ` in ${place}`;
-    return `${hashed(id)} of ${orchestrator} failed in attempt ${attemptNumber(turn)} (${counted})${where}`;
+    return `${loggedId(id)} of ${orchestrator} failed in attempt ${attemptNumber(turn)} (${counted})${where}`;
   }
+}
+
+function sessionOf({ sessionId }: Turn): string {
+  return ` Session: ${loggedId(sessionId)}.`;
 }

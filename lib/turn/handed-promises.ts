@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 
 const logger = new Logger('TurnHandler');
 
@@ -126,7 +126,7 @@ export class HandedPromises {
 
   private log(call: string, error: unknown): void {
     logger.warn(
-      `${call} of turn ${hashed(this.turnId)} was rejected, and its handler did not await it before the attempt ended.`,
+      `${call} of turn ${loggedId(this.turnId)} was rejected, and its handler did not await it before the attempt ended.`,
       traceOf(error),
     );
   }

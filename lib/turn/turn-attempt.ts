@@ -6,7 +6,7 @@ import { traceOf } from '../common/error-trace.js';
 import { type Instant } from '../common/instant.js';
 import { assertWithin } from '../common/json.js';
 import { StoreRejectedError } from '../common/sessions.error.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { withoutProxy } from '../common/thrown.js';
 import { StateResetError } from '../ledger/state-reset.error.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
@@ -445,7 +445,7 @@ export class TurnAttempt implements AttemptHandle {
     try {
       listener(turn);
     } catch (error) {
-      logger.error(`A listener failed after turn ${hashed(turn.id)} had settled.`, traceOf(error));
+      logger.error(`A listener failed after turn ${loggedId(turn.id)} had settled.`, traceOf(error));
     }
   }
 

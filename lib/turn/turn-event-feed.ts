@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { type OutsideRequests, outsideRequests } from '../common/background-work.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { traceOf } from '../common/error-trace.js';
 import { deepFreeze, type JsonObject } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
@@ -182,7 +182,7 @@ export class TurnEventFeed {
     // The store is temporarily unavailable.
     if (error instanceof StoreUnavailableError) return this.pollMs;
     if (!this.hasFailed) {
-      this.logger.error(`Could not read the events of turn ${hashed(this.turnId)}; retrying.`, traceOf(error));
+      this.logger.error(`Could not read the events of turn ${loggedId(this.turnId)}; retrying.`, traceOf(error));
     }
     this.hasFailed = true;
     return LEDGER_POLL_MS;

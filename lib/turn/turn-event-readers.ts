@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
 import { outsideRequests } from '../common/background-work.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { traceOf } from '../common/error-trace.js';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { type TurnEvent, type TurnEventMessage } from '../ledger/turn-event.js';
@@ -137,7 +137,7 @@ export class TurnEventReaders {
           else if (error instanceof SessionsError) subscriber.error(error);
           else {
             // Send a generic error, because Nest 11 sends its message to the client.
-            this.logger.error(`The stream of turn ${hashed(turnId)} failed.`, traceOf(error));
+            this.logger.error(`The stream of turn ${loggedId(turnId)} failed.`, traceOf(error));
             subscriber.error(new Error('Internal server error'));
           }
         },

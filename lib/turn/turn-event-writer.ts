@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { type NewTurnEvent } from '../ledger/turn-event.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 
@@ -131,7 +131,7 @@ export class TurnEventWriter {
     // The attempt that now holds the turn emits the events again.
     if (error instanceof TurnFencedError) return;
     this.logger.error(
-      `Could not store events of turn ${hashed(this.options.turnId)}; its attempt continues without them.`,
+      `Could not store events of turn ${loggedId(this.options.turnId)}; its attempt continues without them.`,
       traceOf(error),
     );
   }

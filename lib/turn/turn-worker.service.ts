@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
-import { hashed } from '../common/digests.js';
 import { type Instant } from '../common/instant.js';
+import { loggedId } from '../common/log-details.js';
 import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from './observe-turn.js';
 import { compareVersions } from './version-handoff.js';
@@ -179,7 +179,7 @@ export class TurnWorker {
       await this.runLane(sessionId, slot, first, claimed);
     } catch (error) {
       this.logger.error(
-        `Could not visit the lane of session ${hashed(sessionId)}; it will be offered again.`,
+        `Could not visit the lane of session ${loggedId(sessionId)}; it will be offered again.`,
         traceOf(error),
       );
     }
@@ -264,7 +264,7 @@ export class TurnWorker {
         return null;
       case 'lost':
         this.logger.warn(
-          `Turn ${hashed(turnId)} is no longer held by this worker; its result was not stored.`,
+          `Turn ${loggedId(turnId)} is no longer held by this worker; its result was not stored.`,
           traceOf(outcome.error),
         );
         return null;
@@ -299,7 +299,7 @@ export class TurnWorker {
     try {
       await this.dependencies.sessions.touch(sessionId);
     } catch (error) {
-      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn settled.`, traceOf(error));
+      this.logger.warn(`Could not touch session ${loggedId(sessionId)} after its turn settled.`, traceOf(error));
     }
   }
 }

@@ -12,6 +12,7 @@ import {
   TurnsOptions,
 } from 'nestjs-agent-sessions';
 import { SessionsControllersOptions } from 'nestjs-agent-sessions/http';
+import { LoggingOptions } from '../../lib/module/logging.options.js';
 import { resolveOptions } from '../../lib/module/sessions.settings.js';
 import { readPage } from './pages.js';
 
@@ -24,6 +25,7 @@ const CLASSES: readonly (readonly [string, new () => object])[] = [
   ['', SessionsModuleOptions],
   ['sweep', SweepOptions],
   ['orchestration', OrchestrationOptions],
+  ['logging', LoggingOptions],
   ['turns', TurnsOptions],
   ['turns.retry', RetryOptions],
   ['turns.retry.backoff', BackoffOptions],

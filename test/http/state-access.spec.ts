@@ -314,10 +314,10 @@ describe.each(PLATFORMS)('access to the control plane on $name', (platform) => {
     await other.app.close();
 
     expect(lines.filter((line) => line.includes('refused'))).toEqual([
-      expect.stringMatching(/^log describe of session #\w+ by an unknown user: refused \(UNAUTHENTICATED\)/),
-      expect.stringMatching(/^log reset of session #\w+ by an unknown user: refused \(UNAUTHENTICATED\)/),
-      expect.stringMatching(/^log describe of no session by user #\w+: refused \(FORBIDDEN\)/),
-      expect.stringMatching(/^log describe of no session by user #\w+: refused \(FORBIDDEN\)/),
+      expect.stringMatching(/^log describe of session s0 by an unknown user: refused \(UNAUTHENTICATED\)/),
+      expect.stringMatching(/^log reset of session s0 by an unknown user: refused \(UNAUTHENTICATED\)/),
+      expect.stringMatching(/^log describe of no session by user ann: refused \(FORBIDDEN\)/),
+      expect.stringMatching(/^log describe of no session by user ann: refused \(FORBIDDEN\)/),
       'log describe: 5 more requests without a principal were refused since the last line (UNAUTHENTICATED, INVALID_INPUT). AgentSessionsState',
       'log reset: 4 more requests without a principal were refused since the last line (UNAUTHENTICATED). AgentSessionsState',
     ]);

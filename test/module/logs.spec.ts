@@ -21,6 +21,9 @@ import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { startApplication } from '../support/running-application.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const USER = 'ann.of.the.harbour';
 const SAID = 'my card is 4000-1234';

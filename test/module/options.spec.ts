@@ -22,12 +22,13 @@ const FALSE_OR_MS = 'must be false or an integer from 1 to 2147483647.';
 const UNKNOWN_OF_SWEEP =
   'is not a known key. Did you mean cron? Allowed: cron, enabled, expireAfterSeconds, purgeAfterSeconds, ' +
   'purgeTurnsAfterSeconds, maxPerRun.';
+const UNKNOWN_OF_LOGGING = 'is not a known key. Did you mean messages? Allowed: messages, ids.';
 const UNKNOWN_OF_ORCHESTRATION =
   'is not a known key. Allowed: namespace, cleanup, ttlSeconds, maxSessions, recentTools.';
 const UNKNOWN_LIKE_TTL =
   'is not a known key. Did you mean ttlSeconds? Allowed: adapter, ttlSeconds, maxLifetimeSeconds, sweep, turns, ' +
-  'orchestration, state, telemetry, surfacePolicy, maxSurfacesPerSession, onSurfaceLimit, maxMetadataBytes, tokenCounter, ' +
-  'principal, generateId, isGlobal, role, controllers.';
+  'orchestration, state, telemetry, logging, surfacePolicy, maxSurfacesPerSession, onSurfaceLimit, maxMetadataBytes, ' +
+  'tokenCounter, principal, generateId, isGlobal, role, controllers.';
 const FALSE_OR_SECONDS = 'must be false or an integer of seconds from 1 to 3153600000.';
 const MS = integer(0, 2_147_483_647);
 const HOUR_MS = 3_600_000;
@@ -64,6 +65,9 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ sweep: { purgeAfterSeconds: 1.5 } }, 'sweep.purgeAfterSeconds', TTL, '1.5'],
   [{ maxLifetimeSeconds: -1 }, 'maxLifetimeSeconds', TTL, '-1'],
   [{ telemetry: 'off' }, 'telemetry', 'must be a boolean.', "'off'"],
+  [{ logging: null }, 'logging', 'must be an object.', 'null'],
+  [{ logging: { ids: 'hashed' } }, 'logging.ids', 'must be a boolean.', "'hashed'"],
+  [{ logging: { message: true } }, 'logging.message', UNKNOWN_OF_LOGGING, 'true'],
   [{ surfacePolicy: 'steal' }, 'surfacePolicy', 'must be one of move, reject, share.', "'steal'"],
   [{ sweep: { corn: '* * * * *' } }, 'sweep.corn', UNKNOWN_OF_SWEEP, "'* * * * *'"],
   [{ maxSurfacesPerSession: 1001 }, 'maxSurfacesPerSession', integer(1, 1000), '1001'],

@@ -28,7 +28,7 @@ describe('the log entry of the start', () => {
   it.each(LIVE_STORES)('DAY-15 names the store and what runs, with $name', async ({ open }) => {
     const { lines, logger } = capturingLogger();
     await startApplication({ adapter: open(), orchestrators: [Echo], logger });
-    const summary = `^log Store: ${STORE}\\. Queue: in this process\\. Role: both\\. Orchestrators: echo\\. Controllers: none\\.`;
+    const summary = `^log Store: ${STORE}\\. Queue: in this process\\. Role: both\\. Orchestrators: echo\\. Controllers: none\\. Logs: messages shown, ids shown\\.`;
     expect(lines.filter((line) => new RegExp(summary).test(line))).toHaveLength(1);
   });
 
@@ -61,7 +61,8 @@ describe('the log entry of the start', () => {
       redisAdapter({ url: `redis://${secret}@cache/0` }),
     ];
     const queue = bullmqQueue({ connection: { url: `redis://${secret}@cache:6380` } });
-    const parts = { role: 'both', orchestrators: [], controllers: [] } as const;
+    const logging = { messages: false, ids: false };
+    const parts = { role: 'both', orchestrators: [], controllers: [], logging } as const;
     const entries = stores.map((adapter) => startSummary({ adapter, queue, ...parts }));
     expect(entries).toEqual([
       expect.stringContaining('Store: PostgreSQL at db:5433/app. Queue: BullMQ agent-sessions at cache:6380.'),
@@ -72,9 +73,10 @@ describe('the log entry of the start', () => {
   });
 
   it('DAY-15 names a store without a label by its system', () => {
-    const parts = { queue: {}, role: 'work', orchestrators: ['a', 'b'], controllers: [] } as const;
+    const logging = { messages: false, ids: true };
+    const parts = { queue: {}, role: 'work', orchestrators: ['a', 'b'], controllers: [], logging } as const;
     expect(startSummary({ adapter: { system: 'filedb' }, ...parts })).toBe(
-      'Store: filedb. Queue: custom. Role: work. Orchestrators: a, b. Controllers: none.',
+      'Store: filedb. Queue: custom. Role: work. Orchestrators: a, b. Controllers: none. Logs: messages hidden, ids shown.',
     );
   });
 });

@@ -1,6 +1,9 @@
 import { InvalidInputError, SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate } from '../support/orchestration.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const STEP = { name: 'ask', sequence: ['search', 'search', 'book'] };
 const PLAIN = { name: 'plain' };

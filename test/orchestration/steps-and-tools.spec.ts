@@ -7,6 +7,9 @@ import {
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate, type Orchestration, planOf } from '../support/orchestration.js';
 import { rejection } from '../support/running-application.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const TOOLS = ['web_search', 'db_search', 'search', 'searcher', 'book', 'db_drop'];
 

@@ -11,6 +11,9 @@ import { eventually } from '../support/eventually.js';
 import { anyNumber } from '../support/orchestration.js';
 import { LIVE_STORES, rejection } from '../support/running-application.js';
 import { keepWarnings, startDesk, toolsOf, useAll } from './turn-desk.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const REFUNDS: readonly OrchestrationStep[] = [
   { name: 'triage', isDefault: true, availableTools: { denied: ['refund*'] } },

@@ -5,6 +5,9 @@ import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
 import { BEHAVIOUR_STORES } from '../support/stores.js';
 import { eventually } from '../support/eventually.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

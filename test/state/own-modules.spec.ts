@@ -23,6 +23,9 @@ import { type StateClearing, type StateDataPage, type StateDescription } from 'n
 import { Echo, startApplication } from '../support/application.js';
 import { rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 interface Cart {
   items: string[];

@@ -17,6 +17,9 @@ import { describeMariadb, describeSqlServers } from '../support/servers.js';
 import { mariadb } from '../support/services/mariadb.js';
 import { giveToServer } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 /** A limit above the size of the forbidden values, so that the store sees them. */
 const TURNS: SessionsModuleOptions['turns'] = {

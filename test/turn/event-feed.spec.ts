@@ -7,6 +7,9 @@ import { type EventPlace, TurnEventFeed } from '../../lib/turn/turn-event-feed.j
 import { TurnEventReaders } from '../../lib/turn/turn-event-readers.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const RUNNING = { id: 't', sessionId: 's', status: 'running' } as Turn;
 const SETTLED = { ...RUNNING, status: 'completed', turnIndex: 0, reply: { text: 'done' } } as Turn;

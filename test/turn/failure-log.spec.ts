@@ -10,6 +10,9 @@ import {
 import { hashed } from '../../lib/common/digests.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { gate, rejection, startApplication } from '../support/running-application.js';
+import { inProduction } from '../support/production.js';
+
+inProduction();
 
 const SAID = 'my card is 4000-1234';
 
@@ -22,11 +25,11 @@ describe('what the log says of a handler that throws', () => {
       `Turn ${hashed(turnId)} of desk failed in attempt ${n} \\(failures: ${n} of 3\\) in intent answer`;
     const trace = 'SyntaxError\\n    at JSON\\.parse.*\\n    at .*failure-log\\.spec\\.ts:\\d+';
     expect(entries).toEqual([
-      expect.stringMatching(new RegExp(`^warn ${attempt(1)} and is retried in 7 ms\\.\\n${trace}`)),
-      expect.stringMatching(new RegExp(`^warn ${attempt(2)} and is retried in 7 ms\\.\\n${trace}`)),
+      expect.stringMatching(new RegExp(`^warn ${attempt(1)} and is retried in 7 ms\\. Session: #\\w+\\.\\n${trace}`)),
+      expect.stringMatching(new RegExp(`^warn ${attempt(2)} and is retried in 7 ms\\. Session: #\\w+\\.\\n${trace}`)),
       expect.stringMatching(
         new RegExp(
-          `^error ${attempt(3)}\\. The error's message is in the turn's record: turns\\.get\\(id\\)\\. ${trace}`,
+          `^error ${attempt(3)}\\. Session: #\\w+\\. The error's message is in the turn's record: turns\\.get\\(id\\)\\. ${trace}`,
         ),
       ),
     ]);

@@ -58,7 +58,7 @@ describe('promises that a handler does not await', () => {
 
 /** @returns its exit code, and what it wrote */
 function run(how: string): Promise<{ code: unknown; out: string }> {
-  const env = { PATH: process.env.PATH, NO_COLOR: '1' };
+  const env = { PATH: process.env.PATH, NO_COLOR: '1', NODE_ENV: 'production' };
   return new Promise((resolve) => {
     execFile(process.execPath, [PROGRAM, how], { env, timeout: 50_000 }, (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, out: stdout + stderr }),

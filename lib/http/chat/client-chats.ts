@@ -1,7 +1,7 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { toUIMessages } from '../../chat/stored-messages.js';
 import { type UIMessage } from '../../chat/ui-message.js';
-import { hashed } from '../../common/digests.js';
+import { loggedId } from '../../common/log-details.js';
 import { traceOf } from '../../common/error-trace.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
@@ -133,7 +133,7 @@ export class ClientChats implements OnApplicationBootstrap {
     try {
       await this.sessions.touch(sessionId);
     } catch (error) {
-      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn was accepted.`, traceOf(error));
+      this.logger.warn(`Could not touch session ${loggedId(sessionId)} after its turn was accepted.`, traceOf(error));
     }
   }
 }

@@ -1,5 +1,5 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { hashed } from '../../common/digests.js';
+import { loggedId } from '../../common/log-details.js';
 import { isId } from '../../common/ids.js';
 import { type JsonObject, toJsonObject } from '../../common/json.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
@@ -78,7 +78,7 @@ function sessionIn(body: unknown): Partial<StateEvent> {
 }
 
 function lineOf({ type, outcome, code, sessionId, all, principal, durationMs }: StateEvent): string {
-  const what = sessionId === undefined ? (all ? 'all sessions' : 'no session') : `session ${hashed(sessionId)}`;
-  const who = principal ? `user ${hashed(principal.userId)}` : 'an unknown user';
+  const what = sessionId === undefined ? (all ? 'all sessions' : 'no session') : `session ${loggedId(sessionId)}`;
+  const who = principal ? `user ${loggedId(principal.userId)}` : 'an unknown user';
   return `${type} of ${what} by ${who}: ${outcome}${code === undefined ? '' : ` (${code})`}, ${durationMs} ms.`;
 }

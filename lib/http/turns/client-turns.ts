@@ -1,7 +1,7 @@
 import { type ServerResponse } from 'node:http';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { type Observable } from 'rxjs';
-import { hashed } from '../../common/digests.js';
+import { loggedId } from '../../common/log-details.js';
 import { traceOf } from '../../common/error-trace.js';
 import { InvalidInputError, SessionsConfigurationError, SessionsError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
@@ -127,7 +127,7 @@ export class ClientTurns implements OnApplicationBootstrap {
     try {
       await this.sessions.touch(sessionId);
     } catch (error) {
-      this.logger.warn(`Could not touch session ${hashed(sessionId)} after its turn was accepted.`, traceOf(error));
+      this.logger.warn(`Could not touch session ${loggedId(sessionId)} after its turn was accepted.`, traceOf(error));
     }
   }
 

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { hashed } from '../../common/digests.js';
+import { loggedId } from '../../common/log-details.js';
 import { CorruptRecordError, type RecordKind } from '../../common/sessions.error.js';
 
 /** The number of reported records that a process remembers. */
@@ -85,5 +85,5 @@ function report({ kind, recordId, cause }: CorruptRecordError): void {
   if (reported.has(key) || reported.size >= MAX_REPORTED) return;
   reported.add(key);
   const found = cause instanceof Error ? ` (${cause.name})` : '';
-  logger.error(`Skipped a corrupt ${kind}, ${hashed(recordId)}${found}. Repair or delete it.`);
+  logger.error(`Skipped a corrupt ${kind}, ${loggedId(recordId)}${found}. Repair or delete it.`);
 }

@@ -29,6 +29,8 @@ export interface SessionsAdapter {
    * password. Default: `system`.
    */
   readonly label?: string;
+  /** True if the data is lost when this process ends, which the start logs. Default: false. */
+  readonly volatile?: boolean;
   /** Resolves if the store responds. @throws StoreUnavailableError */
   ping(): Promise<void>;
   /**

@@ -167,6 +167,11 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
         'No adapter is configured: sessions and turns are stored in memory and lost when this process exits. ' +
           'Add a durable adapter to SessionsModule.forRoot({ adapter }).',
       );
+    } else if (this.adapter.volatile) {
+      this.logger.log(
+        'The store is the memory of this process: sessions are lost on restart. ' +
+          'To keep them, use a database, for example typeormAdapter({ ... }).',
+      );
     }
     if (this.settings.queueByDefault && this.adapter.shared && this.role !== 'submit') {
       this.logger.log(

@@ -20,15 +20,17 @@ export class FailureLog {
 
   /** @param notice of the claim that found the lease ended. Its counts include this loss */
   lost({ turn, lostSinceStep, holder }: Extract<ClaimNotice, { readonly type: 'lost' }>): void {
-    const { id, orchestrator, status, lost, dueAt } = turn;
+    const { id, orchestrator, status, lost, dueAt, startedAt } = turn;
     const { maxLost } = this.retry;
     const worker = holder === '' ? 'its worker' : `worker ${workerOf(holder)}`;
     const sentence =
       `Attempt ${attemptNumber(turn) - 1} of turn ${loggedId(id)} of ${orchestrator} was lost with ${worker}, ` +
       `which did not renew its lease; lost attempts: ${lost}, since the last stored step: ${lostSinceStep} of ${maxLost}.`;
     if (status === 'failed') this.logger.error(`${sentence} The turn failed as WORKER_LOST.`);
-    else if (status === 'running') this.logger.warn(`${sentence} The turn runs again now.`);
-    else
+    else if (status === 'running') {
+      const after = startedAt === undefined ? '' : `, ${secondsSince(startedAt)} s after its first attempt began`;
+      this.logger.log(`${sentence} This process takes the turn over${after}.${sessionOf(turn)}`);
+    } else
       this.logger.warn(
         `${sentence} The turn runs again after ${dueAt}, when no other repeatedly lost turn runs in its process.`,
       );
@@ -55,6 +57,11 @@ export class FailureLog {
     const where = place === undefined ? '' : ` in ${place}`;
     return `${loggedId(id)} of ${orchestrator} failed in attempt ${attemptNumber(turn)} (${counted})${where}`;
   }
+}
+
+/** @param time by the clock of the store, which may differ from that of this process */
+function secondsSince(time: string): string {
+  return (Math.max(0, Date.now() - Date.parse(time)) / 1000).toFixed(1);
 }
 
 function sessionOf({ sessionId }: Turn): string {

@@ -82,6 +82,7 @@ export class LaneReconciler {
         // A full batch may leave some behind, for example after an outage, or when all lanes are resumed.
         if (lanes < BATCH || this.stopped) break;
       }
+      if (this.failingSince !== null) storeWatch.outages.ended();
       this.failingSince = null;
     } catch (error) {
       storeWatch.failed(error);

@@ -120,6 +120,7 @@ export class TurnAttempt implements AttemptHandle {
       lost: (error) => this.askToStop({ why: 'lost', error }),
       failed: (error) => storeWatch.failed(error),
       repeats: (operation, since, error) => storeWatch.outages.repeats(operation, since, error),
+      recovered: () => storeWatch.outages.ended(),
     });
     this.promises = new HandedPromises(id, this.signal);
     this.running = {

@@ -29,6 +29,8 @@ export interface LeaseListener {
   failed(error: unknown): void;
   /** Called before a call is repeated. @param since when it was made first, by `performance.now()` */
   repeats(operation: string, since: number, error: unknown): void;
+  /** Called when a repeated call has succeeded. */
+  recovered(): void;
 }
 
 /** The lease of a running attempt, by the clocks of this process. It has ended when either clock says so (FIX-90). */
@@ -94,10 +96,13 @@ export class TurnLease {
     waitsForOperator = false,
   ): Promise<T> {
     let unknown = 0;
+    let isRepeated = false;
     const since = performance.now();
     for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
       try {
-        return await call();
+        const result = await call();
+        if (isRepeated) this.listener.recovered();
+        return result;
       } catch (error) {
         if (error instanceof StoreRejectedError) throw rejected(operation, error);
         if (!(error instanceof StoreUnavailableError)) throw error;
@@ -105,6 +110,7 @@ export class TurnLease {
         if (error.reason === 'deployment' && !waitsForOperator) throw unstorable(operation, error);
         if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);
         if (msSince(this.begun) + pauseMs >= this.leaseMs || performance.now() + pauseMs >= this.limitAt) throw error;
+        isRepeated = true;
         this.listener.repeats(operation, since, error);
         await delay(pauseMs);
       }

@@ -10,6 +10,7 @@ import { HandlerWaits, WaitingParents } from './handler-waits.js';
 import { FailureLog } from './failure-log.js';
 import { LaneClaims, type SentClaim } from './lane-claims.js';
 import { RunningAttempts } from './running-attempts.js';
+import { ShutdownLog } from './shutdown-log.js';
 import { type AttemptOutcome, TurnAttempt } from './turn-attempt.js';
 import { renewEveryMs } from './turn-lease.js';
 import { type VisitSlot } from '../ledger/turn-queue.js';
@@ -44,6 +45,7 @@ export interface ReadyVisit {
 export class TurnWorker {
   private readonly logger = new Logger(TurnWorker.name);
   private readonly failures: FailureLog;
+  private readonly shutdown = new ShutdownLog(this.logger);
   private readonly claims: LaneClaims;
   private readonly attempts: RunningAttempts;
   private readonly waitingParents: WaitingParents;
@@ -84,6 +86,7 @@ export class TurnWorker {
   async stop(): Promise<void> {
     this.claimNoMore();
     const { queue, runner, settings, storeWatch } = this.dependencies;
+    this.shutdown.begins(this.attempts.list().length, settings.shutdownGraceMs);
     storeWatch.stop();
     await queue.pause();
     let timer: NodeJS.Timeout | undefined;
@@ -241,6 +244,7 @@ export class TurnWorker {
       this.attempts.remove(turnId, attempt);
     }
     this.attemptEnded(turnId, outcome.type === 'settled' ? outcome.settled.turn : undefined);
+    if (this.stopping) this.shutdown.ended(claimed.turn, outcome);
     switch (outcome.type) {
       case 'settled':
         this.conclude(outcome.settled);

@@ -12,7 +12,7 @@ import { describePostgres, POSTGRES } from '../support/servers.js';
 import { adapterOf, optionsOn } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
-const NO_LISTENER = { cancelled: () => {}, lost: () => {}, failed: () => {}, repeats: () => {} };
+const NO_LISTENER = { cancelled: () => {}, lost: () => {}, failed: () => {}, repeats: () => {}, recovered: () => {} };
 
 describePostgres('an outage that lasts', () => {
   it('FIX-61 is logged after 5 s with its cause, and the turn settles once when it is over', async () => {

@@ -129,7 +129,7 @@ export class BullmqQueue implements TurnQueue {
   async notify(sessionId: string, delayMs = 0): Promise<void> {
     const queue = await this.queue;
     await queue.add('notify', { sessionId }, delayMs > 0 ? { ...NOTIFICATION, delay: delayMs } : NOTIFICATION);
-    this.failing = false;
+    this.works();
   }
 
   async process(handler: LaneVisit): Promise<void> {
@@ -194,7 +194,7 @@ export class BullmqQueue implements TurnQueue {
 
   private async visit(sessionId: string, handler: LaneVisit): Promise<void> {
     // A delivered notification ends an outage.
-    this.failing = false;
+    this.works();
     this.delivered += 1;
     if (this.delivered >= this.concurrency) this.mayHaveBacklog = true;
     try {
@@ -294,6 +294,11 @@ export class BullmqQueue implements TurnQueue {
     if (!this.failing)
       this.logger.error(`The queue ${this.name}${this.place} reported an error; retrying.`, traceOf(error));
     this.failing = true;
+  }
+
+  private works(): void {
+    if (this.failing) this.logger.log(`The queue ${this.name}${this.place} is connected again.`);
+    this.failing = false;
   }
 }
 

@@ -13,6 +13,8 @@ export interface TableAdapterOptions {
   readonly system?: string;
   /** Names the store and where it is, for the log at start, without a user and a password. Default: `system`. */
   readonly label?: string;
+  /** True if the data is lost when this process ends, which the start logs. Default: `false`. */
+  readonly volatile?: boolean;
   /** Connects, and checks or creates the tables. Called once, before any transaction. Default: nothing. */
   readonly init?: () => Promise<void>;
   /** Resolves when the store answers. Default: an empty transaction. */

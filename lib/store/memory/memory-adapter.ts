@@ -13,7 +13,7 @@ export interface MemoryAdapterOptions {
 /** Creates a store in the memory of the process, for tests and first steps. Its data is lost when the process ends. */
 export function memoryAdapter(options: MemoryAdapterOptions = {}): SessionsAdapter {
   const tables = new MemoryTables(options.clock ?? Date.now);
-  return { ...adapterOverTables(tables), label: 'memory of this process' };
+  return adapterOverTables(tables, { label: 'memory of this process', volatile: true });
 }
 
 /** The sessions of a memory store alone, for `createSessionStore` (SES-17). */

@@ -92,7 +92,12 @@ export class PostgresNotifications implements Notifications {
     if (this.closed || this.retry) return;
     this.retry = setTimeout(() => {
       this.retry = null;
-      this.connect().catch(() => this.tryAgain());
+      this.connect().then(
+        () => {
+          if (!this.closed) this.logger.log('The connection that listens for turn changes is open again.');
+        },
+        () => this.tryAgain(),
+      );
     }, this.pauseMs);
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
   }

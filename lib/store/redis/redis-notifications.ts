@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { Deadline } from '../../common/deadline.js';
 import { ChannelListeners, type NotificationListener, type Notifications } from '../core/notifications.js';
 import { type RedisClient } from './redis-adapter.options.js';
@@ -7,7 +8,9 @@ import { type RedisClient } from './redis-adapter.options.js';
  * answer a PING.
  */
 export class RedisNotifications implements Notifications {
+  private readonly logger = new Logger(RedisNotifications.name);
   private readonly listeners = new ChannelListeners();
+  private isLost = false;
   private subscriber: RedisClient | null = null;
   private asking: NodeJS.Timeout | undefined;
 
@@ -36,7 +39,11 @@ export class RedisNotifications implements Notifications {
     });
     await this.listen(this.listeners.channels);
     // ioredis does not catch the rejection if the connection closes during SUBSCRIBE.
-    subscriber.on('ready', () => void this.listen(this.listeners.channels).catch(() => {}));
+    subscriber.on('ready', () => {
+      this.found(subscriber);
+      void this.listen(this.listeners.channels).catch(() => {});
+    });
+    subscriber.on('close', () => this.lost(subscriber));
     // A Cluster monitors its nodes itself.
     if (!('nodes' in subscriber)) {
       this.asking = setInterval(() => void this.askForLife(subscriber), this.timeoutMs).unref();
@@ -45,14 +52,28 @@ export class RedisNotifications implements Notifications {
 
   close(): void {
     clearInterval(this.asking);
-    this.subscriber?.disconnect();
+    const { subscriber } = this;
     this.subscriber = null;
+    subscriber?.disconnect();
   }
 
   private async listen(channels: readonly string[]): Promise<void> {
     if (!this.subscriber) return;
     await this.subscriber.subscribe(...channels.map((channel) => this.base + channel));
     for (const channel of channels) this.listeners.notify(channel, null);
+  }
+
+  /** Logs once per outage, because every connection attempt closes. */
+  private lost(subscriber: RedisClient): void {
+    if (this.isLost || this.subscriber !== subscriber) return;
+    this.isLost = true;
+    this.logger.warn('The connection to Redis that listens for turn changes was lost; reconnecting.');
+  }
+
+  private found(subscriber: RedisClient): void {
+    if (!this.isLost || this.subscriber !== subscriber) return;
+    this.isLost = false;
+    this.logger.log('The connection to Redis that listens for turn changes is open again.');
   }
 
   private async askForLife(subscriber: RedisClient): Promise<void> {

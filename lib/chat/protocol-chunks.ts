@@ -46,6 +46,8 @@ const ACCEPTED: Record<Protocol, ReadonlySet<string>> = {
   6: new Set(COMMON),
   7: new Set([...COMMON, 'custom', 'reasoning-file', 'reset-step', 'steering-message', 'tool-approval-response']),
 };
+const REQUEST = 'tool-approval-request';
+const RESPONSE = 'tool-approval-response';
 const FINISH_REASONS_6 = ['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other'];
 
 /**
@@ -59,6 +61,30 @@ export function toProtocol(chunks: readonly UIChunk[], protocol: Protocol): Prot
     .map((chunk) => translated(chunk, protocol))
     .filter((chunk) => isData(chunk) || ACCEPTED[protocol].has(chunk.type));
   return { chunks: accepted, isCut: reset !== -1 };
+}
+
+/**
+ * Removes the requests for approvals that were given from a replay for protocol 6, which has no chunk for the answer of
+ * the user: clients would ask again (AIS-32). They show the call as running. All requests stay if one of them has no
+ * answer, because clients send their answers only when each call of a step has one.
+ * @param chunks the replay, with the answers in chunks of protocol 7
+ */
+export function withoutApproved(chunks: readonly UIChunk[]): readonly UIChunk[] {
+  const answers = chunks.map((chunk, at) => (chunk.type === REQUEST ? answerTo(chunk, chunks.slice(at + 1)) : null));
+  if (answers.includes(undefined)) return chunks;
+  return chunks.filter(({ toolCallId }, at) => {
+    const isGiven = answers[at]?.approved === true;
+    return !isGiven || chunks.slice(at).some((other) => other.toolCallId === toolCallId && isOutput(other));
+  });
+}
+
+function answerTo({ approvalId }: UIChunk, later: readonly UIChunk[]): UIChunk | undefined {
+  const next = later.find((chunk) => chunk.approvalId === approvalId);
+  return next?.type === RESPONSE ? next : undefined;
+}
+
+function isOutput({ type }: UIChunk): boolean {
+  return type.startsWith('tool-output-');
 }
 
 function translated(chunk: UIChunk, protocol: Protocol): UIChunk {

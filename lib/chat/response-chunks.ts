@@ -1,4 +1,5 @@
 import { type ChunkFields } from './chunk-fields.js';
+import { UI_RESET } from './message-fold.js';
 import { type UIChunk } from './ui-message.js';
 
 /** How a turn ended, for the client of a chat. */
@@ -23,6 +24,8 @@ export class ResponseChunks {
   private isAfterFinish = false;
   /** True from the answers of the user to the step that follows them. */
   private isBeforeStep: boolean;
+  /** The calls for which this response has requested an approval that is not answered, by the id of the request. */
+  private readonly pending = new Map<string, string>();
 
   /**
    * @param turnId the id of the message
@@ -49,6 +52,7 @@ export class ResponseChunks {
     const isRestart = chunk.type === 'start' && !this.isFirst;
     this.isBeforeStep = isRestart || (this.isBeforeStep && chunk.type !== 'start-step');
     this.isFirst = false;
+    this.noteApproval(chunk, isRestart);
     return [...before, ...(isRestart ? metadataOf(chunk) : [chunk])];
   }
 
@@ -73,10 +77,22 @@ export class ResponseChunks {
       default:
         // Without a new step, a front end would send the answers of its user again. It shows the step at the next start.
         return [
+          // The turn no longer takes an answer (AIS-32).
+          ...[...this.pending.values()].map((toolCallId) => ({ type: 'tool-output-denied', toolCallId })),
           ...(this.isBeforeStep ? [{ type: 'start-step' }, this.start] : []),
           { type: 'abort' },
           { type: 'finish' },
         ];
+    }
+  }
+
+  private noteApproval({ type, approvalId, toolCallId }: ChunkFields, isRestart: boolean): void {
+    // A response that continues has all answers. A reset removes the parts of the step, with its requests.
+    if (isRestart || type === UI_RESET || type === 'reset-step') this.pending.clear();
+    else if (type === 'tool-approval-request') this.pending.set(approvalId, toolCallId);
+    else if (type === 'tool-approval-response') this.pending.delete(approvalId);
+    else if (type.startsWith('tool-output-')) {
+      for (const [id, call] of this.pending) if (call === toolCallId) this.pending.delete(id);
     }
   }
 

@@ -1,3 +1,4 @@
+import { isFields } from '../common/json.js';
 import { INTERRUPTED } from '../ledger/interrupted-result.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { MessageFold } from './message-fold.js';
@@ -6,12 +7,15 @@ import { type UIChunk, type UIPart } from './ui-message.js';
 
 /** States of tool calls without a result. */
 const OPEN_CALL = ['input-available', 'approval-requested', 'approval-responded'];
+/** The reason of a denial by a stop. The model reads it as the result of the call. */
+export const NOT_APPROVED = 'Denied: the answer was stopped before the user decided. The call did not run.';
 
 /**
  * Returns the draft that stores the answer so far when it is stopped; `undefined` if clients have seen nothing. Every
  * provider accepts it in a prompt, wherever the answer is cut (AIS-30):
  *
- * - A tool call without a result has an `interrupted` error. A call whose input is incomplete is left out.
+ * - A call whose approval is pending is denied (AIS-32). Another tool call without a result has an `interrupted` error. A
+ *   call whose input is incomplete is left out.
  * - Text ends where it is. Text without visible characters is left out.
  * - A step whose model call has not ended has no reasoning, because its signature is missing, and no calls that the
  *   provider executes. Its parts have no metadata of the provider, which does not store the rest of an aborted answer.
@@ -58,9 +62,19 @@ function stopped(part: UIPart): UIPart | undefined {
   if (type === 'text') return typeof text === 'string' && text.trim() === '' ? undefined : { ...part, state: 'done' };
   if (type === 'reasoning') return isWholeReasoning(part) ? part : undefined;
   if (state === 'input-streaming') return undefined;
+  if (state === 'approval-requested') return denied(part, { approved: false, reason: NOT_APPROVED });
+  if (state === 'approval-responded' && isDenial(part.approval)) return denied(part);
   if (!isOpenCall(part)) return part;
   const { approval: _approval, output: _output, preliminary: _preliminary, ...call } = part;
   return { ...call, state: 'output-error', errorText: INTERRUPTED };
+}
+
+function denied(part: UIPart, answer: object = {}): UIPart {
+  return { ...part, state: 'output-denied', approval: { ...(part.approval as object), ...answer } };
+}
+
+function isDenial(approval: unknown): boolean {
+  return isFields(approval) && approval.approved === false;
 }
 
 /** Reasoning without text can have encrypted content as metadata. */

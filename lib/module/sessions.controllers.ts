@@ -104,7 +104,8 @@ function chatParts(given: ChatControllerOptions): Parts {
       provide(
         ChatStream,
         [TurnService, SESSIONS_ADAPTER],
-        (turns: TurnService, { events }: SessionsAdapter) => new ChatStream(turns, events, protocol),
+        (turns: TurnService, { events, turns: ledger }: SessionsAdapter) =>
+          new ChatStream(turns, events, ledger, protocol),
       ),
       provide(
         ChatResponses,

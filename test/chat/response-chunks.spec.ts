@@ -70,6 +70,21 @@ describe('the chunks of a response', () => {
     }
   });
 
+  it.each([client6, client7])('AIS-32 denies the pending approvals of a stopped answer', async (client) => {
+    const response = new ResponseChunks(TURN, 0);
+    const other = REQUEST.slice(1, -1).map((chunk) => ({ ...chunk, toolCallId: 'b', approvalId: 'b' }));
+    const shown = [START, ...REQUEST.slice(0, -1), ...other].flatMap((chunk) => response.add(chunk));
+    shown.push(...response.add({ type: 'tool-output-available', toolCallId: 'b', output: 1 }));
+    const { parts } = await client([...shown, ...response.ended({ status: 'cancelled' })]);
+    expect(parts.flatMap(({ state }) => state ?? [])).toEqual(['output-denied', 'output-available']);
+  });
+
+  it('AIS-32 denies no approval of a step that was replaced', () => {
+    const response = new ResponseChunks(TURN, 0);
+    for (const chunk of [START, ...REQUEST.slice(0, -1), { type: 'ui-reset' }]) response.add(chunk);
+    expect(response.ended({ status: 'cancelled' })).toEqual([{ type: 'abort' }, FINISH]);
+  });
+
   it('AIS-16 starts a step if an answer is stopped before the step that follows an answer of the user', () => {
     const stop = (from: number, chunks: readonly UIChunk[]) => {
       const response = new ResponseChunks(TURN, from);

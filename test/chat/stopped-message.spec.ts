@@ -1,5 +1,5 @@
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
-import { stoppedAnswer } from '../../lib/chat/stopped-message.js';
+import { NOT_APPROVED, stoppedAnswer } from '../../lib/chat/stopped-message.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
 
 const START: readonly UIChunk[] = [{ type: 'start', messageId: 'turn' }, { type: 'start-step' }];
@@ -23,6 +23,10 @@ function output(toolCallId: string, fields: object = {}): UIChunk {
   return { type: 'tool-output-available', toolCallId, output: 1, ...fields };
 }
 
+function asking(toolCallId: string): UIChunk {
+  return { type: 'tool-approval-request', toolCallId, approvalId: toolCallId };
+}
+
 function stopped(...chunks: readonly UIChunk[]): unknown {
   return stoppedAnswer([...START, ...chunks])?.content;
 }
@@ -31,8 +35,14 @@ const step = { type: 'step-start' };
 const part = (toolCallId: string) => ({ type: 'tool-find', toolCallId, input: {} });
 const failed = (toolCallId: string) => ({ ...part(toolCallId), state: 'output-error', errorText: INTERRUPTED });
 
+const denied = (toolCallId: string, reason?: string) => ({
+  ...part(toolCallId),
+  state: 'output-denied',
+  approval: { id: toolCallId, approved: false, ...(reason === undefined ? {} : { reason }) },
+});
+
 describe('a stopped answer', () => {
-  it('AIS-10 AIS-30 keeps text and results, and fails the calls without a result', () => {
+  it('AIS-10 AIS-30 AIS-32 keeps text and results, fails the calls without a result, and denies pending approvals', () => {
     const hello = block('text', 'Hel').slice(0, 2);
     const others = [
       { type: 'data-x', data: 1 },
@@ -49,17 +59,29 @@ describe('a stopped answer', () => {
         ...others,
         output('a'),
         { type: 'tool-output-error', toolCallId: 'b', errorText: 'Not found.' },
-        { type: 'tool-approval-request', toolCallId: 'c', approvalId: 'c' },
+        asking('c'),
       ),
     ).toEqual([
       step,
       { type: 'text', text: 'Hel', state: 'done' },
       { ...part('a'), state: 'output-available', output: 1 },
       { ...part('b'), state: 'output-error', errorText: 'Not found.' },
-      failed('c'),
+      denied('c', NOT_APPROVED),
       failed('d'),
       ...others,
     ]);
+  });
+
+  it('AIS-32 denies the calls that the user has denied, and fails those that may have run', () => {
+    expect(
+      stopped(
+        ...['a', 'b', 'c'].flatMap((id) => [call(id), asking(id)]),
+        { type: 'tool-approval-response', approvalId: 'a', approved: true },
+        { type: 'tool-approval-response', approvalId: 'b', approved: false, reason: 'No.' },
+        { type: 'tool-approval-response', approvalId: 'c', approved: false },
+        { type: 'tool-output-denied', toolCallId: 'c' },
+      ),
+    ).toEqual([step, failed('a'), denied('b', 'No.'), denied('c')]);
   });
 
   it('AIS-31 fails a call with a preliminary result', () => {

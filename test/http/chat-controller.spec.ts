@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { defineOrchestrator, PermanentTurnError, reply, type SessionsErrorBody } from 'nestjs-agent-sessions';
 import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
+import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
 import { type ChatRequest, textOf as textOfRequest } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
@@ -84,10 +85,10 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(textOf(chat.lastMessage)).toContain('thirty days');
       const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
       expect(messages.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
-      expect(toolsOf(messages[1])).toEqual(['tool-findOrder: output-available', 'tool-refundOrder: output-error']);
+      expect(toolsOf(messages[1])).toEqual(['tool-findOrder: output-available', 'tool-refundOrder: output-denied']);
       // The model learns that nothing was refunded.
       const results = provider.asked.at(-1)!.request.messages.filter(({ role }) => role === 'tool');
-      expect(results.map(({ content }) => content)).toEqual([JSON.stringify(ORDER), INTERRUPTED]);
+      expect(results.map(({ content }) => content)).toEqual([JSON.stringify(ORDER), NOT_APPROVED]);
     });
 
     it('AIS-13 continues in the same turn with the output of a tool that the client runs', async () => {
@@ -173,7 +174,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(results.map(({ content }) => content)).toEqual([INTERRUPTED]);
     });
 
-    it.each(['an approval', 'an output'])('AIS-13 sends %s once after the turn was stopped', async (kind) => {
+    it.each(['an approval', 'an output'])('AIS-32 refuses %s once after the turn was stopped', async (kind) => {
       const isApproval = kind === 'an approval';
       const { orchestrator } = await startAssistant(isApproval ? shopAssistant : guide);
       const app = await startChatApp({ platform, orchestrators: [orchestrator], chat: { protocol: version } });
@@ -182,7 +183,8 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       await chat.sendMessage({ text: 'Please refund order 7.' });
       expect(await app.json<StoppedChat>('POST', `/${chat.id}/stop`)).toEqual({ stopped: true });
       await (isApproval ? approve(chat) : locate(chat, { output: 'Paris' }));
-      await eventually(() => posts.length > 1 && chat.status === 'ready');
+      await eventually(() => posts.length > 1 && chat.status === 'error');
+      expect(JSON.parse(chat.error!.message)).toMatchObject({ statusCode: 409, code: 'TURN_SETTLED' });
       // A front end that sends again would have done so by now.
       await chat.sendMessage({ text: 'Thanks.' });
       expect(posts).toHaveLength(3);

@@ -1,12 +1,14 @@
 import { StoreUnavailableError } from '../../common/sessions.error.js';
-import { toProtocol, type Protocol } from '../../chat/protocol-chunks.js';
+import { type Protocol, toProtocol, withoutApproved } from '../../chat/protocol-chunks.js';
 import { replay } from '../../chat/replay.js';
 import { type AnswerEnd, ResponseChunks } from '../../chat/response-chunks.js';
 import { chunksOf, UIEventReader } from '../../chat/ui-events.js';
 import { type UIChunk } from '../../chat/ui-message.js';
 import { type TurnEventLog } from '../../ledger/turn-event-log.js';
 import { SETTLED, type TurnEvent, WAITING } from '../../ledger/turn-event.js';
+import { type TurnLedger } from '../../ledger/turn.store.js';
 import { type TurnService } from '../../turn/turn.service.js';
+import { hasOpenApproval, withReceivedApprovals } from './user-answers.js';
 import { repeatWhileUnavailable, pause } from './while-unavailable.js';
 
 /** Page size for reading stored events. */
@@ -32,6 +34,7 @@ export class ChatStream {
   constructor(
     private readonly turns: Pick<TurnService, 'readEvents'>,
     private readonly log: Pick<TurnEventLog, 'read'>,
+    private readonly ledger: Pick<TurnLedger, 'signals'>,
     private readonly protocol: Protocol,
   ) {}
 
@@ -62,6 +65,15 @@ export class ChatStream {
     return chunksOf(await this.storedEvents(turnId));
   }
 
+  /** Returns all stored chunks of a turn, and the approvals that it has received and not continued with. */
+  async received(turnId: string): Promise<UIChunk[]> {
+    return this.withReceived(turnId, await this.stored(turnId));
+  }
+
+  private async withReceived(turnId: string, chunks: UIChunk[]): Promise<UIChunk[]> {
+    return hasOpenApproval(chunks) ? withReceivedApprovals(chunks, await this.ledger.signals(turnId)) : chunks;
+  }
+
   private async *response(
     { turnId, segment, skip }: ChatRange,
     signal: AbortSignal,
@@ -74,8 +86,9 @@ export class ChatStream {
     if (skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6)) {
       const events = await repeatWhileUnavailable(() => this.storedEvents(turnId), signal);
       after = events.at(-1)?.offset ?? 0;
-      const shown = replay(events.flatMap((event) => reader.read(event) ?? []));
-      for (const chunk of shown) yield* response.add(chunk);
+      const stored = events.flatMap((event) => reader.read(event) ?? []);
+      const shown = replay(await repeatWhileUnavailable(() => this.withReceived(turnId, stored), signal));
+      for (const chunk of this.protocol === 6 ? withoutApproved(shown) : shown) yield* response.add(chunk);
     }
     for await (const event of this.events(turnId, after, signal)) {
       const chunk = reader.read(event);

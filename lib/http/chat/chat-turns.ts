@@ -43,7 +43,8 @@ export class ChatTurns {
    * approval requests and the outputs of tools that the client runs. The same request has the same effect once (AIS-11).
    * A message that follows an unanswered request ends the turn that waits for it.
    * @returns the response to send
-   * @throws as `TurnService.submit`; TurnNotFoundError for an unknown answer
+   * @throws as `TurnService.submit`; TurnNotFoundError for an unknown answer; TurnSettledError for an answer of the user
+   * that comes after the end of its turn
    */
   async accept(sessionId: string, request: ChatRequest): Promise<ChatRange> {
     if (request.message.role === 'assistant') return this.answer(sessionId, request.message);
@@ -72,7 +73,7 @@ export class ChatTurns {
 
   private async interrupt(turn: Turn): Promise<Turn> {
     // If the turn is running, its worker adds the chunks that follow.
-    const answer = stoppedAnswer(await this.stream.stored(turn.id));
+    const answer = stoppedAnswer(await this.stream.received(turn.id));
     try {
       return await this.turns.cancel(turn.id, { keep: answer ? [answer] : true });
     } catch (error) {
@@ -118,33 +119,33 @@ export class ChatTurns {
     }
   }
 
+  /**
+   * Gives the turn of a message the answers that it contains. An answer that the turn has received before has no effect,
+   * also after its end.
+   * @returns the response that follows the latest answered request
+   * @throws TurnSettledError if the turn has ended without an answer: it was stopped, or its session has ended (AIS-32)
+   */
   private async answer(sessionId: string, message: UIMessage): Promise<ChatRange> {
-    const { id: turnId } = await this.get(message.id, sessionId);
-    const segments = segmentsOf(await this.stream.stored(turnId));
+    const turn = await this.get(message.id, sessionId);
+    const segments = segmentsOf(await this.stream.stored(turn.id));
+    const answers = answersOf(message);
     let last = -1;
-    for (const answer of answersOf(message)) {
+    for (const answer of answers) {
       const segment = segments.findLastIndex((chunks) => isRequested(answer, chunks));
       last = Math.max(last, segment);
       // If a response follows, the turn has received the answer before.
       if (segment === -1 || segment !== segments.length - 1) continue;
-      await this.signal(turnId, answer.signal(countRequests(answer, segments.slice(0, -1))), answer.payload);
+      await this.turns.signal(turn.id, answer.signal(countRequests(answer, segments.slice(0, -1))), answer.payload);
     }
     if (last === -1) {
+      // The chunks of a turn that ended long ago are deleted.
+      if (answers.length > 0 && isTerminal(turn.status)) throw new TurnSettledError(turn);
       throw new InvalidInputError(
         'body.messages',
         'must end with a message of the user, or with the answer to an approval request or a tool call.',
       );
     }
-    return { turnId, segment: last + 1, skip: 0 };
-  }
-
-  private async signal(turnId: string, signal: string, payload: object): Promise<void> {
-    try {
-      await this.turns.signal(turnId, signal, payload);
-    } catch (error) {
-      // The request is repeated after the turn has ended.
-      if (!(error instanceof TurnSettledError)) throw error;
-    }
+    return { turnId: turn.id, segment: last + 1, skip: 0 };
   }
 
   private async open(sessionId: string): Promise<Turn[]> {

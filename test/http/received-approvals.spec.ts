@@ -1,0 +1,71 @@
+import { type UIChunk } from '../../lib/chat/ui-message.js';
+import { approvalSignal } from '../../lib/chat/user-signals.js';
+import { hasOpenApproval, withReceivedApprovals } from '../../lib/http/chat/user-answers.js';
+import { type JsonValue } from '../../lib/common/json.js';
+
+const START: UIChunk = { type: 'start', messageId: 'turn' };
+const FINISH: UIChunk = { type: 'finish' };
+/** A response that requests the approvals of calls. */
+const asking = (...calls: string[]): UIChunk[] => [
+  { type: 'start-step' },
+  ...calls.flatMap((toolCallId): UIChunk[] => [
+    { type: 'tool-input-available', toolCallId, toolName: 'refund', input: {} },
+    { type: 'tool-approval-request', toolCallId, approvalId: toolCallId },
+  ]),
+  { type: 'finish-step' },
+];
+const answer = (approvalId: string, given: object): UIChunk => ({
+  type: 'tool-approval-response',
+  approvalId,
+  ...given,
+});
+const signal = (call: string, payload: JsonValue, earlier = 0) => ({
+  name: approvalSignal(call, { earlier }),
+  payload,
+});
+
+describe('withReceivedApprovals', () => {
+  it('AIS-32 adds the received answers before the end of the response', () => {
+    const chunks = [START, ...asking('a', 'b', 'c'), FINISH];
+    expect(hasOpenApproval(chunks)).toBe(true);
+    const signals = [signal('c', { approved: false, reason: 'Too much.' }), signal('a', { approved: true })];
+    expect(withReceivedApprovals(chunks, signals)).toEqual([
+      ...chunks.slice(0, -1),
+      answer('a', { approved: true }),
+      answer('c', { approved: false, reason: 'Too much.' }),
+      FINISH,
+    ]);
+    // The response is not complete: the signal came early.
+    const begun = chunks.slice(0, -1);
+    expect(withReceivedApprovals(begun, signals.slice(1))).toEqual([...begun, answer('a', { approved: true })]);
+  });
+
+  it('AIS-32 adds no answer to another request, and none that is not valid', () => {
+    const chunks = [START, ...asking('a'), FINISH];
+    const others = [signal('b', { approved: true }), signal('a', { approved: true }, 1), { name: 'go', payload: null }];
+    for (const signals of [others, [signal('a', 'yes')], [signal('a', { approved: 'yes' })], []]) {
+      expect(withReceivedApprovals(chunks, signals)).toEqual(chunks);
+    }
+  });
+
+  it('AIS-32 FIX-63 adds no earlier answer to a later request with the same id', () => {
+    const first = [START, ...asking('0'), FINISH];
+    const result: UIChunk = { type: 'tool-output-available', toolCallId: '0', output: 1 };
+    const second = [START, answer('0', { approved: true }), result, ...asking('0'), FINISH];
+    const chunks = [...first, ...second];
+    const signals = [signal('0', { approved: true })];
+    expect(withReceivedApprovals(chunks, signals)).toEqual(chunks);
+    expect(withReceivedApprovals(chunks, [...signals, signal('0', { approved: false }, 1)]).slice(-2)).toEqual([
+      answer('0', { approved: false }),
+      FINISH,
+    ]);
+  });
+
+  it('AIS-32 adds nothing if the request has an answer, or the response has no request', () => {
+    const answered = [START, ...asking('a'), { type: 'tool-output-denied', toolCallId: 'a' }, FINISH];
+    for (const chunks of [[], [START, FINISH], answered]) {
+      expect(hasOpenApproval(chunks)).toBe(false);
+      expect(withReceivedApprovals(chunks, [signal('a', { approved: true })])).toEqual(chunks);
+    }
+  });
+});

@@ -10,7 +10,13 @@ import {
   UpdateSessionBody,
 } from '../../lib/http/sessions/sessions.inputs.js';
 import { ListTurnsQuery, SubmitTurnBody } from '../../lib/http/turns/turns.inputs.js';
-import { ChatMessagesQuery, ChatRequest, ChatStreamQuery, ListChatsQuery } from '../../lib/http/chat/chat.inputs.js';
+import {
+  ChatMessagesQuery,
+  ChatRequest,
+  ChatStreamQuery,
+  ListChatsQuery,
+  StopChatRequest,
+} from '../../lib/http/chat/chat.inputs.js';
 import { chunksOf, said, startChatApp } from './chat-app.js';
 import { clientApp, desk } from './client-app.js';
 
@@ -23,7 +29,10 @@ interface Schema {
 
 interface Operation {
   readonly operationId: string;
-  readonly requestBody?: { readonly content: Record<string, { readonly schema: Schema }> };
+  readonly requestBody?: {
+    readonly content: Record<string, { readonly schema: Schema }>;
+    readonly required?: boolean;
+  };
   readonly responses: Record<string, { readonly content?: Record<string, { readonly schema: Schema }> }>;
   readonly parameters: readonly { readonly name: string; readonly in: string; readonly required?: boolean }[];
 }
@@ -139,6 +148,9 @@ describe('the session and turn controllers in an OpenAPI document', () => {
       const query = paths[path].get.parameters.filter((parameter) => parameter.in === 'query');
       expect([path, query.map(({ name }) => name).sort()]).toEqual([path, keysOf(type)]);
     }
+    const { content, required } = paths['/chat/{id}/stop'].post.requestBody!;
+    expect(Object.keys(content['application/json'].schema.properties)).toEqual(keysOf(StopChatRequest));
+    expect(required).toBe(false);
   });
 
   it('AIS-10 describes chats and messages as the API returns them', async () => {

@@ -1,4 +1,5 @@
 import { type IncomingMessage } from 'node:http';
+import { isFields } from '../../common/json.js';
 import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
 import { rawRequest } from '../../transport/http.transport.js';
 import { type HttpRequest } from '../controllers/http-request.js';
@@ -22,6 +23,14 @@ export async function readJson(request: HttpRequest): Promise<unknown> {
   } catch {
     throw new InvalidInputError('body', 'must be JSON.');
   }
+}
+
+/** Returns the JSON of a request as {@link readJson}, or `undefined` if it has no body. */
+export async function readOptionalJson(request: HttpRequest): Promise<unknown> {
+  const { headers, body } = request;
+  const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
+  // Over HTTP/2, a body may have neither header. Without a body, some parsers return an empty object.
+  return isSent || (isFields(body) && Object.keys(body).length > 0) ? readJson(request) : undefined;
 }
 
 /** Clients that are not browsers send neither header. */

@@ -7,10 +7,11 @@ import { GuardedController } from '../controllers/guarded-controller.js';
 import { type HttpRequest, readQuery } from '../controllers/http-request.js';
 import { CurrentPrincipal, PrincipalGuard } from '../controllers/principal.guard.js';
 import { OpenedStream } from '../controllers/stream.guard.js';
+import { readOptionalJson } from './chat-body.js';
 import { describedAs } from './chat-openapi.js';
 import { type ChatMessage } from './chat-responses.js';
 import { ChatResumeGuard, ChatSendGuard, idOf } from './chat-stream.guards.js';
-import { ChatMessagesQuery, ListChatsQuery } from './chat.inputs.js';
+import { ChatMessagesQuery, ListChatsQuery, toStopRequest } from './chat.inputs.js';
 import { type ChatList, type ChatMessages, ClientChats, type StoppedChat } from './client-chats.js';
 
 /** Creates the controller for chat front ends of the AI SDK (AIS-10), protected by these guards. */
@@ -54,8 +55,8 @@ export function chatController({ guards, path = 'chat' }: ControllerOptions): Ty
     @Post(':id/stop')
     @HttpCode(200)
     @describedAs('stop')
-    stop(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<StoppedChat> {
-      return this.chats.stop(principal, idOf(request));
+    async stop(@Req() request: HttpRequest, @CurrentPrincipal() principal: Principal): Promise<StoppedChat> {
+      return this.chats.stop(principal, idOf(request), toStopRequest(await readOptionalJson(request)));
     }
 
     @Get(':id/messages')

@@ -51,6 +51,11 @@ const REQUEST = object(
   [],
 );
 
+const STOP = object(
+  { messageId: text('The message of the user to cancel, or the answer to stop. Default: the current answer.') },
+  [],
+);
+
 const PAGE: Schema = { name: 'limit', required: false, schema: { ...count(1, 'Default 50.'), maximum: 200 } };
 const START: Schema = {
   name: 'startIndex',
@@ -123,13 +128,16 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
     refusals: STREAM_REFUSALS,
   },
   stop: {
-    summary: 'Stop the current answer and keep what was shown',
+    summary: 'Stop the current answer and keep what was shown, or cancel a message before it is answered',
     params: [CHAT_ID],
+    body: STOP,
+    isBodyOptional: true,
     answer: {
       status: 200,
-      description: 'Whether there was an answer to stop.',
-      schema: object({ stopped: flag('False if the chat had no open turn.') }),
+      description: 'Whether there was an answer to stop, or a message to cancel.',
+      schema: object({ stopped: flag('False if the chat had no open turn, or none with the given message.') }),
     },
+    refusals: { ...CHAT_REFUSALS, ...BODY_REFUSALS },
   },
   messages: {
     summary: 'List the messages of a chat, the latest page first',

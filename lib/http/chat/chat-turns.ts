@@ -9,7 +9,7 @@ import { toTurnInput as checkTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
-import { isRepeat, ReplacedTurns } from './replaced-turns.js';
+import { isRepeat, messageIdOf, ReplacedTurns } from './replaced-turns.js';
 import { answersOf, countRequests, isRequested } from './user-answers.js';
 
 const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
@@ -65,10 +65,19 @@ export class ChatTurns {
     return turn;
   }
 
-  /** Cancels the current turn and keeps the message of the user and the answer so far (AIS-10). */
-  async stop(sessionId: string): Promise<Turn | undefined> {
-    const turn = await this.current(sessionId);
-    return turn && this.interrupt(turn);
+  /**
+   * Cancels a turn, and keeps the message of the user and the answer so far (AIS-10). A turn that has not begun keeps
+   * nothing (AIS-38).
+   * @param messageId the message of the user, or the answer. Default: the current turn is cancelled
+   * @returns whether the turn was open
+   */
+  async stop(sessionId: string, messageId?: string): Promise<boolean> {
+    const open = await this.open(sessionId);
+    // An edited message has the id of the earlier one.
+    const turn = messageId === undefined ? open.at(0) : open.findLast((each) => hasMessage(each, messageId));
+    if (!turn) return false;
+    const { status } = await this.interrupt(turn);
+    return !isTerminal(status) || status === 'cancelled';
   }
 
   private async interrupt(turn: Turn): Promise<Turn> {
@@ -163,4 +172,9 @@ export class ChatTurns {
     if (this.orchestrators.length === 1) return this.orchestrators[0];
     throw new InvalidInputError('body.orchestrator', 'is missing. Add the name of one of the orchestrators.');
   }
+}
+
+/** Returns whether a turn has the message of the user, or is the turn of the answer. */
+function hasMessage(turn: Turn, messageId: string): boolean {
+  return turn.id === messageId || messageIdOf(turn) === messageId;
 }

@@ -10,6 +10,7 @@ import { assertPlain } from '../controllers/http-request.js';
 
 const MAX_PAGE = 200;
 const MAX_MESSAGE_ID = 200;
+const MESSAGE_ID_RULE = `must be a string of 1 to ${MAX_MESSAGE_ID} characters.`;
 const TRIGGERS = ['submit-message', 'regenerate-message'] as const;
 
 /** What a chat front end sends, without the earlier messages. */
@@ -30,13 +31,21 @@ export class ChatRequest {
 
   /** The message to edit or to answer again. Default: none. */
   @Optional()
-  @Must(isMessageId, `must be a string of at most ${MAX_MESSAGE_ID} characters.`)
+  @Must(isMessageId, MESSAGE_ID_RULE)
   messageId?: string;
 
   /** The orchestrator that answers. Default: the only one that clients may use. */
   @Optional()
   @MustBeName()
   orchestrator?: string;
+}
+
+/** Selects the turn of a chat to stop. */
+export class StopChatRequest {
+  /** The message of the user, or the answer. Default: the current answer. */
+  @Optional()
+  @Must(isMessageId, MESSAGE_ID_RULE)
+  messageId?: string;
 }
 
 /** Selects a page of the messages of a chat. */
@@ -94,6 +103,18 @@ export function toChatRequest(body: unknown): ChatRequest {
   return checkInput(ChatRequest, { trigger: 'submit-message', ...present, message: toMessage(message, path) }, 'body');
 }
 
+/**
+ * Reads what to stop. Other fields of the body are ignored: applications that follow the documentation of the AI SDK
+ * send the answer so far.
+ * @param body default: the request has none
+ * @throws InvalidInputError
+ */
+export function toStopRequest(body: unknown = {}): StopChatRequest {
+  if (!isFields(body)) throw new InvalidInputError('body', 'must be a JSON object.');
+  const { messageId } = body;
+  return checkInput(StopChatRequest, messageId === undefined ? {} : { messageId }, 'body');
+}
+
 /** Returns the idempotency key of a request: a front end that sends it again gets the same turn (AIS-11). */
 export function requestKeyOf({ trigger, messageId, message }: ChatRequest, replacedId: string | undefined): string {
   return `chat:${sha256(JSON.stringify([trigger, messageId, message.id, message.parts, replacedId]))}`;
@@ -110,7 +131,7 @@ function toMessage(given: unknown, path: string): UIMessage {
   if (!isFields(given)) throw new InvalidInputError(path, 'must be a message with id, role and parts.');
   const { id, role, parts, metadata } = given;
   if (!isMessageId(id)) {
-    throw new InvalidInputError(`${path}.id`, `must be a string of 1 to ${MAX_MESSAGE_ID} characters.`);
+    throw new InvalidInputError(`${path}.id`, MESSAGE_ID_RULE);
   }
   if (role !== 'user' && role !== 'assistant')
     throw new InvalidInputError(`${path}.role`, 'must be user or assistant.');

@@ -10,7 +10,7 @@ import { type Transcript, type TranscriptTurn } from '../../orchestrator/transcr
 import { type Principal } from '../../transport/principal.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
 import { NothingToResumeError } from '../http.errors.js';
-import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery } from './chat.inputs.js';
+import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery, type StopChatRequest } from './chat.inputs.js';
 import { type ChatSessions } from './chat-sessions.js';
 import { type ChatRange } from './chat-stream.js';
 import { type ChatTurns } from './chat-turns.js';
@@ -34,7 +34,7 @@ export interface ChatMessages {
 
 /** The result of a stop. */
 export interface StoppedChat {
-  /** False if the chat had no open turn. */
+  /** False if the chat had no open turn, or none with the given message. */
   readonly stopped: boolean;
 }
 
@@ -89,10 +89,10 @@ export class ClientChats implements OnApplicationBootstrap {
     return { turnId, segment };
   }
 
-  async stop(principal: Principal, chatId: string): Promise<StoppedChat> {
+  /** Stops the current answer, or cancels the given message. */
+  async stop(principal: Principal, chatId: string, { messageId }: StopChatRequest): Promise<StoppedChat> {
     const session = await this.sessions.find(principal, chatId);
-    const turn = session && (await this.turns.stop(session.id));
-    return { stopped: turn !== null && turn !== undefined };
+    return { stopped: session !== null && (await this.turns.stop(session.id, messageId)) };
   }
 
   /** Returns a page of messages; an unknown chat has none. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isTerminal, type Turn, type TurnInput } from '../../ledger/turn.js';
 import { type TurnService } from '../../turn/turn.service.js';
+import { messageId } from '../../ledger/user-message.js';
 import { type ChatRequest } from './chat.inputs.js';
 
 /** Page size for finding a turn by its message. */
@@ -47,7 +48,8 @@ export function isRepeat({ trigger, messageId }: ChatRequest, input: TurnInput, 
   return trigger === 'submit-message' || (messageId === undefined && !isTerminal(turn.status));
 }
 
-function messageIdOf({ request }: Turn): unknown {
+/** Returns the id under which front ends know the user's message of a turn. */
+export function messageIdOf({ id, request }: Turn): unknown {
   const ui = request.input.metadata?.ui as { readonly id?: unknown } | undefined;
-  return ui?.id;
+  return ui?.id ?? messageId(id, 0);
 }

@@ -24,6 +24,8 @@ export interface RouteDoc {
   readonly params?: readonly Schema[];
   readonly query?: readonly Schema[];
   readonly body?: Schema;
+  /** Default: false. */
+  readonly isBodyOptional?: boolean;
   /** The successful response. */
   readonly answer: { readonly status: number } & Schema;
   /** The descriptions of other statuses. */
@@ -91,13 +93,14 @@ export function documented(doc: RouteDoc): MethodDecorator {
   if (!swagger) return applyDecorators();
   const { ApiTags, ApiOperation, ApiHeader, ApiParam, ApiQuery, ApiBody, ApiResponse } = swagger;
   const { tag, id, summary, headers = [], params = [], query = [], answer, refusals, error } = doc;
+  const required = doc.isBodyOptional !== true;
   return applyDecorators(
     ApiTags(tag),
     ApiOperation({ summary, operationId: id }),
     ...headers.map(ApiHeader),
     ...params.map(ApiParam),
     ...query.map(ApiQuery),
-    ...(doc.body ? [ApiBody({ schema: doc.body })] : []),
+    ...(doc.body ? [ApiBody({ schema: doc.body, required })] : []),
     ApiResponse(answer),
     ...Object.entries(refusals).map(([status, description]) =>
       ApiResponse({ status: Number(status), description, schema: error }),

@@ -11,6 +11,7 @@ import { isFault, toAnyErrorBody } from '../controllers/error-body.js';
 import { type StreamSlots } from '../controllers/stream-slots.js';
 import { NothingToResumeError } from '../http.errors.js';
 import { repeatWhileUnavailable } from './while-unavailable.js';
+import { ChatNamedResponses } from './chat-named-responses.js';
 import { type ChatRange, type ChatStream, CUT } from './chat-stream.js';
 
 /** The header that tells clients and proxies the format. */
@@ -39,6 +40,8 @@ export class ChatResponses {
   heartbeatMs = 15_000;
   /** Milliseconds that a client waits for headers while the store is unavailable. Then it gets comments. */
   patienceMs = 10_000;
+  /** The responses that clients name by their chat. */
+  readonly named = new ChatNamedResponses();
   private readonly logger = new Logger(ChatResponses.name);
 
   constructor(
@@ -52,10 +55,8 @@ export class ChatResponses {
    * @param find returns what to send; it is called again after StoreUnavailableError
    * @throws TooManyStreamsError; what `find` throws
    */
-  async open(
-    { principal, response, chatId }: ChatClient,
-    find: () => Promise<ChatRange>,
-  ): Promise<Observable<ChatMessage>> {
+  async open(client: ChatClient, find: () => Promise<ChatRange>): Promise<Observable<ChatMessage>> {
+    const { principal, response, chatId } = client;
     this.slots.take(principal, response);
     response.setHeader(FORMAT, 'v1');
     const patience = new AbortController();
@@ -69,19 +70,22 @@ export class ChatResponses {
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
       if (chatId !== undefined) response.setHeader(RUN_ID, chatId);
-      return this.send(response, (signal) => this.chunksOf(find, signal));
+      return this.send(response, (signal) => this.chunksAfterOutage(find, client, signal));
     } finally {
       clearTimeout(timer);
       response.removeListener('close', end);
     }
   }
 
-  private async *chunksOf(
+  private async *chunksAfterOutage(
     find: () => Promise<ChatRange>,
+    { principal, chatId }: ChatClient,
     signal: AbortSignal,
   ): AsyncGenerator<UIChunk | typeof CUT, void> {
     try {
-      yield* this.stream.chunks(await repeatWhileUnavailable(find, signal), signal);
+      const range = await repeatWhileUnavailable(find, signal);
+      if (chatId !== undefined) this.named.add(principal, chatId, range);
+      yield* this.stream.chunks(range, signal);
     } catch (error) {
       if (!(error instanceof NothingToResumeError)) throw error;
       // The answer has ended during the outage. A client whose answer is incomplete must not take this for its end.

@@ -66,8 +66,14 @@ export class ChatResumeGuard extends StreamGuard {
     // The last chunks are of no use without those before. The client learns that it gets the first one, with index 0.
     if (startIndex !== skip) response.setHeader(TAIL_INDEX, String(-1 - startIndex!));
     const find = async (): Promise<ChatRange> => {
-      if (!run) return this.chats.resume(principal, id, skip);
-      return { ...(await this.chats.responseOf(principal, run[1], Number(run[2]))), skip };
+      if (run) return { ...(await this.chats.responseOf(principal, run[1], Number(run[2]))), skip };
+      if (skip === undefined) return this.chats.resume(principal, id);
+      const { named } = this.responses;
+      const begun = skip > 0 ? named.find(principal, id) : undefined;
+      if (begun) return { ...(await this.chats.responseOf(principal, begun.turnId, begun.segment)), skip };
+      const range = await this.chats.resume(principal, id, skip);
+      named.add(principal, id, range);
+      return range;
     };
     try {
       return await this.responses.open({ principal, response }, find);

@@ -91,7 +91,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(results.map(({ content }) => content)).toEqual([JSON.stringify(ORDER), NOT_APPROVED]);
     });
 
-    it('AIS-13 continues in the same turn with the output of a tool that the client runs', async () => {
+    it('AIS-13 AIS-39 continues the answer with the output of a tool that the client runs', async () => {
       const { orchestrator, provider } = await startAssistant(guide);
       const app = await startChatApp({ platform, orchestrators: [orchestrator], chat: { protocol: version } });
       const posts: string[] = [];
@@ -161,7 +161,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(messages.map(withoutApprovals)).toEqual(chat.messages.map(withoutApprovals));
     });
 
-    it('AIS-16 continues without an output if the user sends something else', async () => {
+    it('AIS-39 interrupts a call of the client if the user sends something else', async () => {
       const { orchestrator, provider } = await startAssistant(guide);
       const app = await startChatApp({ platform, orchestrators: [orchestrator], chat: { protocol: version } });
       const chat = frontEnd({ version, api: app.url, headers: ANN });

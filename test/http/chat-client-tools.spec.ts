@@ -1,0 +1,122 @@
+import 'reflect-metadata';
+import * as ai6 from 'ai';
+import * as ai7 from 'ai-7';
+import { defineOrchestrator, memoryAdapter, reply, type TurnContext } from 'nestjs-agent-sessions';
+import { type ChatMessages } from 'nestjs-agent-sessions/http';
+import { scriptedModel } from 'nestjs-agent-sessions/testing';
+import { z } from 'zod';
+import { fromUIMessage } from '../../lib/ai-sdk/index.js';
+import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
+import { type UIChunk } from '../../lib/chat/ui-message.js';
+import { uiStream } from '../../lib/chat/ui-stream.js';
+import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
+import { type FrontEnd, frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
+import { eventually } from '../support/eventually.js';
+import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
+
+const SDKS = { 6: ai6, 7: ai7 as unknown as typeof ai6 };
+const ANN = { 'x-user-id': 'ann' };
+
+describe.each(VERSIONS)('tools that a page runs, with ai %i', (version) => {
+  const sdk = SDKS[version];
+
+  it('AIS-39 continue the answer with their output after a restart of the server and the page', async () => {
+    const { orchestrator } = guide();
+    const adapter = memoryAdapter();
+    const first = await startChatApp({ adapter, orchestrators: [orchestrator], chat: { protocol: version } });
+    const before = open(first);
+    await before.sendMessage({ text: 'Where am I?' });
+    expect(toolsOf(before.lastMessage)).toEqual(['tool-locate: input-available']);
+    await first.close();
+
+    const app = await startChatApp({ adapter, orchestrators: [orchestrator], chat: { protocol: version } });
+    const { messages } = await app.json<ChatMessages>('GET', `/${before.id}/messages`);
+    const chat = open(app, { id: before.id, messages });
+    await chat.resumeStream();
+    expect(toolsOf(chat.lastMessage)).toEqual(['tool-locate: input-available']);
+    await locate(chat, 'Paris');
+    await eventually(() => chat.status === 'ready' && textOf(chat.lastMessage).includes('You are'));
+    expect(chat.messages.map(({ id }) => id)).toEqual([messages[0].id, before.lastMessage!.id]);
+    expect(textOf(chat.lastMessage)).toBe('One moment.You are in Paris.');
+  });
+
+  it('AIS-39 are interrupted by a message of another tab, and their output is refused then', async () => {
+    const { orchestrator, model } = guide();
+    const app = await startChatApp({ orchestrators: [orchestrator], chat: { protocol: version } });
+    const chat = open(app);
+    await chat.sendMessage({ text: 'Where am I?' });
+    await chunksOf(await app.ask('POST', `/${chat.id}`, { body: { messages: [said('Never mind.')] } }));
+    const results = model.calls.at(-1)!.prompt.filter(({ role }) => role === 'tool');
+    expect(JSON.stringify(results).split(INTERRUPTED)).toHaveLength(2);
+    await locate(chat, 'Paris');
+    await eventually(() => chat.status === 'error');
+    expect(JSON.parse(chat.error!.message)).toMatchObject({ statusCode: 409, code: 'TURN_SETTLED' });
+    const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+    expect(toolsOf(messages[1])).toEqual(['tool-locate: output-error']);
+  });
+
+  it('AIS-39 are refused once, and not sent again, if a handler has ended its turn with an open call', async () => {
+    const ending = defineOrchestrator({
+      name: 'ending',
+      intents: {
+        answer: async (turn: TurnContext) => {
+          const ui = await uiStream(turn);
+          for (const chunk of OPEN_CALL) await ui.write(chunk);
+          return reply('See there.', { messages: [fromUIMessage(ui.message as never)] });
+        },
+      },
+    });
+    const app = await startChatApp({ orchestrators: [ending], chat: { protocol: version } });
+    let requests = 0;
+    const counting: typeof fetch = (input, init) => {
+      requests += 1;
+      return fetch(input, init);
+    };
+    const chat = open(app, { fetch: counting });
+    await chat.sendMessage({ text: 'Where am I?' });
+    expect(toolsOf(chat.lastMessage)).toEqual(['tool-locate: input-available']);
+    await locate(chat, 'Paris');
+    await eventually(() => chat.status === 'error');
+    expect(JSON.parse(chat.error!.message)).toMatchObject({ code: 'TURN_SETTLED' });
+    expect(requests).toBe(2);
+  });
+
+  /** Returns an assistant that asks the page where the user is. */
+  function guide() {
+    const model = scriptedModel(({ said: text, step, options }) => {
+      if (text.startsWith('Never')) return 'All right.';
+      if (step === 0) return { text: 'One moment.', calls: [{ name: 'locate' }] };
+      const place = /Paris|Rome/.exec(JSON.stringify(options))?.[0];
+      return `You are in ${place}.`;
+    });
+    const locateTool = sdk.tool({ description: 'Finds the user.', inputSchema: z.object({}) });
+    const orchestrator = defineOrchestrator({
+      name: 'guide',
+      intents: { answer: (turn: TurnContext) => streamReplyWith(sdk, turn, { model, tools: { locate: locateTool } }) },
+    });
+    return { orchestrator, model };
+  }
+
+  function open(
+    app: ChatApp,
+    options: { id?: string; messages?: ChatMessages['messages']; fetch?: typeof fetch } = {},
+  ): FrontEnd {
+    return frontEnd({ version, api: app.url, headers: ANN, ...options });
+  }
+});
+
+/** An answer that ends with a call of the page's tool. */
+const OPEN_CALL: readonly UIChunk[] = [
+  { type: 'start' },
+  { type: 'start-step' },
+  { type: 'tool-input-available', toolCallId: 'call-1', toolName: 'locate', input: {} },
+  { type: 'finish-step' },
+  { type: 'finish' },
+];
+
+/** Gives the chat the output of its open call. */
+async function locate(chat: FrontEnd, output: unknown): Promise<void> {
+  const { toolCallId } = chat.lastMessage!.parts.find(({ state }) => state === 'input-available')!;
+  await chat.addToolOutput({ tool: 'locate', toolCallId: toolCallId as string, output });
+}

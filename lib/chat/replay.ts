@@ -36,22 +36,29 @@ export function replaySegment(chunks: readonly UIChunk[], index: number): UIChun
   return new Replay(earlier.parts).of(segments[index] ?? []);
 }
 
-class Replay {
+/** Collects chunks, and returns the shortest ones with the same effect on a client. */
+export class Replay {
   private start: UIChunk | undefined;
   private metadata: unknown;
   private list: ChunkFields[] = [];
 
-  /** @param earlier the parts that the client has from earlier responses */
+  /** @param earlier the parts that the client has from earlier chunks */
   constructor(private earlier: readonly UIPart[]) {}
 
   of(chunks: readonly UIChunk[]): UIChunk[] {
-    for (const [index, chunk] of chunks.entries()) this.add(chunk as ChunkFields, index === chunks.length - 1);
+    for (const [index, chunk] of chunks.entries()) this.add(chunk, index === chunks.length - 1);
+    return this.chunks;
+  }
+
+  get chunks(): UIChunk[] {
     const metadata = this.metadata === undefined ? {} : { messageMetadata: this.metadata };
     if (this.start) return [{ ...this.start, ...metadata }, ...this.list];
     return this.metadata === undefined ? this.list : [{ type: 'message-metadata', ...metadata }, ...this.list];
   }
 
-  private add(chunk: ChunkFields, isLast: boolean): void {
+  /** @param isLast only a last `finish` is kept */
+  add(given: UIChunk, isLast = false): void {
+    const chunk = given as ChunkFields;
     switch (chunk.type) {
       case 'error':
       case 'abort':

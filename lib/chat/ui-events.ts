@@ -1,4 +1,5 @@
-import { type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
+import { isFields } from '../common/json.js';
+import { type EmittedEvent, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { type UIChunk } from './ui-message.js';
 
 /** The type of the turn events that contain chunks. */
@@ -33,8 +34,9 @@ export class UIEventReader {
   private json = '';
 
   /** @returns the chunk that ends with this event; `undefined` for other events, and in the middle of a chunk */
-  read({ type, data }: TurnEvent): UIChunk | undefined {
-    if (type !== UI_EVENT) return undefined;
+  read({ type, data }: NewTurnEvent): UIChunk | undefined {
+    // A handler can use this type for its own events.
+    if (type !== UI_EVENT || !isFields(data) || typeof data.type !== 'string') return undefined;
     const chunk = data as unknown as UIChunk | Fragment;
     if (!isFragment(chunk)) return chunk;
     // An attempt can end in the middle of a chunk. The next one begins with a whole chunk or a first fragment.
@@ -48,12 +50,17 @@ export function toIterationEvent(iteration: number): EmittedEvent {
   return { type: ITERATION_EVENT, data: iteration };
 }
 
+/** Returns whether an event is one of {@link toIterationEvent}. */
+export function isIterationEvent({ type }: NewTurnEvent): boolean {
+  return type === ITERATION_EVENT;
+}
+
 /** Returns the chunks of an iteration in the events of a turn; `undefined` if it has not begun. */
 export function chunksOfIteration(events: readonly TurnEvent[], iteration: number): UIChunk[] | undefined {
   const iterations: TurnEvent[][] = [[]];
   let current = 0;
   for (const event of events) {
-    if (event.type === ITERATION_EVENT) current = event.data as number;
+    if (isIterationEvent(event)) current = event.data as number;
     (iterations[current] ??= []).push(event);
   }
   return iterations[iteration] && chunksOf(iterations[iteration]);

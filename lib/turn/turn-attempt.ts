@@ -17,8 +17,8 @@ import { type HandlerWaits } from './handler-waits.js';
 import { type Session } from '../ledger/session.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { ShuttingDownError, TurnFencedError } from '../ledger/turn.errors.js';
-import { ATTEMPT, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
-import { TurnEventWriter } from './turn-event-writer.js';
+import { type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
+import { AttemptEvents } from './attempt-events.js';
 import { type PartialOutcome, AwaitingSignal, type AttemptHandle, type TurnMeter } from './turn-runner.js';
 import { type StateChange } from '../ledger/state.store.js';
 import { type StoredStep } from '../ledger/turn-step.js';
@@ -32,7 +32,8 @@ import {
   type TurnSettlement,
   type TurnWait,
 } from '../ledger/turn.store.js';
-import { attemptNumber, type CancelMode, type Turn, type TurnErrorRecord } from '../ledger/turn.js';
+import { type CancelMode, type Turn, type TurnErrorRecord } from '../ledger/turn.js';
+import { type TurnEventSettings } from './turn.settings.js';
 import { type RunningTurn, runningTurn } from './running-turn.js';
 import { AttemptSpending } from './attempt-spending.js';
 import { AttemptStop, type Stop } from './attempt-stop.js';
@@ -43,8 +44,6 @@ import { interruptedMessages, messageId } from '../ledger/user-message.js';
 const logger = new Logger('TurnAttempt');
 /** How long a turn may take to settle after its handler has ended, also with `timeoutMs: false` (FIX-61). */
 const SETTLE_MS = 60_000;
-/** Page size for reading the turn's own events. */
-const EMITTED_PAGE = 500;
 
 /** The error of an attempt, and where it was thrown. */
 export interface AttemptFailure {
@@ -85,7 +84,8 @@ export class TurnAttempt implements AttemptHandle {
   private readonly lease: TurnLease;
   private readonly stop: AttemptStop;
   private readonly spending = new AttemptSpending();
-  private writer: TurnEventWriter | null = null;
+  /** `null` until the handler emits or reads events. */
+  private events: AttemptEvents | null = null;
   private readonly settledListeners: ((turn: Turn) => void)[] = [];
   private completeKept = async (settlement: TurnSettlement): Promise<TurnSettlement> => settlement;
   private partialOutcome: ((status: 'failed' | 'cancelled') => PartialOutcome) | null = null;
@@ -159,7 +159,7 @@ export class TurnAttempt implements AttemptHandle {
       this.lease.limit(SETTLE_MS);
       // The handler has ended: it can no longer be stopped, and the notification of its own settle is ignored.
       this.end();
-      if (this.writer) await this.writer.close();
+      if (this.events) await this.events.close(true);
       if (outcome instanceof AwaitingSignal) return await this.awaitSignal(outcome.wait);
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (thrown) {
@@ -171,7 +171,7 @@ export class TurnAttempt implements AttemptHandle {
         .catch((failure: unknown) => ({ type: 'lost', error: failure }) as const);
     } finally {
       this.end();
-      this.writer?.drop();
+      this.events?.drop();
     }
   }
 
@@ -285,28 +285,22 @@ export class TurnAttempt implements AttemptHandle {
   emit(event: NewTurnEvent): Promise<void> {
     const { events } = this.dependencies.settings;
     if (!events || this.stop.isOver || this.signal.aborted) return Promise.resolve();
-    this.writer ??= new TurnEventWriter({
-      turnId: this.claimed.turn.id,
-      ...events,
-      store: (number, batch) => this.storeEvents(number, batch, events.ttlMs),
-    });
-    return this.writer.add(event);
+    return this.eventsOf(events).emit(event);
   }
 
   async flush(): Promise<void> {
-    await this.writer?.flush();
+    await this.events?.flush();
   }
 
   async emitted(): Promise<readonly TurnEvent[]> {
-    const { events, settings } = this.dependencies;
-    if (!settings.events) return [];
-    await this.flush();
-    const emitted: TurnEvent[] = [];
-    for (let page: readonly TurnEvent[]; ;) {
-      page = await events.read(this.claimed.turn.id, emitted.length, EMITTED_PAGE);
-      emitted.push(...page);
-      if (page.length < EMITTED_PAGE) return emitted;
-    }
+    const { events } = this.dependencies.settings;
+    return events ? this.eventsOf(events).stored() : [];
+  }
+
+  private eventsOf(settings: TurnEventSettings): AttemptEvents {
+    const { events: log, localEvents } = this.dependencies;
+    const onLost = (error: TurnFencedError): void => this.askToStop({ why: 'lost', error });
+    return (this.events ??= new AttemptEvents(this.claimed, settings, { log, localEvents, lease: this.lease, onLost }));
   }
 
   private execute(): Promise<TurnSettlement | AwaitingSignal> {
@@ -341,7 +335,7 @@ export class TurnAttempt implements AttemptHandle {
     storeWatch.failed(error);
     if (error instanceof TurnFencedError) return { type: 'lost', error };
     if (request?.why === 'lost') return { type: 'lost', error: request.error };
-    await this.writer?.close();
+    await this.events?.close(false);
     if (error instanceof StoreRejectedError) return this.fail(error, next);
     // If the handler submitted a turn that was rejected because this process stops, another process runs the attempt
     // again.
@@ -401,22 +395,6 @@ export class TurnAttempt implements AttemptHandle {
       return { type: 'returned', why: 'waiting', notifyAfterMs: turn.status === 'waiting' ? null : 0 };
     } finally {
       this.stop.abandon('awaiting-signal');
-    }
-  }
-
-  private async storeEvents(number: number, events: readonly NewTurnEvent[], ttlMs: number): Promise<void> {
-    const { hold, turn } = this.claimed;
-    const restart = { type: ATTEMPT, data: { attempt: attemptNumber(turn) } };
-    try {
-      await this.dependencies.localEvents.store(turn.id, async () => {
-        const batch = { number, events, restart };
-        const last = await this.lease.retrying('append', () => this.dependencies.events.append(hold, batch, ttlMs));
-        const first = last - events.length + 1;
-        return events.map((event, at) => ({ ...event, offset: first + at }));
-      });
-    } catch (error) {
-      if (error instanceof TurnFencedError) this.askToStop({ why: 'lost', error });
-      throw error;
     }
   }
 

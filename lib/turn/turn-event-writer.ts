@@ -3,6 +3,7 @@ import { traceOf } from '../common/error-trace.js';
 import { loggedId } from '../common/log-details.js';
 import { type NewTurnEvent } from '../ledger/turn-event.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
+import { type SizedEvent, type TurnEventLimit } from './turn-event-limit.js';
 
 /** Bytes that may wait to be stored before `emit` makes its caller wait. */
 const HIGH_WATER_BYTES = 1_048_576;
@@ -13,13 +14,9 @@ export interface TurnEventWriterOptions {
   readonly turnId: string;
   readonly batchMs: number;
   readonly batchBytes: number;
+  readonly limit: TurnEventLimit;
   /** Resolves once the batch is stored; rejects if it cannot be stored. */
   readonly store: (number: number, events: readonly NewTurnEvent[]) => Promise<void>;
-}
-
-interface Waiting {
-  readonly event: NewTurnEvent;
-  readonly bytes: number;
 }
 
 /**
@@ -30,7 +27,7 @@ interface Waiting {
  */
 export class TurnEventWriter {
   private readonly logger = new Logger(TurnEventWriter.name);
-  private waiting: Waiting[] = [];
+  private waiting: SizedEvent[] = [];
   private waitingBytes = 0;
   /** Includes the batch that is being stored. */
   private unstoredBytes = 0;
@@ -50,14 +47,14 @@ export class TurnEventWriter {
   /** Adds an event. Resolves at once, or when the buffer is below its limit. Never rejects. */
   add(event: NewTurnEvent): Promise<void> {
     if (this.closed) return Promise.resolve();
-    const bytes = Buffer.byteLength(JSON.stringify(event));
-    this.waiting.push({ event, bytes });
-    this.added += 1;
-    this.waitingBytes += bytes;
-    this.unstoredBytes += bytes;
-    this.schedule();
+    this.queue(this.options.limit.admit(event));
     if (this.unstoredBytes <= HIGH_WATER_BYTES) return Promise.resolve();
     return new Promise((resolve) => this.held.push(resolve));
+  }
+
+  /** Adds the events that the limit holds back. */
+  addRest(): void {
+    if (!this.closed) this.queue(this.options.limit.rest());
   }
 
   /** Stores the events that were added so far at once. Resolves once they are stored or dropped. */
@@ -85,6 +82,16 @@ export class TurnEventWriter {
     this.unstoredBytes = 0;
     this.stopTimer();
     this.letGo();
+  }
+
+  private queue(events: readonly SizedEvent[]): void {
+    for (const { bytes } of events) {
+      this.waitingBytes += bytes;
+      this.unstoredBytes += bytes;
+    }
+    this.waiting.push(...events);
+    this.added += events.length;
+    this.schedule();
   }
 
   private schedule(): void {

@@ -65,6 +65,15 @@ export class TurnEventsOptions {
   @Optional()
   @MustBeInteger(1, 262_144)
   batchBytes?: number;
+
+  /**
+   * Bytes of events, as JSON, that one turn can show live, over all its attempts. Beyond it, events of handlers are
+   * dropped, which is logged. An answer of a chat (`streamReply`, `uiStream`) then appears step by step, when each
+   * step is stored. Default 16,777,216 (16 MiB).
+   */
+  @Optional()
+  @MustBeInteger(1, 1_073_741_824)
+  maxBytes?: number;
 }
 
 /** How turns are queued, run and retried. */

@@ -17,6 +17,8 @@ export interface TurnEventSettings {
   readonly ttlMs: number;
   readonly batchMs: number;
   readonly batchBytes: number;
+  /** The bytes of events that one turn shows live. */
+  readonly maxBytes: number;
 }
 
 /** The `turns` options of the module with all defaults applied. */
@@ -82,6 +84,6 @@ function retryOf(options: RetryOptions | undefined): RetrySettings {
 function eventsOf(options: false | TurnEventsOptions | undefined): TurnEventSettings | null {
   if (options === false) return null;
   const events = checkOptions(TurnEventsOptions, 'turns.events', options);
-  const { ttlSeconds = 3600, batchMs = 25, batchBytes = 4096 } = events;
-  return { ttlMs: ttlSeconds * 1000, batchMs, batchBytes };
+  const { ttlSeconds = 3600, batchMs = 25, batchBytes = 4096, maxBytes = 16_777_216 } = events;
+  return { ttlMs: ttlSeconds * 1000, batchMs, batchBytes, maxBytes };
 }

@@ -39,12 +39,13 @@ describe('UIEventReader', () => {
     const large = { type: 'tool-output-available', toolCallId: 'c', output: 'a'.repeat(100_000) };
     const events = eventsOf([large]);
     const reader = new UIEventReader();
-    const read = events.flatMap((event) => [
-      reader.read(event),
-      reader.read({ type: 'progress', data: 'Half of it', offset: 0 }),
-    ]);
+    const read = events.flatMap((event) => [reader.read(event), reader.read({ type: 'progress', data: 'Half of it' })]);
     expect(read.filter((value) => value !== undefined)).toEqual([large]);
     expect(read.at(-2)).toEqual(large);
+  });
+
+  it.each([null, 'text', 7, [], {}])('AIS-34 ignores events of a handler that uses the same type: %j', (data) => {
+    expect(new UIEventReader().read({ type: 'ui', data })).toBeUndefined();
   });
 
   it('AIS-14 skips a chunk in which an attempt has ended', () => {

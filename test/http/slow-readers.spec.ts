@@ -92,6 +92,7 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
           adapter: memoryAdapter(),
           sweep: false,
           principal: headerPrincipal,
+          turns: { events: { maxBytes: 2 * EVENTS * EVENT_LENGTH } },
           controllers: { turns: { guards: [ConnectionGuard], orchestrators: [talker] } },
         }),
         SessionsModule.forFeature([talker]),

@@ -57,7 +57,12 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     });
     app = await start({
       imports: [
-        SessionsModule.forRoot({ adapter, sweep: false, turns: { shutdownGraceMs: 50 } }),
+        SessionsModule.forRoot({
+          adapter,
+          sweep: false,
+          // More than a client that does not read can have in its connection.
+          turns: { shutdownGraceMs: 50, events: { maxBytes: 33_554_432 } },
+        }),
         SessionsModule.forFeature([desk]),
       ],
       controllers: [TurnsController],

@@ -13,12 +13,11 @@ import { type Telemetry } from '../telemetry/telemetry.js';
 import { ChangesSubscription } from './changes-subscription.js';
 import { type LocalEvents } from './local-events.js';
 import { beginWait } from './running-turn.js';
+import { StreamHeartbeat } from './stream-heartbeat.js';
 import { type EventPlace, TurnEventFeed } from './turn-event-feed.js';
 import { messageOf, PageSize } from './turn-event-page.js';
 import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
 
-/** The interval of heartbeats: proxies may close a connection that is silent for longer. */
-const HEARTBEAT_MS = 15_000;
 /** The pause before a read is retried while the store is unavailable. */
 const RETRY_MS = 200;
 
@@ -119,13 +118,12 @@ export class TurnEventReaders {
       this.streams.add(waiting);
       const pace = TurnEventPace.of(response);
       let last = after;
-      const heartbeat = setInterval(() => {
-        if (!pace.isFull) subscriber.next({ id: String(last), comment: '' });
-      }, HEARTBEAT_MS);
+      const heartbeat = new StreamHeartbeat(pace, (comment) => subscriber.next({ id: String(last), comment }));
       const send = async (): Promise<void> => {
         for await (const event of this.events(turnId, after, leaving.signal)) {
           last = event.offset;
           subscriber.next(pace.send(messageOf(event)));
+          heartbeat.sent();
           if (pace.isDue && !(await pace.pass(waiting.signal))) return;
         }
       };
@@ -143,7 +141,7 @@ export class TurnEventReaders {
         },
       );
       return () => {
-        clearInterval(heartbeat);
+        heartbeat.stop();
         leaving.abort();
         waiting.abort();
         this.streams.delete(waiting);

@@ -19,6 +19,9 @@ import { eventually } from '../support/eventually.js';
 import { type Gate, gate } from '../support/running-application.js';
 import { type HttpApp, PLATFORMS } from './http-app.js';
 
+/** The comment of a heartbeat. */
+const COMMENT = /\n: +\n/;
+
 @Controller('turns')
 class TurnsController {
   constructor(private readonly turns: TurnService) {}
@@ -167,6 +170,41 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     expect(await turns.result(id)).toMatchObject({ reply: 'done' });
   });
 
+  it('AIS-35 forbids proxies to buffer and to change a stream', async () => {
+    const { id } = await submit();
+    const leaving = new AbortController();
+    const { headers } = await fetch(`${url}/turns/${id}/events`, { signal: leaving.signal });
+    expect(headers.get('x-accel-buffering')).toBe('no');
+    expect(headers.get('cache-control')).toMatch(/\bno-transform\b/);
+    leaving.abort();
+    goOn.open();
+  });
+
+  it('AIS-35 sends a comment of 4 KiB only when nothing was sent for 15 s', async () => {
+    jest.useFakeTimers({ doNotFake: TIMERS.filter((timer) => timer !== 'setInterval' && timer !== 'clearInterval') });
+    try {
+      const { id } = await submit();
+      const stream = await connect(id);
+      await eventually(() => stream.text.includes('id: 3'));
+      jest.advanceTimersByTime(14_000);
+      goOn.open();
+      await stream.over;
+      expect(stream.text).not.toMatch(COMMENT);
+
+      goOn = gate();
+      const quiet = await submit();
+      const waiting = await connect(quiet.id);
+      await eventually(() => waiting.text.includes('id: 3'));
+      jest.advanceTimersByTime(15_000);
+      await eventually(() => COMMENT.test(waiting.text));
+      expect(COMMENT.exec(waiting.text)?.[0].length).toBeGreaterThanOrEqual(4096);
+      goOn.open();
+      await waiting.over;
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
   it('TRN-32 sends a heartbeat every 15 s, which keeps the last event id', async () => {
     jest.useFakeTimers({ doNotFake: TIMERS.filter((timer) => timer !== 'setInterval' && timer !== 'clearInterval') });
     try {
@@ -174,7 +212,7 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
       const stream = await connect(id, '1');
       await eventually(() => stream.text.includes('id: 3'));
       jest.advanceTimersByTime(45_000);
-      await eventually(() => stream.text.split('\n: \n').length - 1 >= 3);
+      await eventually(() => stream.text.split(COMMENT).length - 1 >= 3);
       goOn.open();
       await stream.over;
       expect(messagesIn(stream.text).map((message) => [message.id, message.event])).toEqual([

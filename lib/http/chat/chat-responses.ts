@@ -6,6 +6,7 @@ import { type UIChunk } from '../../chat/ui-message.js';
 import { traceOf } from '../../common/error-trace.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { type Principal } from '../../transport/principal.js';
+import { StreamHeartbeat } from '../../turn/stream-heartbeat.js';
 import { TurnEventPace } from '../../turn/turn-event-pace.js';
 import { isFault, toAnyErrorBody } from '../controllers/error-body.js';
 import { type StreamSlots } from '../controllers/stream-slots.js';
@@ -36,8 +37,8 @@ export interface ChatClient {
 
 /** Sends answers to the clients of chats. */
 export class ChatResponses {
-  /** The interval of comments in milliseconds. Proxies may close a connection that is silent for longer. */
-  heartbeatMs = 15_000;
+  /** Milliseconds without a chunk after which a comment is sent. Default 15,000. */
+  heartbeatMs: number | undefined;
   /** Milliseconds that a client waits for headers while the store is unavailable. Then it gets comments. */
   patienceMs = 10_000;
   /** The responses that clients name by their chat. */
@@ -101,12 +102,10 @@ export class ChatResponses {
     return new Observable((subscriber) => {
       const leaving = new AbortController();
       const pace = TurnEventPace.of(response);
-      const comment = (): void => subscriber.next({ comment: '' } as ChatMessage);
+      const comment = (text: string): void => subscriber.next({ comment: text } as ChatMessage);
       // Sends the headers.
-      comment();
-      const heartbeat = setInterval(() => {
-        if (!pace.isFull) comment();
-      }, this.heartbeatMs);
+      comment('');
+      const heartbeat = new StreamHeartbeat(pace, comment, this.heartbeatMs);
       const send = async (): Promise<void> => {
         let id = 0;
         for await (const chunk of read(leaving.signal)) {
@@ -116,6 +115,7 @@ export class ChatResponses {
           }
           id += 1;
           subscriber.next(pace.send({ id: String(id), data: JSON.stringify(chunk) }) as ChatMessage);
+          heartbeat.sent();
           if (pace.isDue && !(await pace.pass(leaving.signal))) return;
         }
       };
@@ -128,7 +128,7 @@ export class ChatResponses {
         })
         .finally(() => subscriber.complete());
       return () => {
-        clearInterval(heartbeat);
+        heartbeat.stop();
         leaving.abort();
       };
     });

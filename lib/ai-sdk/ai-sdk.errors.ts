@@ -47,7 +47,8 @@ export class ModelKeyRequiredError extends SessionsError {
   constructor(key: string | undefined, options?: ErrorOptions) {
     super(
       `Calls of ${nameOf(key)} run in parallel: after a retry, an answer could reach another call. Give each loop its ` +
-        'own key, which is the same in every attempt: durableModel(turn, model, { key: topic.id }).',
+        'own key, which is the same in every attempt: durableModel(turn, model, { key: topic.id }), or ' +
+        'durableCalls(turn, { key: topic.id }).',
       options,
     );
     if (key !== undefined) this.key = key;

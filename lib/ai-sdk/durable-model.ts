@@ -13,7 +13,7 @@ import { ModelCalls, type ModelTurn, type ReportUsage } from './model-calls.js';
 import { ModelPrompt } from './model-prompt.js';
 import { recordStream } from './recorded-stream.js';
 
-/** Options of {@link durableModel}. */
+/** Options of {@link durableModel} and `durableCalls`. */
 export class DurableModelOptions {
   /**
    * Identifies the loop that uses the model, within its intent or enclosing tool call. It must be the same in every
@@ -29,10 +29,16 @@ export type DurableModel<Model extends AnyLanguageModel> = Model extends unknown
   ? Pick<Model, keyof AnyLanguageModel>
   : never;
 
+/** The value of `storedBy` in calls whose answer a durable model stores. JSON omits symbols, so no provider receives it. */
+const DURABLE_MODEL = Symbol('durable model');
+
 /**
  * Returns a language model for the AI SDK whose calls are stored steps of the turn (AIS-01). A later attempt gets the
  * stored answers and does not ask the provider. Use one for each loop: for each call of `streamText` or `generateText`,
  * and for each agent.
+ *
+ * It is a shorthand for `wrapLanguageModel({ model, middleware: durableCalls(turn, options) })`. The model keeps its
+ * specification version.
  *
  * Streamed text, reasoning, sources and files arrive live. Everything from the first tool call on arrives when the
  * answer is stored, so the ids of tool calls are final (AIS-02). A call that fails is not stored as an answer. A stored
@@ -62,20 +68,19 @@ export function durableModel<Model extends AnyLanguageModel>(
 ): DurableModel<Model> {
   assertLanguageModel(model);
   const { key } = checkInput(DurableModelOptions, options, 'options');
-  return new DurableLanguageModel(turn, model, key) as unknown as DurableModel<Model>;
+  return new DurableLanguageModel(turn, model, new ModelCalls(turn, key)) as unknown as DurableModel<Model>;
 }
 
-/** Makes the calls of a model durable. It has what the SDK uses of a model, in any specification version. */
-class DurableLanguageModel implements CallableModel {
-  private readonly calls: ModelCalls;
-
+/**
+ * Makes the calls of a model durable. It has what the SDK uses of a model, in any specification version. It does not
+ * store calls of another durable model around it, which stores them itself.
+ */
+export class DurableLanguageModel implements CallableModel {
   constructor(
     private readonly turn: ModelTurn,
     private readonly model: CallableModel,
-    key: string | undefined,
-  ) {
-    this.calls = new ModelCalls(turn, key);
-  }
+    private readonly calls: ModelCalls,
+  ) {}
 
   get specificationVersion(): CallableModel['specificationVersion'] {
     return this.model.specificationVersion;
@@ -93,12 +98,13 @@ class DurableLanguageModel implements CallableModel {
     return this.model.supportedUrls;
   }
 
-  doGenerate(options: ModelCallOptions): Promise<ModelResult> {
+  async doGenerate(options: ModelCallOptions): Promise<ModelResult> {
+    if (options.storedBy === DURABLE_MODEL) return this.model.doGenerate(options);
     const abortSignal = this.signalWith(options.abortSignal);
     return this.calls.run({
       prompt: new ModelPrompt('doGenerate', options),
       ask: async (report) => {
-        const result = await this.model.doGenerate({ ...options, abortSignal });
+        const result = await this.model.doGenerate({ ...options, abortSignal, storedBy: DURABLE_MODEL });
         report(result.usage);
         return result;
       },
@@ -108,6 +114,7 @@ class DurableLanguageModel implements CallableModel {
   }
 
   async doStream(options: ModelCallOptions): Promise<ModelStream> {
+    if (options.storedBy === DURABLE_MODEL) return this.model.doStream(options);
     const reader = new AbortController();
     const abortSignal = this.signalWith(options.abortSignal, reader.signal);
     const begun = deferred<ModelStream>();
@@ -117,7 +124,7 @@ class DurableLanguageModel implements CallableModel {
       prompt: new ModelPrompt('doStream', options),
       ask: async (report) => {
         onUsage = report;
-        begun.resolve(await this.model.doStream({ ...options, abortSignal }));
+        begun.resolve(await this.model.doStream({ ...options, abortSignal, storedBy: DURABLE_MODEL }));
         return parts.promise;
       },
       storedPart: (answer) => answer,

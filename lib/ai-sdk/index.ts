@@ -7,6 +7,7 @@ export { IncompleteAnswerError, ModelKeyRequiredError, ModelPromptMismatchError 
 export { type AnyLanguageModel } from './language-model.js';
 export { ApprovalAnswer, ToolOutput } from './user-answers.js';
 export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
+export { durableCalls } from './durable-calls.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
 export { durableTools, DurableToolsOptions, type ToolTurn } from './durable-tools.js';
 export { FinishedStepChangedError } from '../chat/chat.errors.js';

@@ -55,6 +55,8 @@ export interface ModelCallOptions {
   readonly toolChoice?: unknown;
   readonly responseFormat?: unknown;
   readonly abortSignal?: AbortSignal;
+  /** Marks a call whose answer is stored, for the models inside of the one that stores it. */
+  readonly storedBy?: symbol;
 }
 
 /** A model whose methods accept the options of every specification version. */

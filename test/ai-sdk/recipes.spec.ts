@@ -54,6 +54,12 @@ describe('the recipes of docs/ai-sdk.md', () => {
     expect(provider.asked).toHaveLength(3);
   });
 
+  it('AIS-22 AIS-37 stores what the middlewares of the SDK return', async () => {
+    const { provider, model } = await models(() => ({ text: '<think>Six by seven.</think>It is 42.' }));
+    expect(await answer((turn) => recipes.answerWithoutThoughts(turn, model))).toMatchObject({ reply: 'It is 42.' });
+    expect(provider.asked).toHaveLength(1);
+  });
+
   it('AIS-22 runs a sub-agent as a tool, and repeats nothing of it', async () => {
     const { provider, model } = await models(inOrder(...RESEARCH));
     const { tools, keys } = searching();

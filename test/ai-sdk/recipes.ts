@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Chat } from '@ai-sdk/react';
 import {
   type DefaultChatTransport,
+  extractReasoningMiddleware,
   generateText,
   lastAssistantMessageIsCompleteWithToolCalls,
   Output,
@@ -11,6 +12,7 @@ import {
   ToolLoopAgent,
   type ToolSet,
   type UIMessage,
+  wrapLanguageModel,
 } from 'ai';
 
 import {
@@ -21,7 +23,14 @@ import {
   reply,
   type TurnContext,
 } from 'nestjs-agent-sessions';
-import { durableModel, durableTools, streamReply, toModelMessages, uiStream } from 'nestjs-agent-sessions/ai-sdk';
+import {
+  durableCalls,
+  durableModel,
+  durableTools,
+  streamReply,
+  toModelMessages,
+  uiStream,
+} from 'nestjs-agent-sessions/ai-sdk';
 import { z } from 'zod';
 
 export const MODELS = Symbol('models');
@@ -49,6 +58,20 @@ async function compare(turn: TurnContext, model: LanguageModelV3, topics: readon
     topics.map((topic) => generateText({ model: durableModel(turn, model, { key: topic }), prompt: topic })),
   );
   return reply(answers.map(({ text }) => text).join('\n'));
+}
+// #endregion
+
+// #region middlewares
+async function answerWithoutThoughts(turn: TurnContext, model: LanguageModelV3) {
+  const wrapped = wrapLanguageModel({
+    model,
+    middleware: [
+      durableCalls(turn), // each call is a stored step
+      extractReasoningMiddleware({ tagName: 'think' }), // runs only when the provider is asked
+    ],
+  });
+  const { text } = await generateText({ model: wrapped, prompt: turn.input.text });
+  return reply(text);
 }
 // #endregion
 
@@ -169,6 +192,7 @@ export {
   answerWithProgress,
   answerWithResearch,
   answerWithText,
+  answerWithoutThoughts,
   classify,
   compare,
   locate,

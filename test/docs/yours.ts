@@ -34,6 +34,7 @@ export { type LanguageModelV3 } from '@ai-sdk/provider';
 export { Chat } from '@ai-sdk/react';
 export {
   type DefaultChatTransport,
+  extractReasoningMiddleware,
   generateText,
   lastAssistantMessageIsCompleteWithToolCalls,
   Output,
@@ -43,6 +44,7 @@ export {
   ToolLoopAgent,
   type ToolSet,
   type UIMessage,
+  wrapLanguageModel,
 } from 'ai';
 export { z } from 'zod';
 export { Readable } from 'node:stream';

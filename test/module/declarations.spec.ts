@@ -46,6 +46,21 @@ const APPLICATION = `
   }
 `;
 
+const AI_APPLICATION = `
+  import { generateText, streamText, wrapLanguageModel } from 'ai';
+  import { type TurnContext } from 'nestjs-agent-sessions';
+  import { durableCalls, durableModel } from 'nestjs-agent-sessions/ai-sdk';
+  declare const model: Parameters<typeof wrapLanguageModel>[0]['model'];
+  declare const found: string | undefined;
+  export async function answer(turn: TurnContext): Promise<string> {
+    const wrapped = wrapLanguageModel({ model, middleware: [durableCalls(turn), durableCalls(turn, { key: found })] });
+    const { text } = await generateText({ model: durableModel(turn, model, { key: found }), prompt: 'Hi' });
+    return text + (await streamText({ model: wrapped, prompt: 'Hi' }).text);
+  }
+`;
+
+const MAIN = join(project, 'application.ts');
+
 describe('the declarations of the package', () => {
   it('FIX-78 accept undefined for each optional property', async () => {
     const { declarationFiles, exactOptionals, parse } = (await import(
@@ -63,28 +78,51 @@ describe('the declarations of the package', () => {
   ])(
     'FIX-78 compile under %s with exactOptionalPropertyTypes, noUncheckedIndexedAccess and without skipLibCheck',
     (_, module, moduleResolution) => {
-      const options = { ...STRICT, module, moduleResolution };
-      const main = join(project, 'application.ts');
-      const host = ts.createCompilerHost(options);
-      const read = host.getSourceFile.bind(host);
-      host.getSourceFile = (name, version, ...more) =>
-        name === main ? ts.createSourceFile(name, APPLICATION, version, true) : read(name, version, ...more);
-      host.fileExists = (name) => name === main || ts.sys.fileExists(name);
-      const program = ts.createProgram([main, ...ENTRIES], options, host);
+      const program = programOf(APPLICATION, { ...STRICT, module, moduleResolution });
       const ours = program
         .getSourceFiles()
-        .filter(({ fileName }) => [main, join(project, 'dist/')].some((path) => fileName.startsWith(path)));
+        .filter(({ fileName }) => [MAIN, join(project, 'dist/')].some((path) => fileName.startsWith(path)));
       expect(ours.length).toBeGreaterThan(ENTRIES.length);
       const problems = ours.flatMap((file) => [
         ...program.getSyntacticDiagnostics(file),
         ...program.getSemanticDiagnostics(file),
       ]);
-      expect(
-        problems.map(
-          ({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
-        ),
-      ).toEqual([]);
+      expect(messagesOf(problems)).toEqual([]);
+    },
+    120_000,
+  );
+
+  it.each(['ai', 'ai-7'])(
+    'AIS-37 take the types of the AI SDK from the version that the application has installed: %s',
+    (installed) => {
+      const program = programOf(AI_APPLICATION, {
+        ...STRICT,
+        module: ts.ModuleKind.NodeNext,
+        moduleResolution: ts.ModuleResolutionKind.NodeNext,
+        lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'],
+        paths: { ai: [join(project, 'node_modules', installed, 'dist/index.d.ts')] },
+      });
+      const main = program.getSourceFile(MAIN)!;
+      expect(messagesOf([...program.getSyntacticDiagnostics(main), ...program.getSemanticDiagnostics(main)])).toEqual(
+        [],
+      );
     },
     120_000,
   );
 });
+
+/** Returns a program of one file, which imports the package, and of the package's declarations. */
+function programOf(source: string, options: ts.CompilerOptions): ts.Program {
+  const host = ts.createCompilerHost(options);
+  const read = host.getSourceFile.bind(host);
+  host.getSourceFile = (name, version, ...more) =>
+    name === MAIN ? ts.createSourceFile(name, source, version, true) : read(name, version, ...more);
+  host.fileExists = (name) => name === MAIN || ts.sys.fileExists(name);
+  return ts.createProgram([MAIN, ...ENTRIES], options, host);
+}
+
+function messagesOf(problems: readonly ts.Diagnostic[]): string[] {
+  return problems.map(
+    ({ file, messageText }) => `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
+  );
+}

@@ -38,8 +38,8 @@ export function applyStored(
 export function withoutOpenTurn(progress: StoredProgress): StoredProgress {
   const { turn } = progress;
   if (!turn?.open) return progress;
-  const { base, isFollowed } = turn.open;
-  return { ...(isFollowed ? progress : base), turn: { fence: turn.fence } };
+  const { base, isNeeded } = turn.open;
+  return { ...(isNeeded ? progress : base), turn: { fence: turn.fence } };
 }
 
 /** Returns the progress that an attempt of a turn starts from: without uses of its earlier attempts. */
@@ -65,8 +65,10 @@ function beside(
 ): OpenTurn {
   if (entry.type !== 'admit') return { ...open, base: applyEntry(open.base, entry, at, rules).progress };
   if (!isAdmitted) return open;
+  const { progress: alone } = applyEntry(open.base, entry, at, rules);
+  if (alone.toolHistory !== open.base.toolHistory) return { ...open, base: alone, isFollowed: true };
   const { progress: base } = applyEntry(open.base, { ...entry, onViolation: 'warn' }, at, rules);
-  return { ...open, base, isFollowed: true };
+  return { ...open, base, isFollowed: true, isNeeded: true };
 }
 
 function applyTurn(
@@ -79,7 +81,7 @@ function applyTurn(
   // Only one turn of a session runs at a time: another open turn has ended without a worker.
   const known = before.turn?.open?.id === turnId ? before : withoutOpenTurn(before);
   const all = withoutTurn(known);
-  const open = known.turn?.open ?? { id: turnId, base: all, isFollowed: false };
+  const open = known.turn?.open ?? { id: turnId, base: all, isFollowed: false, isNeeded: false };
   const [from, parts] = mode === 'add' ? [all, entries] : mergeInto(open, all, entries);
   const after = parts.reduce<StoredProgress>((progress, part) => applyEntry(progress, part, at, rules).progress, from);
   const turn: SharingTurn = mode === 'end' ? { fence } : { fence, open };
@@ -100,7 +102,10 @@ function mergeInto(
   all: StoredProgress,
   entries: readonly TurnPart[],
 ): [from: StoredProgress, parts: readonly TurnPart[]] {
-  return isFollowed ? [all, entries.filter(({ type, stored }) => type === 'tool' || !stored)] : [base, entries];
+  if (!isFollowed) return [base, entries];
+  // The store recognizes uses by their ids, and the turn's own tokens replace each other.
+  const isRepeatable = (part: TurnPart): boolean => part.type === 'tool' || (part.type === 'tokens' && !!part.turnId);
+  return [all, entries.filter((part) => !part.stored || isRepeatable(part))];
 }
 
 function withoutTurn({ turn: _, ...progress }: StoredProgress): StoredProgress {

@@ -68,8 +68,10 @@ export interface OpenTurn {
   readonly id: string;
   /** The progress without the turn: with the changes that others made before and since. */
   readonly base: StoredProgress;
-  /** True if a use outside of the turn was admitted after uses of the turn. They can no longer be separated. */
+  /** True if a use outside of the turn was admitted after uses of the turn, which therefore keep their place. */
   readonly isFollowed: boolean;
+  /** True if such a use is only admitted after uses of the turn, which then count even if the turn fails. */
+  readonly isNeeded: boolean;
 }
 
 /** Returns the progress without internal fields. */

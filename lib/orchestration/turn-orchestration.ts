@@ -123,7 +123,9 @@ export class TurnOrchestration {
     const isShared = !isDone && !isStored && shared.isNeeded(tool);
     return untilUncontested(this.turn.sessionId, async () => {
       if (this.isOutdated) await this.evaluate();
-      this.assertAllowed(tool, isDone || isStored);
+      // The store decides about a use beside others that it has stored: uses outside of the turn may have followed them.
+      if (!isShared || !shared.isOpen || this.plan.onViolation === 'reset')
+        this.assertAllowed(tool, isDone || isStored);
       const { revision } = journal;
       const use = await this.useOf(tool, callId, isShared);
       if (isShared) return (await shared.share(use, revision)) ? use : CONTESTED;

@@ -57,6 +57,11 @@ export class TurnLease {
     return msSince(this.begun) >= this.leaseMs;
   }
 
+  /** True if the lease lasts by the monotonic clock, which may have stood still. The fence protects the writes. */
+  private get mayLast(): boolean {
+    return performance.now() - this.begun.monotonic < this.leaseMs;
+  }
+
   /** Limits the repetition of calls from now on. The first limit counts. */
   limit(ms: number): void {
     this.limitAt = Math.min(this.limitAt, performance.now() + ms);
@@ -70,7 +75,8 @@ export class TurnLease {
       if (cancelMode) this.listener.cancelled(cancelMode);
     } catch (error) {
       this.listener.failed(error);
-      if (error instanceof TurnFencedError || this.hasEnded) this.listener.lost(error);
+      // A wall clock that was set forward does not end the lease: the next renewal may succeed.
+      if (error instanceof TurnFencedError || !this.mayLast) this.listener.lost(error);
     }
   }
 
@@ -109,7 +115,8 @@ export class TurnLease {
         this.listener.failed(error);
         if (error.reason === 'deployment' && !waitsForOperator) throw unstorable(operation, error);
         if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);
-        if (msSince(this.begun) + pauseMs >= this.leaseMs || performance.now() + pauseMs >= this.limitAt) throw error;
+        const retryAt = performance.now() + pauseMs;
+        if (retryAt >= Math.min(this.begun.monotonic + this.leaseMs, this.limitAt)) throw error;
         isRepeated = true;
         this.listener.repeats(operation, since, error);
         await delay(pauseMs);

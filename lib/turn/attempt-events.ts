@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { hashed } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
 import { ATTEMPT, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
@@ -127,7 +127,7 @@ export class AttemptEvents {
 
   private warnOfLimit(): void {
     this.logger.warn(
-      `The events of turn ${hashed(this.claimed.turn.id)} have reached turns.events.maxBytes (${this.settings.maxBytes}). ` +
+      `The events of turn ${loggedId(this.claimed.turn.id)} have reached turns.events.maxBytes (${this.settings.maxBytes}). ` +
         'The rest is not shown live; an answer appears when it is stored.',
     );
   }

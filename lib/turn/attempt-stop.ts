@@ -62,17 +62,17 @@ export class AttemptStop {
 
   /**
    * Runs the handler until it returns or is stopped.
-   * @param done is called as soon as the handler has returned, with its result, or thrown
+   * @param done is called as soon as the handler has returned or thrown
    * @throws what the handler throws, or the reason of the stop
    */
-  run<T>(handler: () => Promise<T>, done: (result?: T) => void): Promise<T> {
+  run<T>(handler: () => Promise<T>, done: () => void): Promise<T> {
     return new Promise((resolve, reject) => {
       this.reject = reject;
       if (this.requested) throw new TurnStoppedError(this.requested.why);
       // Two callbacks instead of `finally`, which would create three more promises per turn.
       handler().then(
         (result) => {
-          done(result);
+          done();
           resolve(result);
         },
         (error: Error) => {

@@ -63,6 +63,8 @@ export class HandedPromises {
   private readonly rejections: (() => void)[] = [];
   /** Promises that code waits for. */
   private readonly awaited = new Set<Promise<unknown>>();
+  /** True if a promise stays pending: the code after it never runs. */
+  private isStuck = false;
   private hasHandlerEnded = false;
   private over = false;
 
@@ -72,8 +74,20 @@ export class HandedPromises {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** @param call the method that the handler called */
+  /** Hands out the promise of a call of the turn. @param call the method that the handler called */
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
+    return this.handOut(call, promise, true);
+  }
+
+  /**
+   * Hands out the promise of a call that needs no turn. It settles if the attempt was over before the call: connections
+   * that the handler has left open may make such calls.
+   */
+  handFree<T>(call: string, promise: Promise<T>): Promise<T> {
+    return this.handOut(call, promise, !this.over);
+  }
+
+  private handOut<T>(call: string, promise: Promise<T>, isOfTurn: boolean): Promise<T> {
     const isLate = this.hasHandlerEnded;
     let isSettled = false;
     const handed: HandedPromise<T> = new HandedPromise(
@@ -90,16 +104,19 @@ export class HandedPromises {
             this.add(() => {
               if (isLate || !handed.isObserved) this.log(call, error);
             });
-            if (!this.signal.aborted && !this.hasHandlerEnded) return settle(() => reject(error));
+            const mayStayPending = isOfTurn && (this.signal.aborted || this.hasHandlerEnded);
+            if (!mayStayPending) return settle(() => reject(error));
             // Wait one task: code that awaits the promise of a call that it has just made is known then.
             setImmediate(() => {
-              const isAlone = !this.hasHandlerEnded && this.awaited.size <= 1;
-              if (isAlone || !this.awaited.has(handed)) settle(() => reject(error));
+              const isAlone = !this.hasHandlerEnded && !this.isStuck && this.awaited.size <= 1;
+              if (isAlone || !this.awaited.has(handed)) return settle(() => reject(error));
+              this.isStuck = true;
+              this.awaited.delete(handed);
             });
           },
         );
       },
-      (derived) => this.hand(call, derived),
+      (derived) => this.handOut(call, derived, isOfTurn),
       () => {
         if (!isSettled) this.awaited.add(handed);
       },

@@ -13,10 +13,10 @@ export interface RunningTurn {
   /** Empty when the turn has ended. */
   turnId: string;
   /**
-   * Its session, and the ledger of its application; `null` if the session is in an external store. Kept when the turn has
-   * ended: code that the handler left running must not write to another session that gets the id.
+   * Its session, and the ledger of its application; `null` if the session is in an external store, or when the handler has
+   * returned. Until then, also when the turn has ended: the handler must not write to another session that gets the id.
    */
-  readonly session: (Pick<Session, 'id' | 'createdAt' | 'userId'> & { readonly ledger: object }) | null;
+  session: (Pick<Session, 'id' | 'createdAt' | 'userId'> & { readonly ledger: object }) | null;
   /** The ledger of its application; `null` when the turn has ended. */
   ledger: Pick<TurnLedger, 'get'> | null;
   /**
@@ -137,5 +137,5 @@ export function handOut<T>(call: string, work: () => Promise<T>): Promise<T> {
   if (!turn?.promises || turn.isInner) return work();
   // A view, because the turn is emptied when it has ended.
   const inner = Object.create(turn, { isInner: { value: true } }) as RunningTurn;
-  return turn.promises.hand(call, runningTurn.run(inner, work));
+  return turn.promises.handFree(call, runningTurn.run(inner, work));
 }

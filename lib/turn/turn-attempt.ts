@@ -308,10 +308,10 @@ export class TurnAttempt implements AttemptHandle {
     const run = (): Promise<TurnSettlement | AwaitingSignal> => runner.run(this.claimed, this);
     return this.stop.run(
       () => runningTurn.run(this.running, run),
-      (result) => {
+      () => {
         this.running.promises = null;
-        // A handler that awaits a signal has not ended: its `waitFor` rejects, so that it can clean up.
-        if (!(result instanceof AwaitingSignal)) this.promises.endHandler();
+        this.running.session = null;
+        this.promises.endHandler();
       },
     );
   }

@@ -10,16 +10,16 @@ describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ op
   afterEach(() => jest.restoreAllMocks());
 
   it.each([
-    ['FIX-07', 'the process stood still', standStill],
-    ['FIX-90', 'the machine slept', sleep],
-  ])('%s does not run when %s and another worker has the turn', async (_row, _what, pause) => {
+    ['the process stood still', standStill],
+    ['the machine slept', sleep],
+  ])('FIX-07 FIX-90 does not run when %s and another worker has the turn', async (_, pause) => {
     expect(await effectsOf(true, pause)).toEqual(['attempt 2']);
   });
 
   it.each([
-    ['FIX-07', 'the process stood still', standStill],
-    ['FIX-90', 'the machine slept', sleep],
-  ])('%s runs when %s and the lease could be renewed', async (_row, _what, pause) => {
+    ['the process stood still', standStill],
+    ['the machine slept', sleep],
+  ])('FIX-07 FIX-90 runs when %s and the lease could be renewed', async (_, pause) => {
     expect(await effectsOf(false, pause)).toEqual(['attempt 1']);
   });
 

@@ -80,6 +80,8 @@ function applyTurn(
   if (before.turn && isLate(before.turn, fence, mode)) return before;
   // Only one turn of a session runs at a time: another open turn has ended without a worker.
   const known = before.turn?.open?.id === turnId ? before : withoutOpenTurn(before);
+  // The turn has failed, or its last attempt used nothing.
+  if (mode === 'end' && entries.length === 0) return { ...withoutOpenTurn(known), turn: { fence } };
   const all = withoutTurn(known);
   const open = known.turn?.open ?? { id: turnId, base: all, isFollowed: false, isNeeded: false };
   const [from, parts] = mode === 'add' ? [all, entries] : mergeInto(open, all, entries);

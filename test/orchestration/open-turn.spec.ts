@@ -20,7 +20,17 @@ const PLAN = defineStepPlan({
     { name: 'thank', availableTools: { allowed: ['thank'] } },
   ],
 });
-const RULES: OrchestrationRules = { plan: (signature) => (signature === PLAN.signature ? PLAN : undefined) };
+/** One payment, then none. */
+const PAY_ONCE = defineStepPlan({
+  agent: 'test',
+  steps: [
+    { name: 'open', isDefault: true },
+    { name: 'paid', conditions: [{ type: 'tool_used', value: 'pay' }], availableTools: { denied: ['pay'] } },
+  ],
+});
+const RULES: OrchestrationRules = {
+  plan: (signature) => [PLAN, PAY_ONCE].find((plan) => plan.signature === signature),
+};
 
 const used = (turnId: string, tool: string, outcome: 'succeeded' | 'failed' = 'succeeded'): OrchestrationEntry => ({
   type: 'tool',
@@ -31,12 +41,12 @@ const used = (turnId: string, tool: string, outcome: 'succeeded' | 'failed' = 's
   plan: PLAN.signature,
   facts: [],
 });
-const admitted = (tool: string, turnId?: string): OrchestrationEntry => ({
+const admitted = (tool: string, turnId?: string, plan = PLAN): OrchestrationEntry => ({
   type: 'admit',
   tool,
   callId: `${turnId ?? 'outside'} ${tool}`,
   ...(turnId === undefined ? {} : { turnId }),
-  plan: PLAN.signature,
+  plan: plan.signature,
   onViolation: 'reject',
   facts: [],
 });
@@ -77,9 +87,35 @@ describe('a turn that stores uses before it settles', () => {
     expect(seen(look, ofTurn('t1', 'end', 1, used('t1', 'look')))).toBe('ask 1, look succeeded');
   });
 
-  it('FIX-88 is removed when it fails, unless an admitted use follows', () => {
+  it('FIX-88 is removed when it fails, unless a use follows that is only admitted after it', () => {
     expect(seen(look, ofTurn('t1', 'end', 1), admitted('pay'))).toBe('ask 0');
     expect(seen(look, admitted('pay'), ofTurn('t1', 'end', 1))).toBe('thank 0, look admitted, pay admitted');
+  });
+
+  it('FIX-88 is removed when it fails, although a use follows that does not need it', () => {
+    const pay = ofTurn('t1', 'add', 1, admitted('pay', 't1', PAY_ONCE));
+    const mail = admitted('mail', undefined, PAY_ONCE);
+    expect(seen(pay, mail)).toBe('open 0, mail admitted');
+    expect(seen(pay, mail, admitted('pay', undefined, PAY_ONCE))).toBe('open 0, mail admitted');
+    for (const [turnId, fence] of [
+      ['t1', 1],
+      ['t2', 2],
+    ] as const) {
+      const ended = ofTurn(turnId, 'end', fence);
+      expect(seen(pay, mail, ended)).toBe('open 0, mail admitted');
+      expect(seen(pay, mail, ended, admitted('pay', undefined, PAY_ONCE))).toBe('paid 0, mail admitted, pay admitted');
+    }
+  });
+
+  it('FIX-88 counts its own tokens once when an admitted use follows', () => {
+    const usage = { promptTokens: 60, completionTokens: 40, totalTokens: 100 };
+    const none = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
+    const tokens: TurnPart = { type: 'tokens', usage, turnId: 't1' };
+    const add = ofTurn('t1', 'add', 1, tokens, admitted('look', 't1'));
+    const recorded: TurnPart = { type: 'tokens', usage: none, turnId: 't1' };
+    const end = ofTurn('t1', 'end', 1, recorded, { ...tokens, stored: true }, used('t1', 'look'));
+    const { cumulativeTokenUsage } = readState('s', documentOf([add, admitted('pay'), end]), RULES);
+    expect(cumulativeTokenUsage).toEqual(usage);
   });
 
   it('FIX-88 settles in place when an admitted use follows: nothing counts twice', () => {
@@ -93,7 +129,9 @@ describe('a turn that stores uses before it settles', () => {
   it('FIX-88 replaces what it stored without a use that failed', () => {
     const replaced = ofTurn('t1', 'replace', 1, used('t1', 'look', 'failed'));
     expect(seen(look, replaced, admitted('pay'))).toBe('undefined 0');
-    expect(seen(look, replaced, admitted('look'))).toBe('ask 1, look failed, look admitted');
+    expect(seen(look, replaced, admitted('look'))).toBe('ask 1, look admitted');
+    const end = ofTurn('t1', 'end', 1, used('t1', 'look', 'failed'));
+    expect(seen(look, replaced, admitted('look'), end)).toBe('ask 1, look failed, look admitted');
     expect(seen(look, admitted('pay'), replaced)).toBe('thank 0, look failed, pay admitted');
   });
 

@@ -64,17 +64,17 @@ export function toProtocol(chunks: readonly UIChunk[], protocol: Protocol): Prot
 }
 
 /**
- * Removes the requests for approvals that were given from a replay for protocol 6, which has no chunk for the answer of
- * the user: clients would ask again (AIS-32). They show the call as running. All requests stay if one of them has no
+ * Removes the requests for approvals that have an answer from a replay for protocol 6, which has no chunk for the answer
+ * of the user: clients would ask again (AIS-32). They show the call as running. All requests stay if one of them has no
  * answer, because clients send their answers only when each call of a step has one.
  * @param chunks the replay, with the answers in chunks of protocol 7
  */
-export function withoutApproved(chunks: readonly UIChunk[]): readonly UIChunk[] {
+export function withoutAnswered(chunks: readonly UIChunk[]): readonly UIChunk[] {
   const answers = chunks.map((chunk, at) => (chunk.type === REQUEST ? answerTo(chunk, chunks.slice(at + 1)) : null));
   if (answers.includes(undefined)) return chunks;
   return chunks.filter(({ toolCallId }, at) => {
-    const isGiven = answers[at]?.approved === true;
-    return !isGiven || chunks.slice(at).some((other) => other.toolCallId === toolCallId && isOutput(other));
+    const isAnswered = typeof answers[at]?.approved === 'boolean';
+    return !isAnswered || chunks.slice(at).some((other) => other.toolCallId === toolCallId && isOutput(other));
   });
 }
 

@@ -2,7 +2,7 @@ import { type UIMessageChunk as Chunk6 } from 'ai';
 import { type UIMessageChunk as Chunk7 } from 'ai-7';
 import fc from 'fast-check';
 import { UI_RESET } from '../../lib/chat/message-fold.js';
-import { toProtocol, withoutApproved } from '../../lib/chat/protocol-chunks.js';
+import { toProtocol, withoutAnswered } from '../../lib/chat/protocol-chunks.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
 import { client6, client7 } from './clients.js';
 import { randomChunks } from './random-chunks.js';
@@ -95,7 +95,7 @@ describe('toProtocol', () => {
   });
 });
 
-describe('withoutApproved', () => {
+describe('withoutAnswered', () => {
   const request = (call: string): UIChunk => ({ type: 'tool-approval-request', toolCallId: call, approvalId: call });
   const answer = (call: string, approved = true): UIChunk => ({
     type: 'tool-approval-response',
@@ -104,18 +104,18 @@ describe('withoutApproved', () => {
   });
   const output = (call: string): UIChunk => ({ type: 'tool-output-available', toolCallId: call, output: 1 });
 
-  it('AIS-32 removes requests for approvals that were given, until the call has an output', () => {
-    expect(withoutApproved([request('a'), answer('a')])).toEqual([answer('a')]);
+  it('AIS-32 removes requests for approvals that have an answer, until the call has an output', () => {
+    expect(withoutAnswered([request('a'), answer('a')])).toEqual([answer('a')]);
     const ended = [request('a'), answer('a'), output('a')];
-    expect(withoutApproved(ended)).toEqual(ended);
+    expect(withoutAnswered(ended)).toEqual(ended);
     const denied = [request('a'), answer('a', false)];
-    expect(withoutApproved(denied)).toEqual(denied);
+    expect(withoutAnswered(denied)).toEqual([answer('a', false)]);
   });
 
   it('AIS-32 keeps all requests while one has no answer, also one with the id of an earlier call', () => {
     for (const pending of ['b', 'a']) {
       const chunks = [request('a'), answer('a'), ...(pending === 'a' ? [output('a')] : []), request(pending)];
-      expect(withoutApproved(chunks)).toEqual(chunks);
+      expect(withoutAnswered(chunks)).toEqual(chunks);
     }
   });
 });

@@ -1,12 +1,11 @@
 import { type Principal } from '../../transport/principal.js';
-import { NothingToResumeError } from '../http.errors.js';
 import { type ChatRange } from './chat-stream.js';
 
 /** The maximum number of chats whose responses are remembered. */
 const MAX_CHATS = 10_000;
 
 /** The part of a turn's answer that a response contains. */
-type Response = Pick<ChatRange, 'turnId' | 'segment'>;
+export type NamedResponse = Pick<ChatRange, 'turnId' | 'segment'>;
 
 /**
  * The responses that clients name by their chat. `WorkflowChatTransport` does so in a page that was opened during an
@@ -14,13 +13,14 @@ type Response = Pick<ChatRange, 'turnId' | 'segment'>;
  * the next one begun, whose chunks must not follow those of the old answer (AIS-33).
  *
  * A response is remembered after its end: the server does not notice that a client has not received the end. Another
- * process does not know the response. It continues the current answer of the chat.
+ * process does not know the response. It continues the current answer of the chat. `ClientChats.continued` ignores
+ * responses whose turns ended earlier than a client reconnects.
  */
 export class ChatNamedResponses {
   /** By user and chat, the latest last. Two are enough to know that a client may have had either. */
-  private readonly responses = new Map<string, readonly Response[]>();
+  private readonly responses = new Map<string, readonly NamedResponse[]>();
 
-  add(principal: Principal, chatId: string, { turnId, segment }: Response): void {
+  add(principal: Principal, chatId: string, { turnId, segment }: NamedResponse): void {
     const key = keyOf(principal, chatId);
     const response = { turnId, segment };
     const others = (this.responses.get(key) ?? []).filter((other) => !isSame(other, response));
@@ -31,18 +31,13 @@ export class ChatNamedResponses {
     this.responses.delete(oldest);
   }
 
-  /**
-   * Returns the response that a client continues; `undefined` if it is unknown.
-   * @throws NothingToResumeError if several are possible: the client must load the messages
-   */
-  find(principal: Principal, chatId: string): Response | undefined {
-    const [response, other] = this.responses.get(keyOf(principal, chatId)) ?? [];
-    if (other) throw new NothingToResumeError();
-    return response;
+  /** Returns the responses that a client may continue. */
+  of(principal: Principal, chatId: string): readonly NamedResponse[] {
+    return this.responses.get(keyOf(principal, chatId)) ?? [];
   }
 }
 
-function isSame(one: Response, other: Response): boolean {
+function isSame(one: NamedResponse, other: NamedResponse): boolean {
   return one.turnId === other.turnId && one.segment === other.segment;
 }
 

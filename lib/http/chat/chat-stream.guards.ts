@@ -69,8 +69,8 @@ export class ChatResumeGuard extends StreamGuard {
       if (run) return { ...(await this.chats.responseOf(principal, run[1], Number(run[2]))), skip };
       if (skip === undefined) return this.chats.resume(principal, id);
       const { named } = this.responses;
-      const begun = skip > 0 ? named.find(principal, id) : undefined;
-      if (begun) return { ...(await this.chats.responseOf(principal, begun.turnId, begun.segment)), skip };
+      const begun = skip > 0 ? await this.chats.continued(principal, named.of(principal, id)) : undefined;
+      if (begun) return { ...begun, skip };
       const range = await this.chats.resume(principal, id, skip);
       named.add(principal, id, range);
       return range;

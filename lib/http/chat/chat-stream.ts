@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from '../../common/sessions.error.js';
-import { type Protocol, toProtocol, withoutApproved } from '../../chat/protocol-chunks.js';
+import { type Protocol, toProtocol, withoutAnswered } from '../../chat/protocol-chunks.js';
 import { replay } from '../../chat/replay.js';
 import { type AnswerEnd, ResponseChunks } from '../../chat/response-chunks.js';
 import { chunksOf, UIEventReader } from '../../chat/ui-events.js';
@@ -88,7 +88,7 @@ export class ChatStream {
       after = events.at(-1)?.offset ?? 0;
       const stored = events.flatMap((event) => reader.read(event) ?? []);
       const shown = replay(await repeatWhileUnavailable(() => this.withReceived(turnId, stored), signal));
-      for (const chunk of this.protocol === 6 ? withoutApproved(shown) : shown) yield* response.add(chunk);
+      for (const chunk of this.protocol === 6 ? withoutAnswered(shown) : shown) yield* response.add(chunk);
     }
     for await (const event of this.events(turnId, after, signal)) {
       const chunk = reader.read(event);

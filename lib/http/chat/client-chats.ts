@@ -11,6 +11,7 @@ import { type Principal } from '../../transport/principal.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
 import { NothingToResumeError } from '../http.errors.js';
 import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery, type StopChatRequest } from './chat.inputs.js';
+import { type NamedResponse } from './chat-named-responses.js';
 import { type ChatSessions } from './chat-sessions.js';
 import { type ChatRange } from './chat-stream.js';
 import { type ChatTurns } from './chat-turns.js';
@@ -37,6 +38,9 @@ export interface StoppedChat {
   /** False if the chat had no open turn, or none with the given message. */
   readonly stopped: boolean;
 }
+
+/** How long after the end of a turn a client may still continue its response. */
+const RECONNECT_MS = 60_000;
 
 /** The chats of users, as front ends use them: views of sessions, turns and events (AIS-10). */
 export class ClientChats implements OnApplicationBootstrap {
@@ -89,6 +93,18 @@ export class ClientChats implements OnApplicationBootstrap {
     return { turnId, segment };
   }
 
+  /**
+   * Returns the response that a client continues: its turn is open, or has settled within {@link RECONNECT_MS}. Returns
+   * `undefined` if there is none.
+   * @throws NothingToResumeError if there are several: the client must load the messages
+   */
+  async continued(principal: Principal, responses: readonly NamedResponse[]): Promise<ChatRange | undefined> {
+    const open = await Promise.all(responses.map(async (each) => ((await this.isRecent(each.turnId)) ? each : [])));
+    const [response, other] = open.flat();
+    if (other) throw new NothingToResumeError();
+    return response && this.responseOf(principal, response.turnId, response.segment);
+  }
+
   /** Stops the current answer, or cancels the given message. */
   async stop(principal: Principal, chatId: string, { messageId }: StopChatRequest): Promise<StoppedChat> {
     const session = await this.sessions.find(principal, chatId);
@@ -126,6 +142,16 @@ export class ClientChats implements OnApplicationBootstrap {
     const session = await this.sessions.find(principal, chatId);
     if (!session) throw new TurnNotFoundError(message.id);
     return session;
+  }
+
+  private async isRecent(turnId: string): Promise<boolean> {
+    try {
+      const { settledAt } = await this.turns.get(turnId);
+      return settledAt === undefined || Date.now() - Date.parse(settledAt) < RECONNECT_MS;
+    } catch (error) {
+      if (error instanceof TurnNotFoundError) return false;
+      throw error;
+    }
   }
 
   /** Records activity. The turn is already accepted, so errors are ignored. */

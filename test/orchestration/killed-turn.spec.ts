@@ -57,6 +57,8 @@ async function killBetweenTools(store: StoreOptions): Promise<void> {
   const tokens = before?.batches.flatMap(({ entries }) => entries as { type: string }[]);
   expect(tokens?.filter(({ type }) => type === 'tokens')).toMatchObject([{ usage: { totalTokens: 7 } }]);
   expect(result).toMatchObject({ reply: 'Done.' });
+  // The result can arrive here before the worker's last message.
+  await eventually(() => second.said.includes('book 2'));
   expect([...first.said, ...second.said].filter((said) => / \d$/.test(said))).toEqual([
     'search 1',
     'quote 1',
@@ -89,6 +91,7 @@ async function killInTool(store: StoreOptions): Promise<void> {
   expect(await app.turns.result(id, { timeoutMs: 30_000 })).toMatchObject({ reply: 'Done.' });
 
   // The effect of a step whose result is not stored is repeated.
+  await eventually(() => second.said.includes('pay 2'));
   expect([...first.said, ...second.said].filter((said) => said.startsWith('pay'))).toEqual(['pay 1', 'pay 2']);
   expect((await state(sessionId))?.toolHistory).toMatchObject([{ tool: 'pay', turnId: id, outcome: 'succeeded' }]);
   await isRefused();

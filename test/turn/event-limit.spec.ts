@@ -18,7 +18,7 @@ describe.each(LIVE_STORES)('the limit of the events of a turn over $name', ({ op
     expect(events.map(({ offset }) => offset)).toEqual(events.map((_, index) => index + 1));
     expect(events.at(-1)).toMatchObject({ type: 'settled', data: { status: 'awaiting-input', reply: 'done' } });
     expect(warnings).toEqual([
-      expect.stringMatching(/^warn The events of turn #\w+ have reached turns\.events\.maxBytes \(10000\)\. /),
+      expect.stringMatching(/^warn The events of turn \w+ have reached turns\.events\.maxBytes \(10000\)\. /),
     ]);
   });
 

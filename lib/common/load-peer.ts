@@ -48,8 +48,13 @@ function explained(name: string, error: unknown): unknown {
   const missing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND';
   // The package may exist but miss a dependency.
   if (!missing || !message.includes(`'${name}'`)) return error;
+  return missingPeer(name, error);
+}
+
+/** Returns the error for a package that is not installed, with the command to install it. */
+export function missingPeer(name: string, cause: unknown): SessionsConfigurationError {
   return new SessionsConfigurationError(
     `The package ${name} is required but not installed. Run: npm install ${name}.`,
-    { cause: error },
+    { cause },
   );
 }

@@ -18,9 +18,13 @@ export class MethodMark<Value> {
     readonly key: string,
   ) {}
 
-  /** Returns a decorator that sets the mark on a method, or as metadata on a class. The decorator throws for a static method. */
-  decorate(value: Value): CustomDecorator {
+  /**
+   * Returns a decorator that sets the mark on a method, or as metadata on a class. The decorator throws for a static method.
+   * @param check throws for an invalid value. `place` names the class or the method that is decorated
+   */
+  decorate(value: Value, check: (place: string) => void = () => undefined): CustomDecorator {
     const decorator = (target: object, name?: string | symbol, descriptor?: PropertyDescriptor): void => {
+      check(placeOf(target, name));
       if (name === undefined) Reflect.defineMetadata(this.key, value, target);
       else this.set(target, name, descriptor, value);
     };
@@ -68,6 +72,12 @@ export class MethodMark<Value> {
     // A decorator may have replaced the method by an accessor.
     if (typeof descriptor?.value === 'function') Reflect.defineMetadata(this.key, value, descriptor.value as object);
   }
+}
+
+/** Returns the name of a decorated class or method, for example `ChatController.say`. */
+export function placeOf(target: object, method?: string | symbol): string {
+  const { name } = typeof target === 'function' ? target : target.constructor;
+  return method === undefined ? name : `${name}.${String(method)}`;
 }
 
 /** Explains that the property with a mark cannot be called as a method. */

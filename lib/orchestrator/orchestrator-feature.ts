@@ -1,14 +1,14 @@
 import { type FactoryProvider, type Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
-import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
 import { type StateModule } from '../state/state-module.js';
 import { SessionStore } from '../session/session-store.service.js';
-import { tooEarly, WHEN_TO_USE } from '../turn/start-phase.js';
+import { tooEarly } from '../turn/start-phase.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type OrchestratorRef, orchestratorName } from '../orchestration/orchestrator-ref.js';
+import { missingRoot } from './assert-root.js';
 import { getOrchestratorToken } from './orchestrator.decorators.js';
 import { ConversationCommands } from './conversation-commands.js';
 import { OrchestratorEvents } from './orchestrator-events.js';
@@ -31,6 +31,16 @@ export class OrchestratorFeature {
     readonly managers: readonly SessionManagerDefinition[],
     readonly stateModules: readonly Type<StateModule>[],
   ) {}
+
+  /** The call, for messages: `SessionsModule.forFeature([SupportDesk])`. */
+  get call(): string {
+    const names = [
+      ...[...this.orchestrators, ...this.stateModules].map(({ name }) => name),
+      ...this.plans.map(({ agent }) => agent),
+      ...this.managers.map(({ namespace }) => namespace),
+    ];
+    return `SessionsModule.forFeature([${names.join(', ')}])`;
+  }
 }
 
 /**
@@ -56,24 +66,14 @@ function resolve(moduleRef: ModuleRef, name: string): OrchestratorPlace {
   const sessions = findProvider(moduleRef, SessionStore);
   const commands = findProvider(moduleRef, ConversationCommands);
   const timeTravel = findProvider(moduleRef, TimeTravel);
-  if (!turns || !sessions || !commands || !timeTravel) {
-    throw missingRoot(name);
-  }
   const definition = findProvider(moduleRef, OrchestratorRegistry)?.get(name);
-  if (!definition) throw tooEarly(name);
+  if (!turns || !sessions || !commands || !timeTravel || !definition) throw tooEarly(name);
   return { definition, turns, sessions, commands, timeTravel };
 }
 
 /** `OrchestratorEvents` has no dependencies, so it exists before any provider that injects a handle. */
 function resolveEvents(moduleRef: ModuleRef, name: string): OrchestratorEvents {
   const events = findProvider(moduleRef, OrchestratorEvents);
-  if (!events) throw missingRoot(name);
+  if (!events) throw missingRoot(`The orchestrator ${name}`);
   return events;
-}
-
-function missingRoot(name: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `The orchestrator ${name} requires SessionsModule.forRoot() and must not be used before the application has started. ` +
-      `Import the module once, in the application's root module. ${WHEN_TO_USE}`,
-  );
 }

@@ -1,7 +1,8 @@
 import { Inject, type Provider, type Type } from '@nestjs/common';
-import { type DiscoveryService, ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { type DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { findProvider } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { assertRoot } from './assert-root.js';
 import { compileOrchestrator, type ResolveProvider } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
 import { anyMark, orchestratorOptions } from './orchestrator.decorators.js';
@@ -175,12 +176,16 @@ export class OrchestratorExplorer {
   }
 }
 
-/** Provides a feature. In a lazily loaded module, its parts are registered before the load ends (FIX-71). */
+/**
+ * Provides a feature, if the application has a root (DAY-04). In a lazily loaded module, its parts are registered before the load ends
+ * (FIX-71).
+ */
 export function featureProvider(feature: OrchestratorFeature): Provider {
   return {
     provide: OrchestratorFeature,
-    inject: [ModuleRef],
-    useFactory: async (moduleRef: ModuleRef) => {
+    inject: [ModuleRef, ModulesContainer],
+    useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) => {
+      assertRoot(feature.call, moduleRef, modules);
       const explorer: unknown = findProvider(moduleRef, OrchestratorExplorer);
       // While the application is being created, there may be no explorer yet.
       if (explorer instanceof OrchestratorExplorer) await explorer.load(feature, moduleRef);

@@ -54,7 +54,6 @@ function storeOf(moduleRef: ModuleRef, { namespace }: SessionManagerDefinition):
   const adapter = findProvider<{ readonly state: DocumentStore }>(moduleRef, SESSIONS_ADAPTER);
   if (adapter) return adapter.state;
   throw new SessionsConfigurationError(
-    `The session manager ${namespace} needs SessionsModule.forRoot() to store its states. Import it once, in the ` +
-      "application's root module.",
+    `The session manager ${namespace} must not be used before the application has started. Use it in onModuleInit or later.`,
   );
 }

@@ -1,10 +1,12 @@
-import { createParamDecorator, type ExecutionContext, Injectable, type PipeTransform } from '@nestjs/common';
+import { type ExecutionContext, Injectable, type PipeTransform } from '@nestjs/common';
 import { assertId } from '../common/ids.js';
+import { placeOf } from '../common/method-mark.js';
 import { TurnNotFoundError } from '../ledger/turn.errors.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type Turn } from '../ledger/turn.js';
 import { requiredSession } from './carried-session.js';
-import { type IdSource, readSource } from './id-source.js';
+import { assertSource, type IdSource, readSource } from './id-source.js';
+import { sessionParameter } from './session-parameter.js';
 import { transportOf } from './transport-of.js';
 
 /** The options of `@CurrentTurn`. */
@@ -34,7 +36,8 @@ export class CurrentTurnPipe implements PipeTransform<NamedTurn, Promise<Turn>> 
   }
 }
 
-const TurnOfRequest = createParamDecorator(
+const TurnOfRequest = sessionParameter(
+  '@CurrentTurn()',
   async ({ from }: CurrentTurnOptions, context: ExecutionContext): Promise<NamedTurn> => ({
     sessionId: requiredSession(context, 'asks for @CurrentTurn()', 'AuthGuard, SessionGuard').id,
     turnId: await readSource(context, from ?? transportOf(context).turnAt),
@@ -46,5 +49,10 @@ const TurnOfRequest = createParamDecorator(
  * turn and a turn of another session fail with the same 404, `TurnNotFoundError`; a missing or malformed id with
  * `InvalidInputError`.
  */
-export const CurrentTurn = (options: CurrentTurnOptions = {}): ParameterDecorator =>
-  TurnOfRequest(options, CurrentTurnPipe);
+export const CurrentTurn = (options: CurrentTurnOptions = {}): ParameterDecorator => {
+  const decorate = TurnOfRequest(options, CurrentTurnPipe);
+  return (target, method, index) => {
+    assertSource(placeOf(target, method), '@CurrentTurn()', options.from);
+    decorate(target, method, index);
+  };
+};

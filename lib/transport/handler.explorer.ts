@@ -4,6 +4,7 @@ import { methodAt, type MethodMark, methodNames } from '../common/method-mark.js
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { ANONYMOUS_SESSION, USED_SESSION } from './session.decorators.js';
 import { SessionGuard } from './session.guard.js';
+import { sessionParameterOf } from './session-parameter.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 import { REQUIRED_TOOL } from './tool.decorators.js';
 import { ToolGuard } from './tool.guard.js';
@@ -18,7 +19,8 @@ const GRAPHQL_TYPE = 'graphql:resolver_type';
 
 /**
  * Restores the marks of handlers whose method another decorator or a subclass replaced, and stops the start if a marked handler
- * lacks its guard (FIX-72). It is created before Nest registers the handlers, which is when Nest reads their interceptors.
+ * lacks its guard (FIX-72), or a handler that needs a session lacks `@UseSession()` (DAY-04). It is created before Nest registers the
+ * handlers, which is when Nest reads their interceptors.
  */
 export class HandlerExplorer implements OnModuleInit {
   private readonly guards: readonly { mark: MethodMark<unknown>; type: Type<CanActivate>; instance: CanActivate }[];
@@ -41,14 +43,34 @@ export class HandlerExplorer implements OnModuleInit {
     }
   }
 
-  /** Checks the guards, when global guards are known. @throws SessionsConfigurationError naming the handler */
+  /** Checks the handlers, when global guards are known. @throws SessionsConfigurationError naming the handler */
   onModuleInit(): void {
     for (const type of this.classes()) {
+      this.assertSessions(type);
       for (const { mark, ...guard } of this.guards) {
         const unguarded = this.handlersWith(mark, type).find((method) => !this.runs(guard, type, method));
         if (unguarded !== undefined) throw missingGuard(`${type.name}.${String(unguarded)}`, mark, guard.type);
       }
     }
+  }
+
+  /** Requires `@UseSession()` for parameters of the session and for tools, whose plan belongs to a session. */
+  private assertSessions(type: Type<object>): void {
+    if (USED_SESSION.isOn(type)) return;
+    const prototype = type.prototype as object;
+    const [sessions, tools] = [USED_SESSION.of(prototype), REQUIRED_TOOL.of(prototype)];
+    for (const method of methodNames(prototype)) {
+      const handler = methodAt(prototype, method);
+      if (!handler || sessions.has(method) || !this.isServed(handler)) continue;
+      const isTool = tools.has(method) || REQUIRED_TOOL.isOn(type);
+      const use = isTool ? REQUIRED_TOOL.decorator : sessionParameterOf(type, method);
+      if (use !== undefined) throw missingSession(`${type.name}.${String(method)}`, use);
+    }
+  }
+
+  /** Without an HTTP server, the process may be a worker that serves no routes and registers no global guards. */
+  private isServed(handler: object): boolean {
+    return this.host.httpAdapter ? isHandler(handler) : Reflect.hasMetadata(MESSAGE_PATTERN, handler);
   }
 
   /** Returns the classes of controllers, gateways and resolvers, among others. */
@@ -67,10 +89,8 @@ export class HandlerExplorer implements OnModuleInit {
     return methodNames(prototype).filter((method) => {
       const handler = methodAt(prototype, method);
       if (!handler) return false;
-      // Without an HTTP server, the process may be a worker that serves no routes and registers no global guards.
-      if (!this.host.httpAdapter)
-        return Reflect.hasMetadata(MESSAGE_PATTERN, handler) && (mark.isOn(type) || marked.has(method));
-      return marked.has(method) || (mark.isOn(type) && isHandler(handler));
+      if (!this.host.httpAdapter) return this.isServed(handler) && (mark.isOn(type) || marked.has(method));
+      return marked.has(method) || (mark.isOn(type) && this.isServed(handler));
     });
   }
 
@@ -107,6 +127,13 @@ function metadataList(key: string, target: object): readonly unknown[] {
 /** Returns whether a class is the type or extends it, or whether an object is an instance of it. */
 function isOf(value: unknown, type: Type): boolean {
   return value === type || value instanceof type || (typeof value === 'function' && value.prototype instanceof type);
+}
+
+function missingSession(handler: string, decorator: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `${handler} has ${decorator}, but no @UseSession(), so no session is loaded for it. Add @UseSession() to the method or to ` +
+      'the class, and SessionGuard to @UseGuards(), after the guard that sets the user.',
+  );
 }
 
 function missingGuard(handler: string, { decorator }: MethodMark<unknown>, guard: Type): SessionsConfigurationError {

@@ -1,7 +1,9 @@
 import { type ExecutionContext } from '@nestjs/common';
+import { shown } from '../common/check-options.js';
+import { closestOf } from '../common/known-keys.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { transportOf } from './transport-of.js';
-import { handlerName, type IdPlace } from './transport.js';
+import { handlerName, type IdPlace, SOURCE_KINDS } from './transport.js';
 
 /**
  * The location of an id. `data` is a body, a message's payload, or the arguments of a GraphQL field. A cookie requires
@@ -11,6 +13,31 @@ export type IdSource = IdPlace | ((context: ExecutionContext) => string | undefi
 
 const COOKIES =
   ' Cookies require a parser: app.use(cookieParser()) from cookie-parser, or @fastify/cookie with Fastify.';
+
+/** Names of the same location in other libraries. */
+const OTHER_NAMES = new Map([
+  ['body', 'data'],
+  ['payload', 'data'],
+  ['args', 'data'],
+]);
+
+/**
+ * Checks the option `from` of a decorator, so that a mistake stops the start instead of failing each request (DAY-04).
+ * @param place the class or the method that is decorated
+ * @throws SessionsConfigurationError
+ */
+export function assertSource(place: string, decorator: string, source: unknown): void {
+  if (source === undefined || source === null || typeof source === 'function') return;
+  const [kind, name] = typeof source === 'string' ? split(source) : ['', ''];
+  if (SOURCE_KINDS.some((known) => known === kind) && name !== '') return;
+  const close = OTHER_NAMES.get(kind) ?? closestOf(kind, SOURCE_KINDS);
+  const suggestion = close === undefined || name === '' ? '' : ` Did you mean '${close}:${name}'?`;
+  const kinds = SOURCE_KINDS.map((known) => `${known}:NAME`).join(', ');
+  throw new SessionsConfigurationError(
+    `${place}: the option from of ${decorator} must be one of ${kinds}, where data is the body or payload, or a function. ` +
+      `Received: ${shown(source)}.${suggestion}`,
+  );
+}
 
 /**
  * Returns the unvalidated value at the location; `undefined` if none exists.
@@ -42,6 +69,7 @@ function valueAt(context: ExecutionContext, source: string): unknown {
 
 function split(source: string): [kind: string, name: string] {
   const at = source.indexOf(':');
+  if (at === -1) return [source, ''];
   const kind = source.slice(0, at);
   const name = source.slice(at + 1);
   return [kind, kind === 'header' ? name.toLowerCase() : name];

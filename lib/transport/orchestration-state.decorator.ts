@@ -1,8 +1,9 @@
-import { createParamDecorator, type ExecutionContext, Injectable, type PipeTransform } from '@nestjs/common';
+import { type ExecutionContext, Injectable, type PipeTransform } from '@nestjs/common';
 import { type AgentRef } from '../orchestration/agent-ref.js';
 import { OrchestrationStateManager } from '../orchestration/orchestration-state-manager.service.js';
 import { type OrchestrationState as State } from '../orchestration/orchestration-state.js';
 import { sessionOf } from './carried-session.js';
+import { sessionParameter } from './session-parameter.js';
 
 /** The options of `@OrchestrationState`. */
 export interface AgentOfState {
@@ -26,9 +27,13 @@ export class OrchestrationStatePipe implements PipeTransform<NamedState, Promise
   }
 }
 
-const StateOfSession = createParamDecorator(({ agent }: AgentOfState, context: ExecutionContext): NamedState => {
-  return { agent, sessionId: sessionOf(context, '@OrchestrationState()')?.id };
-});
+const StateOfSession = sessionParameter(
+  '@OrchestrationState()',
+  ({ agent }: AgentOfState, context: ExecutionContext): NamedState => ({
+    agent,
+    sessionId: sessionOf(context, '@OrchestrationState()')?.id,
+  }),
+);
 
 /** The state of an agent in a session (ORC-01). @interface */
 export type OrchestrationState = State;

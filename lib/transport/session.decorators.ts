@@ -1,9 +1,10 @@
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { type ExecutionContext } from '@nestjs/common';
 import { type ReflectableDecorator, type Reflector } from '@nestjs/core';
 import { MethodMark } from '../common/method-mark.js';
 import { type Session, type SessionState } from '../ledger/session.js';
 import { sessionOf } from './carried-session.js';
-import { type IdSource } from './id-source.js';
+import { assertSource, type IdSource } from './id-source.js';
+import { sessionParameter } from './session-parameter.js';
 
 /** The options of `@UseSession` (NST-10). */
 export interface UseSessionOptions {
@@ -25,7 +26,8 @@ export const USED_SESSION = new MethodMark<UseSessionOptions>('@UseSession()', '
  * guard (FIX-72).
  */
 export const UseSession: ReflectableDecorator<UseSessionOptions, UseSessionOptions> = Object.assign(
-  (options: UseSessionOptions = {}) => USED_SESSION.decorate(options),
+  (options: UseSessionOptions = {}) =>
+    USED_SESSION.decorate(options, (place) => assertSource(place, '@UseSession()', options.from)),
   { KEY: USED_SESSION.key },
 );
 
@@ -48,14 +50,16 @@ export function allowsAnonymous(reflector: Reflector, context: ExecutionContext)
 }
 
 /**
- * Injects the session that `SessionGuard` loaded; `undefined` with `optional` if the request has no session id. A handler without the
- * guard or without `@UseSession()` fails with a SessionsConfigurationError.
+ * Injects the session that `SessionGuard` loaded; `undefined` with `optional` if the request has no session id. The start stops if
+ * a handler lacks `@UseSession()` or the guard (DAY-04).
  */
-export const CurrentSession = createParamDecorator((_: unknown, context: ExecutionContext): Session | undefined =>
-  sessionOf(context, '@CurrentSession()'),
+export const CurrentSession = sessionParameter(
+  '@CurrentSession()',
+  (_: unknown, context: ExecutionContext): Session | undefined => sessionOf(context, '@CurrentSession()'),
 );
 
 /** Injects the session id, by the same rules. */
-export const SessionId = createParamDecorator(
+export const SessionId = sessionParameter(
+  '@SessionId()',
   (_: unknown, context: ExecutionContext): string | undefined => sessionOf(context, '@SessionId()')?.id,
 );

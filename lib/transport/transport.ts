@@ -3,6 +3,8 @@ import { type ArgumentsHost, type ExecutionContext } from '@nestjs/common';
 /** The parts of a request that may contain an id. `data` is a body, a message payload, or the arguments of a field. */
 export type SourceKind = 'header' | 'param' | 'query' | 'cookie' | 'data';
 
+export const SOURCE_KINDS: readonly SourceKind[] = ['header', 'param', 'query', 'cookie', 'data'];
+
 /** The location of an id by kind and name, for example `header:x-session-id`. */
 export type IdPlace = `${SourceKind}:${string}`;
 

@@ -33,8 +33,7 @@ export class StartPhase {
 }
 
 /** The cure for a call that comes too early. */
-export const WHEN_TO_USE =
-  'Submit turns in onModuleInit or later, and wait for them in onApplicationBootstrap or later.';
+const WHEN_TO_USE = 'Submit turns in onModuleInit or later, and wait for them in onApplicationBootstrap or later.';
 
 /** Returns the error for a use of an orchestrator before the modules are initialized. */
 export function tooEarly(orchestrator: string): SessionsConfigurationError {

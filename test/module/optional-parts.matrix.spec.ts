@@ -119,6 +119,44 @@ describe('the optional packages', () => {
     },
   );
 
+  it.each([
+    ['postgres', 'pg', true],
+    ['postgres', 'pg', false],
+    ['mysql', 'mysql2', true],
+    ['mariadb', 'mysql2', false],
+  ])(
+    'DAY-04 stop the start with a %s store if %s is missing; migrationsRun: %s',
+    async (type, driver, migrationsRun) => {
+      const output = await run(
+        `
+      import Module from 'node:module';
+      const resolve = Module._resolveFilename;
+      // TypeORM is linked, so it would find the driver in the folder of this project.
+      Module._resolveFilename = (request, ...rest) => {
+        const isDriver = request === '${driver}' || request.endsWith('/node_modules/${driver}');
+        if (!isDriver) return resolve(request, ...rest);
+        throw Object.assign(new Error("Cannot find module '" + request + "'"), { code: 'MODULE_NOT_FOUND' });
+      };
+      await import('reflect-metadata');
+      const { NestFactory } = await import('@nestjs/core');
+      const { SessionsConfigurationError, SessionsModule } = await import('nestjs-agent-sessions');
+      const { typeormAdapter } = await import('nestjs-agent-sessions/typeorm');
+      class AppModule {}
+      const dataSource = { type: '${type}', url: '${type}://ann@127.0.0.1:1/app' };
+      const adapter = typeormAdapter({ dataSource, migrationsRun: ${migrationsRun} });
+      const root = { module: AppModule, imports: [SessionsModule.forRoot({ adapter })] };
+      const start = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+      const error = await start.then(() => null, (error) => error);
+      console.log(error instanceof SessionsConfigurationError, error?.message);
+      process.exit();
+      `,
+        { cwd: installationWithout(driver) },
+      );
+
+      expect(output).toBe(`true The package ${driver} is required but not installed. Run: npm install ${driver}.\n`);
+    },
+  );
+
   it('NST-04 BOT-40 stop the start of token windows and compaction without gpt-tokenizer or a counter', async () => {
     const output = await run(
       `

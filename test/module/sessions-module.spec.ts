@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { type DynamicModule, type INestApplicationContext, Injectable, Logger, Module } from '@nestjs/common';
+import { LazyModuleLoader } from '@nestjs/core';
 import { jest } from '@jest/globals';
 import {
   AffinityResolver,
@@ -155,14 +156,26 @@ describe('SessionsModule', () => {
     expect(result).toMatchObject({ sessionId: id, reply: 'You said: hello', turnIndex: 0 });
   });
 
-  it('NST-01 names the missing import without forRoot', async () => {
-    app = await startApplication({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker] });
+  describe('without forRoot', () => {
+    const missing = new SessionsConfigurationError(
+      'SessionsModule.forFeature([Echo]), in the imports of AppModule, requires SessionsModule.forRoot(), which no module imports. ' +
+        "Add SessionsModule.forRoot({ adapter }) to the imports of the application's root module, once. In tests, use " +
+        'SessionsTestingModule instead.',
+    );
 
-    const { echo } = app.get(Speaker);
+    it('NST-01 DAY-04 stops the start, naming the feature and the module that imports it', async () => {
+      const start = startApplication({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker] });
+      await expect(start).rejects.toThrow(missing);
+    });
 
-    const missing = /The orchestrator echo requires SessionsModule.forRoot\(\).* Import the module once/;
-    await expect(echo.execute('hello', { sessionId: 's1' })).rejects.toThrow(missing);
-    await expect(echo.submit('hello', { sessionId: 's1' })).rejects.toThrow(missing);
+    it('NST-01 DAY-04 rejects a feature that is loaded lazily', async () => {
+      app = await startApplication({});
+      @Module({ imports: [SessionsModule.forFeature([Echo])] })
+      class LazyModule {}
+      await expect(app.get(LazyModuleLoader).load(() => LazyModule)).rejects.toThrow(
+        'SessionsModule.forFeature([Echo]), in the imports of LazyModule, requires SessionsModule.forRoot()',
+      );
+    });
   });
 
   describe('in production', () => {

@@ -82,21 +82,6 @@ export abstract class Handlers {
   }
 
   @Handler()
-  sessionOfNobody(@CurrentSession() session: Session): Seen {
-    return seen(session, undefined);
-  }
-
-  @Handler()
-  idOfNobody(@SessionId() id: string): Seen {
-    return seen(undefined, id);
-  }
-
-  @Handler()
-  stateOfNobody(@OrchestrationState() state: OrchestrationState | undefined): object {
-    return { state: state ?? null };
-  }
-
-  @Handler()
   @UseSession({ from: 'data:talk' })
   @UseGuards(PairGuard)
   pair(@CurrentSession() session: Session, @SessionId() id: string): Seen {
@@ -117,6 +102,7 @@ export abstract class Handlers {
   }
 
   @Handler()
+  @UseSession({ optional: true })
   turnOfNobody(@CurrentTurn({ from: 'data:turnId' }) turn: Turn): object {
     return { id: turn.id };
   }
@@ -187,9 +173,6 @@ export const SCHEMA = `
     optional: JSON
     anonymous: JSON
     open: JSON
-    sessionOfNobody: JSON
-    idOfNobody: JSON
-    stateOfNobody: JSON
     pair(talk: ID): JSON
     nowhere: JSON
     turn(turnId: ID): JSON

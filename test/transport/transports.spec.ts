@@ -178,17 +178,6 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(await ask('open', { sessionId: await annsSession() })).toEqual({ ok: { open: true } });
     });
 
-    it.each([
-      ['sessionOfNobody', '@CurrentSession()'],
-      ['idOfNobody', '@SessionId()'],
-      ['stateOfNobody', '@OrchestrationState()'],
-    ])('NST-13 rejects %s without a guard when it uses %s', async (handler, asked) => {
-      errors.length = 0;
-      const reply = await asAnn(handler, { sessionId: await annsSession() });
-      expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
-      expect(errors.join()).toContain(`.${handler} asks for ${asked}, but SessionGuard did not run. Add @UseSession()`);
-    });
-
     it.each(['*', '../../etc/passwd', '__proto__', "' OR 1=1 --", 'a'.repeat(201)])(
       'NST-17 rejects %s before it queries the store',
       async (talk) => {
@@ -251,7 +240,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
 
       expect(await asAnn('turn', { sessionId, turnId: '*' })).toMatchObject({ error: { code: 'INVALID_INPUT' } });
       errors.length = 0;
-      const reply = await asAnn('turnOfNobody', { sessionId, data: { turnId: UNKNOWN } });
+      const reply = await asAnn('turnOfNobody', { data: { turnId: UNKNOWN } });
       expect(reply).toMatchObject({ error: { statusCode: 500, code: 'CONFIGURATION' } });
       expect(errors.join()).toContain(
         '.turnOfNobody asks for @CurrentTurn(), but the request has no session. Add a required @UseSession() and ' +

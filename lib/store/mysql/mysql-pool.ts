@@ -3,6 +3,7 @@ import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { type MysqlDataSourceOptions } from 'typeorm/driver/mysql/MysqlDataSourceOptions.js';
 import { loadPeer } from '../../common/load-peer.js';
 import { Deadline } from '../../common/deadline.js';
+import { newDataSource } from '../sql/new-data-source.js';
 import { connect, withConnectTimeout } from '../sql/open-data-source.js';
 import { ownOptions } from '../sql/own-options.js';
 import { type SqlPlace } from '../sql/sql-place.js';
@@ -22,10 +23,9 @@ export class MysqlPool {
 
   /** @throws StoreUnavailableError if the server does not answer */
   static async open(options: DataSourceOptions, place: SqlPlace, operationTimeoutMs: number): Promise<MysqlPool> {
-    const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
     const { default: mysql2 } = await loadPeer('mysql2', () => import('mysql2'));
     const own = ownOptions(withConnectTimeout(options, operationTimeoutMs)) as MysqlDataSourceOptions;
-    const dataSource = new DataSource({
+    const dataSource = await newDataSource({
       driver: mysql2,
       ...own,
       // A connection reset would lose the session settings.

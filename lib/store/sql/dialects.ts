@@ -10,16 +10,19 @@ export interface Dialect {
   /** The default port of the server. */
   readonly port?: number;
   readonly quote: '"' | '`';
+  /** The package that connects to the database. */
+  readonly driver: string;
 }
 
-const SQLITE: Dialect = { title: 'SQLite', system: 'sqlite', quote: '"' };
+const SQLITE: Dialect = { title: 'SQLite', system: 'sqlite', quote: '"', driver: 'better-sqlite3' };
 const POSTGRES: Dialect = {
   title: 'PostgreSQL',
   system: 'postgresql',
   port: 5432,
   quote: '"',
+  driver: 'pg',
 };
-const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', port: 3306, quote: '`' };
+const MYSQL: Dialect = { title: 'MySQL', system: 'mysql', port: 3306, quote: '`', driver: 'mysql2' };
 
 const DIALECTS = {
   'better-sqlite3': SQLITE,

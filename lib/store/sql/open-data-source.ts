@@ -1,10 +1,10 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { guardPool, type PgPool } from '../../common/pg-clients.js';
-import { loadPeer } from '../../common/load-peer.js';
 import { serverPlace } from '../../common/server-place.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
+import { newDataSource } from './new-data-source.js';
 import { ownOptions } from './own-options.js';
 
 /** A connected DataSource. Closing it affects only a DataSource that was opened here (NST-05). */
@@ -25,7 +25,7 @@ export async function openDataSource(
     guardConnections(given);
     return { dataSource: given, close: async () => {} };
   }
-  const ours = await newDataSource(withConnectTimeout(optionsOf(given), timeoutMs));
+  const ours = await newDataSource(ownOptions(withConnectTimeout(optionsOf(given), timeoutMs)));
   await connect(ours, timeoutMs);
   if (!isDataSource(given)) return { dataSource: ours, close: () => ours.destroy() };
   // The server answers. Initializing the application's DataSource has no timeout, because it may run long migrations.
@@ -69,9 +69,4 @@ export function optionsOf(given: DataSource | DataSourceOptions): DataSourceOpti
 
 export function isDataSource(given: DataSource | DataSourceOptions): given is DataSource {
   return 'options' in given && 'createQueryRunner' in given;
-}
-
-async function newDataSource(options: DataSourceOptions): Promise<DataSource> {
-  const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
-  return new DataSource(ownOptions(options));
 }

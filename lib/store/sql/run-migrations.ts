@@ -1,5 +1,6 @@
 import { type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
+import { newDataSource } from './new-data-source.js';
 import { connect, withConnectTimeout } from './open-data-source.js';
 import { type Migration, migrationClasses } from './migrations.js';
 import { ownOptions } from './own-options.js';
@@ -16,9 +17,9 @@ export async function runMigrations(
   tablePrefix: string,
   connectMs?: number,
 ): Promise<void> {
-  const { DataSource, MigrationExecutor } = await loadPeer('typeorm', () => import('typeorm'));
+  const { MigrationExecutor } = await loadPeer('typeorm', () => import('typeorm'));
   const migrationsTableName = `${placeOf(options, tablePrefix).prefix}migrations`;
-  const dataSource = new DataSource({
+  const dataSource = await newDataSource({
     ...ownOptions(connectMs === undefined ? options : withConnectTimeout(options, connectMs)),
     migrations: migrationClasses(
       migrations.map(({ name }) => name),

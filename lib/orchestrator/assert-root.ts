@@ -1,0 +1,26 @@
+import { ModuleRef, type ModulesContainer } from '@nestjs/core';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { SESSIONS_OPTIONS } from '../common/sessions.tokens.js';
+
+/**
+ * Stops the start if no module imports `SessionsModule.forRoot()` (DAY-04). Otherwise the first use of a handle would fail.
+ * @param feature the call of `forFeature`
+ * @param own the reference of the feature's module
+ * @throws SessionsConfigurationError naming the feature and the modules that import it
+ */
+export function assertRoot(feature: string, own: ModuleRef, container: ModulesContainer): void {
+  const modules = [...container.values()];
+  if (modules.some(({ providers }) => providers.has(SESSIONS_OPTIONS))) return;
+  const module = modules.find((each) => each.getProviderByKey<ModuleRef>(ModuleRef).instance === own);
+  const importers = modules.filter(({ imports }) => module && imports.has(module)).map(({ name }) => name);
+  const by = importers.length === 0 ? '' : `, in the imports of ${importers.join(' and ')},`;
+  throw missingRoot(`${feature}${by}`);
+}
+
+/** @param subject what requires the root */
+export function missingRoot(subject: string): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `${subject} requires SessionsModule.forRoot(), which no module imports. Add SessionsModule.forRoot({ adapter }) to the imports of ` +
+      "the application's root module, once. In tests, use SessionsTestingModule instead.",
+  );
+}

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { closestOf } from '../common/known-keys.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
@@ -167,6 +168,8 @@ export class OrchestratorDriftError extends SessionsError {
   readonly permanent: boolean;
   /** The turn that failed with this error; set for its callers. */
   readonly turnId?: string;
+  /** The options of the orchestrator that continue its sessions if the state does not change (DAY-08). Absent after a rollback. */
+  readonly cure?: string;
 
   /** @hidden */
   constructor(
@@ -177,11 +180,12 @@ export class OrchestratorDriftError extends SessionsError {
   ) {
     super(messageOf(savedSignature, currentSignature, drift));
     this.permanent = !drift?.isNewer;
+    if (drift && !drift.isNewer) this.cure = cureOf(drift);
   }
 
   /** @internal */
   override get forLog(): string {
-    return this.message;
+    return this.cure === undefined ? this.message : `${this.message} ${this.cure.replaceAll(/\s*\n\s*/g, ' ')}`;
   }
 }
 
@@ -192,9 +196,9 @@ export function readOrchestratorFailure({ id, request, error }: Turn): SessionsE
     return new TaskNotFoundError(sessionId, taskId);
   }
   if (error?.code !== 'ORCHESTRATOR_DRIFT' || !error.details) return undefined;
-  const { savedSignature, currentSignature, sessionId } = error.details as Record<string, string>;
+  const { savedSignature, currentSignature, sessionId, cure } = error.details as Record<string, string>;
   const drift = new OrchestratorDriftError(savedSignature, currentSignature, sessionId);
-  return Object.assign(drift, { message: error.message, turnId: id });
+  return Object.assign(drift, { message: error.message, turnId: id, cure });
 }
 
 /** Builds the message. It names no session, because it is logged too. */
@@ -212,14 +216,30 @@ function messageOf(saved: string, current: string, drift?: Drift): string {
     );
   }
   const removed = missing.length > 0 ? ` Intents that were removed or renamed: ${missing.join(', ')}.` : '';
-  const to = savedVersion === currentVersion ? 'the new one' : currentVersion;
-  const advice =
-    `a migration: { from: '${savedVersion}', to: '${to}', migrate: (state) => state } if the state does not change. ` +
-    `During development, start new sessions or use force: true.${removed}`;
+  const advice = `a migration. During development, start new sessions or use force: true.${removed}`;
   if (lacksMigration) {
     return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add ${advice}`;
   }
   return savedVersion === currentVersion
     ? `${writtenBy} ${structure}, but the version is still ${currentVersion}. Set a new version and add ${advice}`
     : `${writtenBy} version ${savedVersion}, with ${structure}. Add ${advice}`;
+}
+
+/** The two options to add. They say that the state does not change, which only the application knows. */
+function cureOf({ orchestrator, savedVersion, currentVersion }: Drift): string {
+  const version = savedVersion === currentVersion ? versionAfter(currentVersion) : currentVersion;
+  const [from, to] = [savedVersion, version].map((each) => inspect(each));
+  return (
+    `If the state does not change, set these options of ${orchestrator}:\n` +
+    `  version: ${to},\n` +
+    `  migrations: [{ from: ${from}, to: ${to}, migrate: (state) => state }],`
+  );
+}
+
+/** Increases the last number: `1.9` becomes `1.10`, `2026-08` becomes `2026-09`. */
+function versionAfter(version: string): string {
+  const [last = ''] = /\d+$/.exec(version) ?? [];
+  if (last === '') return `${version}2`;
+  const next = String(BigInt(last) + 1n).padStart(last.length, '0');
+  return version.slice(0, version.length - last.length) + next;
 }

@@ -114,11 +114,11 @@ describe('what the log says of a handler that throws', () => {
     };
     const sameVersion = await told({});
     expect(sameVersion).toMatch(
-      /^error .*OrchestratorDriftError \[ORCHESTRATOR_DRIFT\]: Orchestrator desk: .* by another structure \(intents, .*but the version is still 1\. Set a new version and add a migration: \{ from: '1', to: 'the new one', migrate: \(state\) => state \} if the state does not change\. During development, start new sessions or use force: true\. Intents that were removed or renamed: answer\.\n/,
+      /^error .*OrchestratorDriftError \[ORCHESTRATOR_DRIFT\]: Orchestrator desk: .* by another structure \(intents, .*but the version is still 1\. Set a new version and add a migration\. During development, start new sessions or use force: true\. Intents that were removed or renamed: answer\. If the state does not change, set these options of desk: version: '2', migrations: \[\{ from: '1', to: '2', migrate: \(state\) => state \}\],\n/,
     );
     const newVersion = await told({ version: '2' });
     expect(newVersion).toMatch(
-      /by version 1, with another structure \(.*\)\. Add a migration: \{ from: '1', to: '2', migrate: \(state\) => state \} if the state does not change\. During development/,
+      /by version 1, with another structure \(.*\)\. Add a migration\. During development.* set these options of desk: version: '2', migrations: \[\{ from: '1', to: '2', migrate: \(state\) => state \}\],/,
     );
     for (const line of [sameVersion, newVersion])
       for (const secret of [SAID, sessionId]) expect(line).not.toContain(secret);

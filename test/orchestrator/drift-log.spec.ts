@@ -1,0 +1,60 @@
+import { defineOrchestrator, type OrchestratorConfig, OrchestratorDriftError } from 'nestjs-agent-sessions';
+import { capturingLogger } from '../support/capturing-logger.js';
+import { LASTING_STORES, rejection, startApplication } from '../support/running-application.js';
+
+const intents = { answer: () => 'ok' };
+
+describe.each(LASTING_STORES)('the log of a turn that fails because of drift, with $name', ({ create }) => {
+  /** Runs a turn of the first orchestrator, and one of the second in the same session. */
+  async function drift(saved: Partial<OrchestratorConfig>, changed: Partial<OrchestratorConfig>) {
+    const open = create();
+    const first = defineOrchestrator({ name: 'desk', intents, ...saved });
+    const before = await startApplication({ adapter: open(), orchestrators: [first] });
+    const sessionId = await before.session();
+    await before.handle(first).execute('hi', { sessionId });
+    await before.close();
+
+    const desk = defineOrchestrator({ name: 'desk', intents: { reply: () => 'ok' }, ...changed });
+    const { lines, logger } = capturingLogger();
+    const { handle, close } = await startApplication({ adapter: open(), orchestrators: [desk], logger });
+    const error = await rejection(handle(desk).execute('hi', { sessionId }), OrchestratorDriftError);
+    await close();
+    return { error, sessionId, entries: lines.filter((line) => /^(warn|error) /.test(line)) };
+  }
+
+  it('DAY-08 has one entry, which ends with the two options that cure it', async () => {
+    const { entries, error, sessionId } = await drift({}, {});
+    const cure =
+      'If the state does not change, set these options of desk:\n' +
+      "  version: '2',\n" +
+      "  migrations: [{ from: '1', to: '2', migrate: (state) => state }],";
+    expect(entries).toHaveLength(1);
+    expect(entries[0]).toContain(`Session: ${sessionId}.`);
+    expect(entries[0]).toContain('but the version is still 1. Set a new version and add a migration.');
+    expect(entries[0]).toContain(`Intents that were removed or renamed: answer.\n${cure}`);
+    expect(error.cure).toBe(cure);
+  });
+
+  it.each([
+    ['1.9', '1.9', "version: '1.10',", "from: '1.9', to: '1.10'"],
+    ['2026-09', '2026-10', "version: '2026-10',", "from: '2026-09', to: '2026-10'"],
+    ['2026-08', '2026-08', "version: '2026-09',", "from: '2026-08', to: '2026-09'"],
+    ['beta', 'beta', "version: 'beta2',", "from: 'beta', to: 'beta2'"],
+  ])('DAY-08 leads from version %s, with the code at %s', async (saved, current, version, migration) => {
+    const { error } = await drift({ version: saved }, { version: current });
+    expect(error.cure).toContain(`  ${version}\n  migrations: [{ ${migration}, migrate: (state) => state }],`);
+  });
+
+  it('DAY-08 continues the sessions with the two options', async () => {
+    const migrations = [{ from: '1', to: '2', migrate: (state: object) => state }];
+    const open = create();
+    const first = defineOrchestrator({ name: 'desk', intents });
+    const before = await startApplication({ adapter: open(), orchestrators: [first] });
+    const sessionId = await before.session();
+    await before.handle(first).execute('hi', { sessionId });
+    await before.close();
+    const desk = defineOrchestrator({ name: 'desk', version: '2', migrations, intents: { reply: () => 'cured' } });
+    const { handle } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    expect(await handle(desk).execute('hi', { sessionId })).toMatchObject({ reply: 'cured', turnIndex: 1 });
+  });
+});

@@ -32,6 +32,7 @@ export type { CommandOptions } from './turn/turn.service.js';
 // Orchestrators
 export type { StepOptions, ToolCallOptions } from './orchestrator/call-options.js';
 export type { IntentDecorator } from './orchestrator/intent-decorator.js';
+export type { OrchestratorDecorator } from './orchestrator/orchestrator-decorator.js';
 export type { MemoryScope } from './orchestrator/memory-port.js';
 export type { OrchestratorEventType, OrchestratorListeners } from './orchestrator/orchestrator-events.js';
 export type {

@@ -38,6 +38,8 @@ interface StoredFailure {
   readonly failed: string;
 }
 
+type Stored = StoredAnswer | StoredFailure;
+
 /** The outcome of a call if it was made in this attempt. */
 interface Live<Answer> {
   answer?: Answer;
@@ -80,7 +82,7 @@ export class ModelCalls {
   private async first<Answer>(call: ModelCall<Answer>): Promise<Answer> {
     this.count += 1;
     const live: Live<Answer> = {};
-    const stored = await this.runStep<StoredAnswer | StoredFailure>(async ({ key: id }) => {
+    const stored = await this.runStep(async ({ key: id }) => {
       try {
         return await this.ask(call, live);
       } catch (error) {
@@ -100,7 +102,7 @@ export class ModelCalls {
     const live: Live<Answer> = {};
     try {
       const stored = await this.runStep(() => this.ask(call, live), { key: id });
-      return this.read(call, stored, live);
+      return this.read(call, stored as StoredAnswer, live);
     } catch (error) {
       this.failed = { id, prompt: call.prompt.digests };
       throw error;
@@ -134,7 +136,7 @@ export class ModelCalls {
     return answer;
   }
 
-  private async runStep<T>(work: (info: StepInfo) => Promise<T>, options?: StepOptions): Promise<T> {
+  private async runStep(work: (info: StepInfo) => Promise<Stored>, options?: StepOptions): Promise<Stored> {
     try {
       return await this.turn.step(this.step, work, options);
     } catch (error) {

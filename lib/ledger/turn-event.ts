@@ -21,6 +21,11 @@ export interface EmittedEvent {
   readonly data?: unknown;
 }
 
+/** The type of an event of the application, which must not be reserved (DAY-05). */
+export type CustomType<Type extends string> = Type extends typeof SETTLED | typeof WAITING | typeof ATTEMPT
+  ? `The type ${Type} is reserved.`
+  : Type;
+
 /**
  * An event as Nest's `@Sse()` sends it. A heartbeat has a comment instead of type and data, and the id of the previous
  * event.

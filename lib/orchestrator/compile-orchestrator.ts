@@ -50,7 +50,7 @@ export function compileOrchestrator(
   const evaluate = marks.evaluations.map(bind).at(0);
   const summarize = marks.summarizers.map(bind).at(0);
   const { router, memory, compaction, ...rest } = options;
-  return defineOrchestrator({
+  return defineOrchestrator<State, string>({
     ...rest,
     intents: Object.fromEntries(intents),
     ...(route ? { route } : {}),

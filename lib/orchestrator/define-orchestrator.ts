@@ -7,6 +7,7 @@ import {
   IntentRouter,
   type OrchestratorConfig,
   type OrchestratorDefinition,
+  type RouteDecision,
   type RouteFunction,
 } from './orchestrator.js';
 import { toCompactionPolicy } from '../conversation/compaction-policy.js';
@@ -14,6 +15,7 @@ import { toHistoryWindow } from '../conversation/history-window.js';
 import { defineStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type MemoryPort } from './memory-port.js';
+import { type InitialStateCheck } from './orchestrator-decorator.js';
 import { signatureOf } from './orchestrator-signature.js';
 import { checkMigrations } from './state-migrations.js';
 import { isStateSchema } from './state-schema.js';
@@ -27,11 +29,18 @@ const NO_MEMORY =
 /**
  * Defines an orchestrator as a plain object. A class with `@Orchestrator` compiles to the same. Register it with
  * `SessionsModule.forFeature([...])`.
+ * @typeParam Intent the names of the intents, for the compiler's check of the route
  * @throws SessionsConfigurationError naming the orchestrator and the invalid field
  */
-export function defineOrchestrator<State = Record<string, unknown>>(
-  config: OrchestratorConfig<State>,
-): OrchestratorDefinition<State> {
+export function defineOrchestrator<
+  State = Record<string, unknown>,
+  Intent extends string = string,
+  const Decision extends RouteDecision = RouteDecision,
+>(config: OrchestratorConfig<State, Intent, Decision> & InitialStateCheck<State>): OrchestratorDefinition<State> {
+  return toDefinition(config as unknown as OrchestratorConfig<State>);
+}
+
+function toDefinition<State>(config: OrchestratorConfig<State>): OrchestratorDefinition<State> {
   const { name, version = '1' } = config;
   if (!isName(name))
     throw new SessionsConfigurationError(

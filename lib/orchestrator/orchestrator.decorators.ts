@@ -7,6 +7,7 @@ import {
   type OrchestratorRef,
 } from '../orchestration/orchestrator-ref.js';
 import { type IntentDecorator } from './intent-decorator.js';
+import { type InitialStateCheck, type OrchestratorDecorator } from './orchestrator-decorator.js';
 import { type OrchestratorOptions } from './orchestrator.js';
 
 const ROUTE = new MethodMark<true>('@Route()', 'agent-sessions:route');
@@ -18,8 +19,10 @@ const SUMMARIZE = new MethodMark<true>('@Summarize()', 'agent-sessions:summarize
  * Declares a class as an orchestrator. The method with `@Route()` chooses intents; methods with `@Intent()` handle them
  * (BOT-01).
  */
-export function Orchestrator<State = Record<string, unknown>>(options: OrchestratorOptions<State>): ClassDecorator {
-  return (target) => {
+export function Orchestrator<State = Record<string, unknown>>(
+  options: OrchestratorOptions<State> & InitialStateCheck<State>,
+): OrchestratorDecorator<State> {
+  return (target: abstract new (...args: never[]) => object) => {
     Injectable()(target);
     markOrchestrator(target, options);
   };

@@ -7,6 +7,7 @@ import { type StepPlan } from '../orchestration/step-plan.js';
 import { type Evaluation, type IntentReply } from './evaluation.js';
 import { type OrchestratorListeners } from './orchestrator-events.js';
 import { type MemoryPort, type MemoryScope } from './memory-port.js';
+import { type RouteCheck } from './route-check.js';
 import { type StateMigration } from './state-migrations.js';
 import { type StateSchema } from './state-schema.js';
 import { type END, type TurnOutcome } from './turn-outcome.js';
@@ -30,7 +31,9 @@ export type RouteDecision = IntentChoice | ExplainedChoice;
 type Awaitable<T> = T | Promise<T>;
 
 /** Chooses the intents that handle a turn. */
-export type RouteFunction<State> = (turn: TurnContext<State>) => Awaitable<RouteDecision>;
+export type RouteFunction<State, Decision extends RouteDecision = RouteDecision> = (
+  turn: TurnContext<State>,
+) => Awaitable<Decision>;
 
 /** Base class of routers that are more than a function, for example one that calls a model. */
 export abstract class IntentRouter<State = Record<string, unknown>> {
@@ -125,14 +128,28 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   readonly router?: IntentRouter<State> | (abstract new (...args: never[]) => IntentRouter<State>);
 }
 
-/** The options of `defineOrchestrator`. */
-export interface OrchestratorConfig<State = Record<string, unknown>> extends OrchestratorOptions<State> {
+/**
+ * The options of `defineOrchestrator`.
+ * @typeParam Intent the names of the intents
+ * @typeParam Decision what the route returns
+ */
+export interface OrchestratorConfig<
+  State = Record<string, unknown>,
+  Intent extends string = string,
+  Decision extends RouteDecision = RouteDecision,
+> extends OrchestratorOptions<State> {
   /** Chooses the intents that handle a turn. Default: the `router`, or the only intent. */
-  readonly route?: RouteFunction<NoInfer<State>>;
+  readonly route?: RouteFunction<NoInfer<State>, Decision> & RouteCheck<Decision, NoInfer<Intent>>;
   /**
-   * The intents by name. The state type is not inferred from their results: pass a type argument, or an `initialState`.
+   * The intents by name. The state type is not inferred from their results: pass an `initialState`, whose type it is. With a type
+   * argument instead, the compiler does not check the names that the route returns.
    */
-  readonly intents: Readonly<Record<string, IntentFunction<NoInfer<State>>>>;
+  readonly intents: { readonly [Name in Intent]: IntentFunction<NoInfer<State>> };
+  /**
+   * The intent of the first iteration of every turn, used instead of calling the route. Requires `iterate`. Default:
+   * the route is called.
+   */
+  readonly initialIntent?: NoInfer<Intent>;
   /**
    * Evaluates the replies of an iteration. Requires `iterate`. Default: iterations continue until `maxIterations`, END
    * or a status.

@@ -1,3 +1,4 @@
+import { type JsonCheck } from '../common/json-check.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
 import { type AIOrchestrationState } from '../orchestration/ai-orchestration-state.js';
@@ -12,7 +13,7 @@ import {
   type ToolPatchOptions,
 } from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
-import { type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
+import { type CustomType, type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { type Turn, type TurnInput } from '../ledger/turn.js';
 import { type StepOptions, type ToolCallOptions } from './call-options.js';
 import { type IntentReply } from './evaluation.js';
@@ -27,7 +28,11 @@ export interface StepInfo {
    * Runs a step inside this one, as `turn.step` does. It belongs to this call even if a limiter or pool runs the code in
    * the asynchronous context of another call (FIX-82). @throws StepContextError after this call has ended
    */
-  readonly step: <T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions) => Promise<T>;
+  readonly step: <T>(
+    name: string,
+    work: ((info: StepInfo) => Promise<T> | T) & JsonCheck<T>,
+    options?: StepOptions,
+  ) => Promise<T>;
 }
 
 /**
@@ -89,7 +94,11 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @throws what `work` throws; StateSerializationError for a result that is not JSON; StepKeyRequiredError,
    * StepContextError
    */
-  step<T>(name: string, work: (info: StepInfo) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  step<T>(
+    name: string,
+    work: ((info: StepInfo) => Promise<T> | T) & JsonCheck<T>,
+    options?: StepOptions,
+  ): Promise<T>;
   /**
    * Waits until `turns.signal(id, name, payload)` is called, for days if necessary. No worker is held in the meantime,
    * and the turn keeps its lane (TRN-13).
@@ -115,7 +124,9 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @throws InvalidInputError for `type`, also for `settled`, `waiting` and `attempt`; StateSerializationError,
    * TooLargeError for `data`
    */
-  emit(event: EmittedEvent): Promise<void>;
+  emit<Type extends string, Data>(
+    event: EmittedEvent & { readonly type: CustomType<Type>; readonly data?: Data } & JsonCheck<Data>,
+  ): Promise<void>;
   /**
    * Stores the emitted events now, instead of with the next batch (AIS-07). Use it before an effect that must not
    * happen before its events can be read. Never rejects; resolves once the events are stored, or dropped because the

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName, type IdGenerator, mintId } from '../common/ids.js';
+import { type JsonCheck } from '../common/json-check.js';
 import { stringifyWithin, toJsonFields } from '../common/json.js';
 import { inGroups } from '../common/batches.js';
 import { InvalidInputError } from '../common/sessions.error.js';
@@ -21,7 +22,13 @@ import { SessionConflictError, SessionNotFoundError, SessionStateError } from '.
 import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
 import { emitActivity, SessionEvents } from './session-events.js';
 import { SessionQuery } from '../ledger/session-query.js';
-import { CreateSessionInput, MetadataOptions, RevokeOptions, SweepLimit } from './session.inputs.js';
+import {
+  CreateSessionInput,
+  MetadataOptions,
+  type NewSessionInput,
+  RevokeOptions,
+  SweepLimit,
+} from './session.inputs.js';
 import {
   type AtomicSessionStoreAdapter,
   type CreatedSession,
@@ -115,7 +122,7 @@ export class SessionStore {
    * @throws SurfaceConflictError with the policy `reject`
    * @throws StateSerializationError if the metadata cannot be stored as JSON; TooLargeError if it is too large
    */
-  async create(input: CreateSessionInput): Promise<Session> {
+  async create<Metadata extends Record<string, unknown>>(input: NewSessionInput<Metadata>): Promise<Session> {
     return this.created(await this.adapter.create(this.toDraft(input), this.surfaceRules));
   }
 
@@ -123,7 +130,7 @@ export class SessionStore {
    * Creates a session, or returns a live session of the same user, workspace and surface that was created within the last ten
    * seconds. Simultaneous messages therefore get one session (SES-16).
    */
-  async createOrAdopt(input: CreateSessionInput): Promise<Session> {
+  async createOrAdopt<Metadata extends Record<string, unknown>>(input: NewSessionInput<Metadata>): Promise<Session> {
     // A session past its lifetime cannot be used.
     const { maxMs = ADOPT_MS, idleMs = ADOPT_MS } = this.lifetime;
     const recentMs = Math.min(ADOPT_MS, maxMs, idleMs);
@@ -137,7 +144,9 @@ export class SessionStore {
    * @throws SessionStateError if the session is expired or past its lifetime; SessionConflictError if the id was erased
    * @throws as `create`
    */
-  async getOrCreate(input: CreateSessionInput & { readonly id: string }): Promise<Session> {
+  async getOrCreate<Metadata extends Record<string, unknown>>(
+    input: NewSessionInput<Metadata> & { readonly id: string },
+  ): Promise<Session> {
     const draft = this.toDraft(input);
     assertId(input.id, 'session.id');
     for (let attempt = 1; ; attempt += 1) {
@@ -368,9 +377,9 @@ export class SessionStore {
    * patch never stores a top-level `null`.
    * @throws StateSerializationError naming the path; TooLargeError if the result exceeds the limit
    */
-  async updateMetadata(
+  async updateMetadata<Metadata extends Record<string, unknown>>(
     sessionId: string,
-    metadata: Record<string, unknown>,
+    metadata: Metadata & JsonCheck<Metadata>,
     options: MetadataOptions = {},
   ): Promise<Session> {
     assertId(sessionId, 'sessionId');

@@ -1,5 +1,6 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { type JsonCheck } from '../common/json-check.js';
 import { ID_RULE, isId, isName, NAME_RULE } from '../common/ids.js';
 import { MustBeKeys } from '../common/unset-keys.js';
 
@@ -29,6 +30,9 @@ export class CreateSessionInput {
   @Allow()
   metadata?: Record<string, unknown>;
 }
+
+/** The input of a new session, whose metadata the compiler checks (DAY-05). */
+export type NewSessionInput<Metadata> = CreateSessionInput & { readonly metadata?: Metadata & JsonCheck<Metadata> };
 
 /** The options of `SessionStore.updateMetadata` (FIX-47). */
 export class MetadataOptions {

@@ -67,7 +67,8 @@ export function scriptedOrchestrator<State = Record<string, unknown>>(
     return typeof scripted === 'function' ? scripted(turn) : scripted;
   };
 
-  const definition = defineOrchestrator({ ...shape, name, intents: { answer: answer as IntentFunction<object> } });
+  const intents = { answer: answer as IntentFunction<object> };
+  const definition = defineOrchestrator<object>({ ...shape, name, intents });
   return extendDefinition(definition as unknown as OrchestratorDefinition, { inputs });
 }
 

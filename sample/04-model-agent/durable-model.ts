@@ -4,6 +4,8 @@ import { type Model } from './models.js';
 
 type Stream = Awaited<ReturnType<Model['doStream']>>['stream'];
 type Part = Stream extends ReadableStream<infer P> ? P : never;
+/** The parts that are JSON. The others have no reader. */
+type StoredPart = Exclude<Part, { type: 'error' | 'file' | 'raw' | 'response-metadata' }>;
 
 /**
  * Wraps a model for `streamText` so that its answers are stored steps of a turn. An answer is emitted word by word while it arrives, and
@@ -19,7 +21,7 @@ export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'e
       specificationVersion: 'v3',
       wrapStream: async ({ doStream }) => {
         let isAsked = false;
-        const ask = async (): Promise<Part[]> => {
+        const ask = async (): Promise<StoredPart[]> => {
           isAsked = true;
           return readAll((await doStream()).stream, show);
         };
@@ -38,8 +40,8 @@ export function durable(model: Model, turn: Pick<TurnContext<never>, 'step' | 'e
 }
 
 /** @throws the provider's error, also if an answer breaks off */
-async function readAll(stream: Stream, show: (part: Part) => void): Promise<Part[]> {
-  const parts: Part[] = [];
+async function readAll(stream: Stream, show: (part: Part) => void): Promise<StoredPart[]> {
+  const parts: StoredPart[] = [];
   for await (const part of stream) {
     if (part.type === 'error') throw part.error;
     show(part);
@@ -47,8 +49,7 @@ async function readAll(stream: Stream, show: (part: Part) => void): Promise<Part
     // Combine words to events, up to the size limit of an event.
     if (part.type === 'text-delta' && last?.type === 'text-delta' && last.id === part.id && last.delta.length < 8192) {
       last.delta += part.delta;
-    } else if (part.type !== 'response-metadata' && part.type !== 'raw') {
-      // These two parts are not plain JSON and have no reader.
+    } else if (part.type !== 'response-metadata' && part.type !== 'raw' && part.type !== 'file') {
       parts.push({ ...part });
     }
   }

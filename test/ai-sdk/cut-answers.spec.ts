@@ -6,6 +6,7 @@ import {
   type TurnContext,
   TurnSettledError,
 } from 'nestjs-agent-sessions';
+import { type EmittedEvent } from 'nestjs-agent-sessions/adapter';
 import { z } from 'zod';
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
 import { toUIMessages } from '../../lib/ai-sdk/ui-messages.js';
@@ -137,7 +138,7 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if its turn is cut
   function cutting(turn: TurnContext): TurnContext {
     const cut = cuts.get(turn.input.text);
     if (!cut) return turn;
-    const emit: TurnContext['emit'] = async (event) => {
+    const emit: TurnContext['emit'] = async (event: EmittedEvent) => {
       if (cut.count === cut.at) {
         cut.reached.open();
         await aborted(turn.signal);

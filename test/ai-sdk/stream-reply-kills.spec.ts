@@ -1,4 +1,5 @@
 import { type TurnContext } from 'nestjs-agent-sessions';
+import { type EmittedEvent } from 'nestjs-agent-sessions/adapter';
 import { z } from 'zod';
 import { approvalSignal, toolOutputSignal } from '../../lib/chat/user-signals.js';
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
@@ -157,7 +158,7 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if a worker is kil
 
 /** Returns a turn that stores each chunk before the next one is created. */
 function storingEach(turn: TurnContext): TurnContext {
-  return { ...turn, emit: async (event) => (await turn.emit(event), turn.flush()) };
+  return { ...turn, emit: async (event: EmittedEvent) => (await turn.emit(event), turn.flush()) };
 }
 
 function lastText({ answers }: Run): string | undefined {

@@ -13,6 +13,7 @@ import {
   type TurnContext,
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
+import { type EmittedEvent } from 'nestjs-agent-sessions/adapter';
 import { z } from 'zod';
 import { idempotencyKeyOf } from '../../lib/ai-sdk/index.js';
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
@@ -80,7 +81,7 @@ function shop(sdk: Sdk, keyOf: (options: object) => string): Shop {
 
 /** Returns a turn that stores each chunk before the next one is created. */
 function storingEach(turn: TurnContext): TurnContext {
-  return { ...turn, emit: async (event) => (await turn.emit(event), turn.flush()) };
+  return { ...turn, emit: async (event: EmittedEvent) => (await turn.emit(event), turn.flush()) };
 }
 
 interface Options {

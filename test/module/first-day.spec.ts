@@ -31,7 +31,7 @@ import request from 'supertest';
 
 /** The services, authentication and bodies that the example assumes. */
 interface Desk {
-  orderId: string;
+  orderId?: string;
 }
 
 interface Order {
@@ -78,7 +78,7 @@ export class SupportDesk {
 
   @Intent()
   refund(turn: TurnContext<Desk>) {
-    return reply(`You want your money for order ${turn.state.orderId}.`);
+    return reply(`You want your money for order ${turn.state.orderId ?? 'unknown'}.`);
   }
 }
 

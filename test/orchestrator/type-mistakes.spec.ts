@@ -5,16 +5,29 @@ const PROJECT = process.cwd();
 
 const IMPORTS = `
   import {
-    defineOrchestrator, Intent, Orchestrator, reply, SessionsModule, type TurnContext, turnOutcome, type TurnOutcome,
+    defineOrchestrator, END, Evaluate, Intent, type JsonValue, Orchestrator, type OrchestratorConfig, reply, Route,
+    type RouteDecision, SessionsModule, type SessionStore, type TurnContext, turnOutcome, type TurnOutcome,
   } from 'nestjs-agent-sessions';
   interface Desk { orderId: number; note?: string; mode?: 'open' | 'closed' }
-  export const used = [defineOrchestrator, Intent, Orchestrator, reply, SessionsModule, turnOutcome] as const;
+  export const used = [defineOrchestrator, END, Evaluate, Intent, Orchestrator, reply, Route, SessionsModule, turnOutcome] as const;
+  declare const sessions: SessionStore;
+  declare const text: string;
+  interface Order { readonly id: number; readonly lines: readonly { readonly name: string; readonly price?: number }[] }
+  interface Tree { readonly name: string; readonly parts: readonly Tree[] }
+  export type MoreUsed = [JsonValue, OrchestratorConfig, RouteDecision, typeof sessions, typeof text, Order, Tree];
   export type Used = [TurnContext, TurnOutcome];
 `;
 const inClass = (member: string): string =>
-  `@Orchestrator({ name: 'desk' })\nexport class Bot {\n@Intent()\n${member}\n}`;
+  `@Orchestrator({ name: 'desk', initialState: (): Desk => ({ orderId: 0 }) })\nexport class Bot {\n@Intent()\n${member}\n}`;
 const inObject = (intent: string): string =>
   `export const bot = defineOrchestrator<Desk>({ name: 'desk', initialState: () => ({ orderId: 0 }), intents: { answer: ${intent} } });`;
+
+/** Two intents, and what chooses between them. */
+const routed = (options: string): string =>
+  `export const bot = defineOrchestrator({ name: 'desk', intents: { status: () => 'ok', refund: () => 'ok' }, ${options} });`;
+const decorated = (options: string, member: string): string =>
+  `@Orchestrator(${options})\nexport class Bot {\n@Intent()\n${member}\n}`;
+const inTurn = (code: string): string => `export async function answer(turn: TurnContext) { ${code} }`;
 
 const NOT_AN_OUTCOME = 'An intent returns reply(...)';
 
@@ -80,10 +93,10 @@ const CORRECT: readonly string[] = [
   `abstract class Base<State extends object> {
     @Intent() answer(turn: TurnContext<State>): TurnOutcome<State> { return reply<State>(turn.input.text); }
   }
-  @Orchestrator({ name: 'desk' }) export class Bot extends Base<Desk> {}`,
+  @Orchestrator({ name: 'desk', initialState: (): Desk => ({ orderId: 0 }) }) export class Bot extends Base<Desk> {}`,
   `import { applyDecorators, SetMetadata } from '@nestjs/common';
   const Audited = () => applyDecorators(Intent(), SetMetadata('audited', true));
-  @Orchestrator({ name: 'desk' }) export class Bot { @Audited() answer(turn: TurnContext<Desk>) { return turn.input.text; } }`,
+  @Orchestrator({ name: 'desk' }) export class Bot { @Audited() answer(turn: TurnContext) { return turn.input.text; } }`,
   `export const named = (name: string): MethodDecorator => Intent(name);`,
   inObject(`(turn) => reply(turn.input.text, { state: { orderId: turn.state.orderId + 1, mode: 'open' } })`),
   inObject(`async (turn) => (turn.turnIndex > 0 ? { note: 'x' } : 'hi')`),
@@ -97,15 +110,152 @@ const CORRECT: readonly string[] = [
   `export const root = SessionsModule.forRoot({ ttlSeconds: 3600, orchestration: { ttlSeconds: '60' } });`,
 ];
 
+/** Mistakes that the compiler rejects since DAY-05. */
+const MORE_MISTAKES: readonly (readonly [string, string])[] = [
+  [routed(`route: () => 'refnd'`), 'There is no intent refnd.'],
+  [routed(`route: (turn) => (turn.turnIndex > 0 ? 'refund' : 'statsu')`), 'There is no intent statsu.'],
+  [routed(`route: async (turn) => (turn.turnIndex > 0 ? END : 'refnd')`), 'There is no intent refnd.'],
+  [routed(`route: () => ['status', 'refnd']`), 'There is no intent refnd.'],
+  [routed(`route: () => ({ intents: 'refnd', reasoning: 'because' })`), 'There is no intent refnd.'],
+  [routed(`route: () => ({ intents: ['refnd'] })`), 'There is no intent refnd.'],
+  [routed(`route: () => 'status', iterate: true, initialIntent: 'refnd'`), '"refnd"'],
+  [
+    `export const bot = defineOrchestrator({
+      name: 'desk', initialState: (): Desk => ({ orderId: 1 }), route: ({ state }) => (state.orderId > 0 ? 'one' : 'tow'),
+      intents: { one: ({ state }) => ({ orderId: state.orderId + 1 }), two: () => 'ok' },
+    });`,
+    'There is no intent tow.',
+  ],
+  [`export const bot = defineOrchestrator<Desk>({ name: 'desk', intents: { answer: () => 'ok' } });`, 'initialState'],
+  [`@Orchestrator<Desk>({ name: 'desk' }) export class Bot {}`, 'initialState'],
+  [
+    decorated(`{ name: 'desk' }`, `answer(turn: TurnContext<Desk>) { return turn.input.text; }`),
+    'The state requires orderId: set initialState.',
+  ],
+  [
+    decorated(
+      `{ name: 'desk', initialState: () => ({ orderId: '' }) }`,
+      `answer(turn: TurnContext<Desk>) { return turn.input.text; }`,
+    ),
+    'The state of the orchestrator has another type of orderId.',
+  ],
+  [
+    `interface Texts { orderId: string }
+    @Orchestrator<Desk>({ name: 'desk', initialState: () => ({ orderId: 0 }) }) export class Bot {
+      @Intent() answer({ state }: TurnContext<Texts>) { return state.orderId; }
+    }`,
+    'The state of the orchestrator has another type of orderId.',
+  ],
+  [
+    decorated(
+      `{ name: 'desk', initialState: () => ({ order: 7 }) }`,
+      `answer(turn: TurnContext<Desk>) { return turn.input.text; }`,
+    ),
+    'The state of the orchestrator has no key orderId.',
+  ],
+  [
+    `@Orchestrator({ name: 'desk' }) export class Bot {
+      @Route() route({ state }: TurnContext<Desk>) { return state.orderId > 0 ? 'answer' : END; }
+      @Intent() answer() { return 'ok'; }
+    }`,
+    'The state requires orderId: set initialState.',
+  ],
+  [inTurn(`await turn.step('now', () => new Date());`), 'The value cannot be stored as JSON.'],
+  [
+    inTurn(`await turn.step('now', async () => ({ order: { at: new Date() } }));`),
+    'The value.order.at cannot be stored',
+  ],
+  [inTurn(`await turn.step('all', () => new Map([['a', 1]]));`), 'The value cannot be stored as JSON.'],
+  [inTurn(`await turn.step('all', () => [1n]);`), 'The value[] cannot be stored as JSON.'],
+  [inTurn(`await turn.step('work', () => ({ later: () => 7 }));`), 'The value.later cannot be stored as JSON.'],
+  [
+    inTurn(`await turn.step('a', async ({ step }) => { await step('b', () => new Date()); });`),
+    'The value cannot be stored as JSON.',
+  ],
+  [
+    inTurn(`await turn.emit({ type: 'progress', data: { at: new Date() } });`),
+    'The value.at cannot be stored as JSON.',
+  ],
+  [inTurn(`await turn.emit({ type: 'progress', data: new Set([1]) });`), 'The value cannot be stored as JSON.'],
+  [inTurn(`await turn.emit({ type: 'settled' });`), 'The type settled is reserved.'],
+  [inTurn(`await turn.emit({ type: 'waiting', data: 7 });`), 'The type waiting is reserved.'],
+  [inTurn(`await turn.emit({ type: 'attempt', data: { attempt: 1 } });`), 'The type attempt is reserved.'],
+  [
+    `export const session = sessions.create({ userId: 'ann', metadata: { since: new Date() } });`,
+    'The value.since cannot be stored as JSON.',
+  ],
+  [
+    `export const session = sessions.getOrCreate({ id: 's1', userId: 'ann', metadata: { tags: new Set(['a']) } });`,
+    'The value.tags cannot be stored as JSON.',
+  ],
+  [
+    `export const session = sessions.updateMetadata('s1', { since: new Date() });`,
+    'The value.since cannot be stored as JSON.',
+  ],
+];
+
+const MORE_CORRECT: readonly string[] = [
+  routed(`route: () => 'refund'`),
+  routed(`route: ({ input }) => input.text`),
+  routed(`route: async (turn) => (turn.turnIndex > 0 ? END : ['status', 'refund'])`),
+  routed(`route: () => ({ intents: ['status'], reasoning: 'because', raw: { any: 1 } })`),
+  routed(`route: (): RouteDecision => 'anything'`),
+  routed(`route: (): never => { throw new Error('no'); }`),
+  routed(`route: () => 'status', iterate: true, initialIntent: 'refund', evaluate: () => true`),
+  `const intents: Record<string, () => string> = {};
+  export const bot = defineOrchestrator({ name: 'desk', route: () => 'any', intents });`,
+  `export const from = (config: OrchestratorConfig) => defineOrchestrator(config);`,
+  `export const bot = defineOrchestrator<{ note?: string }>({ name: 'desk', intents: { answer: ({ state }) => state.note } });`,
+  `export const bot = defineOrchestrator({
+    name: 'desk', initialState: (): Desk => ({ orderId: 0 }), intents: { answer: ({ state }) => ({ orderId: state.orderId + 1 }) },
+  });`,
+  decorated(`{ name: 'desk' }`, `answer({ state }: TurnContext<{ note?: string }>) { return state.note; }`),
+  decorated(`{ name: 'desk' }`, `answer(turn: TurnContext) { return { any: turn.input.text }; }`),
+  decorated(
+    `{ name: 'desk', initialState: () => ({ orderId: 0, mode: 'open' }) }`,
+    `answer({ state }: TurnContext<Desk>) { return state.mode; }`,
+  ),
+  decorated(
+    `{ name: 'desk', initialState: () => ({ orderId: 0, lines: [], note: null }) }`,
+    `answer({ state }: TurnContext<{ orderId: number; lines: string[]; note: string | null }>) { return state.note ?? ''; }`,
+  ),
+  `@Orchestrator<Desk>({ name: 'desk', initialState: () => ({ orderId: 0 }) }) export class Bot {
+    @Route() route({ state }: TurnContext<Desk>) { return state.orderId > 0 ? 'answer' : END; }
+    @Intent() answer({ state }: TurnContext<Pick<Desk, 'note'>>) { return state.note; }
+    @Evaluate() done({ state }: TurnContext<Desk>) { return state.orderId > 0; }
+    helper(orderId: number) { return orderId; }
+  }`,
+  `import { applyDecorators, SetMetadata } from '@nestjs/common';
+  const Audited = (name: string) => applyDecorators(Orchestrator({ name }), SetMetadata('audited', true));
+  @Audited('desk') export class Bot { @Intent() answer() { return 'ok'; } }`,
+  `export const named = (name: string): ClassDecorator => Orchestrator({ name });`,
+  inTurn(`const { id }: Order = await turn.step('load', (): Order => ({ id: 7, lines: [] })); return id;`),
+  inTurn(
+    `const tree = await turn.step('load', async (): Promise<Tree> => ({ name: 'a', parts: [] })); return tree.parts;`,
+  ),
+  inTurn(`await turn.step('notify', () => {}); await turn.step('notify', async () => undefined);`),
+  inTurn(`const value: JsonValue = await turn.step('ask', (): JsonValue => JSON.parse(text)); return value;`),
+  inTurn(`return await turn.step('ask', async ({ key, step }) => step('inner', () => [key, 7, null]));`),
+  inTurn(`const found: unknown = await turn.step('ask', (): unknown => JSON.parse(text)); return found;`),
+  inTurn(`return (await turn.step('ask', () => JSON.parse(text))).any;`),
+  inTurn(`await turn.emit({ type: 'progress' }); await turn.emit({ type: text, data: { done: 0.5, of: ['a'] } });`),
+  inTurn(`const order: Order = { id: 1, lines: [] }; await turn.emit({ type: 'order', data: order });`),
+  inTurn(`const event: { type: string; data?: unknown } = { type: text }; await turn.emit(event);`),
+  `export const session = sessions.create({ userId: 'ann', metadata: { plan: 'pro', order: { id: 7 } as Order } });`,
+  `export const session = (metadata: Record<string, unknown>) => sessions.create({ userId: 'ann', metadata });`,
+  `export const session = sessions.create({ userId: 'ann' });`,
+  `export const session = sessions.updateMetadata('s1', { plan: undefined, seats: 3 });`,
+];
+
 describe('the types of orchestrators and options', () => {
   let problemsOf: (code: string) => string[];
 
   beforeAll(() => {
-    problemsOf = compile([...MISTAKES.map(([code]) => code), ...CORRECT]);
+    problemsOf = compile([...[...MISTAKES, ...MORE_MISTAKES].map(([code]) => code), ...CORRECT, ...MORE_CORRECT]);
   }, 120_000);
 
-  it.each(MISTAKES.map(([code, message]) => ({ code, shown: onOneLine(code), message })))(
-    'DAY-16 rejects $shown',
+  it.each([...cases('DAY-16', MISTAKES), ...cases('DAY-05', MORE_MISTAKES)])(
+    '$row rejects $shown',
     ({ code, message }) => {
       const problems = problemsOf(code);
       expect(problems).toHaveLength(1);
@@ -114,10 +264,17 @@ describe('the types of orchestrators and options', () => {
     },
   );
 
-  it.each(CORRECT.map((code) => ({ code, shown: onOneLine(code) })))('DAY-16 accepts $shown', ({ code }) => {
+  it.each([
+    ...CORRECT.map((code) => ({ row: 'DAY-16', code, shown: onOneLine(code) })),
+    ...MORE_CORRECT.map((code) => ({ row: 'DAY-05', code, shown: onOneLine(code) })),
+  ])('$row accepts $shown', ({ code }) => {
     expect(problemsOf(code)).toEqual([]);
   });
 });
+
+function cases(row: string, mistakes: readonly (readonly [string, string])[]) {
+  return mistakes.map(([code, message]) => ({ row, code, message, shown: onOneLine(code) }));
+}
 
 function onOneLine(code: string): string {
   return code.replaceAll(/\s+/g, ' ');

@@ -1,5 +1,5 @@
 /**
- * A client of the control plane that needs nothing but `fetch`.
+ * A reader of turns and a client of the control plane. They need nothing but `fetch`.
  * @module nestjs-agent-sessions/client
  */
 
@@ -18,6 +18,28 @@ export {
   type ResetStateRequest,
   type StateRequest,
 } from '../state/state-request.js';
+export { type TokenUsage } from '../common/token-usage.js';
+export { type EmittedEvent, type NewTurnEvent } from '../ledger/turn-event.js';
+export { type TerminalTurnStatus } from '../ledger/turn.js';
+export { type TurnEnd, type TurnWaiting } from '../turn/turn-result.js';
+export { type SessionView } from '../http/sessions/sessions-controller.js';
+export { type ConversationPage, type ConversationTurn, type MessageView } from '../http/turns/conversation-view.js';
+export { type TurnView } from '../http/turns/turn-view.js';
+export {
+  type EventStreamAnswer,
+  type EventStreamBody,
+  type EventStreamFetch,
+  type EventStreamRequest,
+} from './event-stream.js';
+export { type AnswerOptions, readAnswer, type TurnAnswer } from './turn-answer.js';
+export { type TurnEventsSource } from './turn-connection.js';
+export { TurnEventsError } from './turn-events.error.js';
+export {
+  readTurnEvents,
+  type TurnConnectionState,
+  type TurnEventsOptions,
+  type TurnStreamEvent,
+} from './turn-events.js';
 export { StateClientError } from './state-client.error.js';
 export {
   type Fetch,

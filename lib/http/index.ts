@@ -28,5 +28,6 @@ export {
   StateForbiddenError,
   StateStoresFailedError,
 } from './state/state-http.errors.js';
-export { type TurnView } from './turns/client-turns.js';
+export { type ConversationPage, type ConversationTurn, type MessageView } from './turns/conversation-view.js';
+export { type TurnView } from './turns/turn-view.js';
 export { TurnsControllerOptions } from './controllers/controllers.options.js';

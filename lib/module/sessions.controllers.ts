@@ -85,9 +85,9 @@ function turnsParts(given: TurnsControllerOptions): Parts {
     providers: [
       provide(
         ClientTurns,
-        [TurnService, TurnRunner, SessionStore],
-        (turns: TurnService, runner: TurnRunner, sessions: SessionStore) =>
-          new ClientTurns(turns, runner, sessions, allowed),
+        [TurnService, TurnRunner, SessionStore, Transcript],
+        (turns: TurnService, runner: TurnRunner, sessions: SessionStore, transcript: Transcript) =>
+          new ClientTurns(turns, runner, sessions, transcript, allowed),
       ),
     ],
   };

@@ -20,13 +20,13 @@ export interface TranscriptTurn {
   /** Absent for messages that no turn wrote. */
   readonly id?: string;
   /** Absent if the turn was purged, or no turn wrote the messages. */
-  readonly status?: TurnStatus;
+  readonly turn?: Turn;
   /** At least one. A message of a turn that has none in the log is the input of the turn. */
   readonly messages: readonly TranscriptMessage[];
 }
 
 /** A message of the log, or one that is not in the log. */
-export type TranscriptMessage = MessageDraft & Patch<ConversationMessage>;
+export type TranscriptMessage = MessageDraft & { readonly id: string } & Patch<ConversationMessage>;
 
 /** A page of a conversation, in its order. It can be empty if many turns are hidden: go on while it has `before`. */
 export interface TranscriptPage {
@@ -86,12 +86,13 @@ export class Transcript {
       this.heads.begun(sessionId),
       ...orchestrators.map((name) => this.stores.checkpoints.load(name, sessionId)),
     ]);
-    const { kept, takenBack } = await withoutTakenBack(entries, cursor.takenBack, reader);
+    // Hidden turns are left out first, so that the cursor does not contain the names of their orchestrators.
+    const allowed = entries.filter((entry) => !entry.turn || orchestrators.includes(entry.turn.orchestrator));
+    const { kept, takenBack } = await withoutTakenBack(allowed, cursor.takenBack, reader);
     const isShown = ({ orchestrator, role, replaces }: ConversationMessage): boolean =>
       (orchestrator === undefined || orchestrators.includes(orchestrator)) && role !== 'system' && !replaces;
     const undone = undoneBy(checkpoints, log.id);
     const turns = kept.flatMap((entry): TranscriptTurn[] => {
-      if (entry.turn && !orchestrators.includes(entry.turn.orchestrator)) return [];
       const messages = isInput(entry, log)
         ? [inputOf(entry.turn)]
         : withoutUndone(entry.messages, undone).filter(isShown);
@@ -157,8 +158,8 @@ function inputOf(turn: Turn): TranscriptMessage {
   return { ...message, orchestrator: turn.orchestrator, turnId: turn.id };
 }
 
-function nameOf({ turn, messages }: TranscriptEntry): Pick<TranscriptTurn, 'id' | 'status'> {
-  if (turn) return { id: turn.id, status: turn.status };
+function nameOf({ turn, messages }: TranscriptEntry): Pick<TranscriptTurn, 'id' | 'turn'> {
+  if (turn) return { id: turn.id, turn };
   const { turnId } = messages[0];
   return turnId === undefined ? {} : { id: turnId };
 }

@@ -22,6 +22,7 @@ const query = fc.oneof(
         {
           limit,
           after: limit,
+          before: fc.oneof(limit, fc.base64String()),
           state: fc.constantFrom('created', 'active', 'expired', 'x', ''),
           status: fc.constantFrom('queued', 'failed', 'x'),
           surfaceId: fc.oneof(fc.constant('web'), fc.string()),
@@ -39,7 +40,7 @@ const query = fc.oneof(
 
 type Place = Pick<FuzzRequest, 'method' | 'path'>;
 
-const listing = fc.record({ base: fc.constantFrom('/sessions', '/turns'), query });
+const listing = fc.record({ base: fc.constantFrom('/sessions', '/turns', '/turns/messages'), query });
 const single = fc.record({ turn, part: fc.constantFrom('', '/cancel', '/events') });
 
 /** The body of requests that read or need no body. */

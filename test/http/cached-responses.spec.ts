@@ -175,6 +175,7 @@ describe.each(PLATFORMS)('responses and caches on $name', (platform) => {
       '/sessions',
       '/sessions/current',
       '/turns',
+      '/turns/messages',
       `/turns/${turnId}`,
       `/turns/${turnId}/events`,
       '/chat',

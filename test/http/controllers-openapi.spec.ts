@@ -2,14 +2,20 @@ import 'reflect-metadata';
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { getMetadataStorage } from 'class-validator';
-import { type ChatList, type ChatMessages, type SessionView, type TurnView } from 'nestjs-agent-sessions/http';
+import {
+  type ChatList,
+  type ChatMessages,
+  type ConversationPage,
+  type SessionView,
+  type TurnView,
+} from 'nestjs-agent-sessions/http';
 import {
   CreateSessionBody,
   ListSessionsQuery,
   RevokeSessionsBody,
   UpdateSessionBody,
 } from '../../lib/http/sessions/sessions.inputs.js';
-import { ListTurnsQuery, SubmitTurnBody } from '../../lib/http/turns/turns.inputs.js';
+import { ConversationQuery, ListTurnsQuery, SubmitTurnBody } from '../../lib/http/turns/turns.inputs.js';
 import {
   ChatMessagesQuery,
   ChatRequest,
@@ -64,6 +70,7 @@ describe('the session and turn controllers in an OpenAPI document', () => {
       ['post', '/sessions/revoke', 'revokeSessions'],
       ['post', '/turns', 'submitTurn'],
       ['get', '/turns', 'listTurns'],
+      ['get', '/turns/messages', 'listTurnMessages'],
       ['get', '/turns/{turnId}', 'getTurn'],
       ['post', '/turns/{turnId}/cancel', 'cancelTurn'],
       ['get', '/turns/{turnId}/events', 'turnEvents'],
@@ -87,6 +94,7 @@ describe('the session and turn controllers in an OpenAPI document', () => {
   it.each([
     ['/sessions', ListSessionsQuery],
     ['/turns', ListTurnsQuery],
+    ['/turns/messages', ConversationQuery],
   ] as const)('NST-16 %s: has exactly the query parameters of its class', (path, type) => {
     const query = paths[path].get.parameters.filter((parameter) => parameter.in === 'query');
 
@@ -176,10 +184,17 @@ describe('the session and turn controllers in an OpenAPI document', () => {
       .body as TurnView;
     await client.turns.result(failed.id).catch(() => undefined);
     const over = (await client.ask('get', `/turns/${failed.id}`, { sessionId }).expect(200)).body as TurnView;
+    const page = (await client.ask('get', '/turns/messages', { sessionId }).expect(200)).body as ConversationPage;
     await client.app.close();
 
     expect(unlike(session, schemaOf('/sessions', 'post', '201'))).toEqual([]);
     for (const view of [turn, done, over]) expect(unlike(view, schemaOf('/turns', 'post', '202'))).toEqual([]);
+    const schema = schemaOf('/turns/messages', 'get', '200').properties.turns.items!;
+    expect(page.turns).toHaveLength(2);
+    for (const one of page.turns) {
+      expect(unlike(one, schema)).toEqual([]);
+      for (const message of one.messages) expect(unlike(message, schema.properties.messages.items!)).toEqual([]);
+    }
     expect(schemaOf('/turns', 'get', '200').properties.turns.items).toEqual(schemaOf('/turns', 'post', '202'));
     expect(schemaOf('/sessions', 'get', '200').properties.sessions.items).toEqual(schemaOf('/sessions', 'post', '201'));
   });

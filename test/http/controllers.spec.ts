@@ -29,6 +29,7 @@ const ROUTES: readonly (readonly [Method, string, object | undefined])[] = [
   ['post', '/sessions/revoke', {}],
   ['post', '/turns', { text: 'hi' }],
   ['get', '/turns', undefined],
+  ['get', '/turns/messages', undefined],
   ['get', '/turns/of-nobody', undefined],
   ['post', '/turns/of-nobody/cancel', undefined],
   ['get', '/turns/of-nobody/events', undefined],

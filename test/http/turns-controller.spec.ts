@@ -54,7 +54,8 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
     const accepted = await say({ text: 'hello there' }).expect(202);
     const { id } = accepted.body as TurnView;
     const [{ acceptedAt }] = await client.turns.list({ sessionId });
-    const before = { id, sessionId, position: 1, orchestrator: 'desk', status: 'queued', acceptedAt };
+    const input = { text: 'hello there' };
+    const before = { id, sessionId, position: 1, orchestrator: 'desk', status: 'queued', input, acceptedAt };
     expect(accepted.body).toEqual(before);
     expect(accepted.headers.location).toBe(`/turns/${id}`);
     await client.turns.result(id);
@@ -80,6 +81,7 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
 
     const turn = await client.turns.get((body as TurnView).id);
     expect(turn?.request).toEqual({ input });
+    expect(body).toMatchObject({ input });
   });
 
   it('NST-15 returns only the code of a failure, and no fields for operators', async () => {
@@ -96,6 +98,7 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
       'acceptedAt',
       'code',
       'id',
+      'input',
       'orchestrator',
       'position',
       'sessionId',

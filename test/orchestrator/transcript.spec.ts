@@ -50,13 +50,21 @@ interface Talk {
 const FAST = { retry: { attempts: 1, backoff: { type: 'fixed', delayMs: 1 } } } as const;
 
 describe.each(LIVE_STORES)('a transcript over $name', ({ open }) => {
-  it('AIS-07 shows the messages of turns, with the ids and statuses of the turns', async () => {
+  it('AIS-07 shows the messages of turns, with their turns', async () => {
     const { say, pages } = await start(open());
     const ids = [await say('a'), await say('end')];
     expect(await pages()).toEqual([
       [
-        { id: ids[0], status: 'awaiting-input', messages: [said('user', 'a'), said('assistant', 'to a')] },
-        { id: ids[1], status: 'completed', messages: [said('user', 'end'), said('assistant', 'to end')] },
+        {
+          id: ids[0],
+          turn: turnIn('awaiting-input', ids[0]),
+          messages: [said('user', 'a'), said('assistant', 'to a')],
+        },
+        {
+          id: ids[1],
+          turn: turnIn('completed', ids[1]),
+          messages: [said('user', 'end'), said('assistant', 'to end')],
+        },
       ],
     ]);
   });
@@ -164,7 +172,7 @@ describe.each(LIVE_STORES)('a transcript over $name', ({ open }) => {
     const { id } = await app.turns.submit('desk', { text: 'fail', content, metadata: { k: 1 } }, { sessionId });
     await rejection(app.turns.result(id), TurnFailedError);
     const message = { id: `${id}.0`, role: 'user', content, metadata: { k: 1 }, orchestrator: 'desk', turnId: id };
-    expect(await pages()).toEqual([[{ id, status: 'failed', messages: [message] }]]);
+    expect(await pages()).toEqual([[{ id, turn: turnIn('failed', id), messages: [message] }]]);
   });
 
   it('AIS-07 shows messages that no turn wrote where they were written', async () => {
@@ -241,7 +249,7 @@ describe.each(LIVE_STORES)('a transcript over $name', ({ open }) => {
     expect(await shown()).toEqual(['c', 'to c', 'fail d']);
   });
 
-  it('AIS-07 shows the messages of purged turns, without a status', async () => {
+  it('AIS-07 shows the messages of purged turns, without a turn', async () => {
     const { app, say, pages, shown } = await start(open());
     const ids = [await say('a'), await say('fail b'), await say('c')];
     await say('C', { replaces: ids[2] });
@@ -252,7 +260,7 @@ describe.each(LIVE_STORES)('a transcript over $name', ({ open }) => {
     expect(await shown()).toEqual(['a', 'to a', 'C', 'to C', 'd', 'to d', 'fail e']);
     const [[first]] = await pages();
     expect(first).toMatchObject({ id: ids[0] });
-    expect(first).not.toHaveProperty('status');
+    expect(first).not.toHaveProperty('turn');
   });
 
   it('AIS-07 shows turns before a replaced turn that was purged', async () => {
@@ -460,6 +468,10 @@ const TEXTS: Readonly<Record<Kind, readonly string[]>> = {
 
 function said(role: string, content: string): object {
   return expect.objectContaining({ role, content }) as object;
+}
+
+function turnIn(status: string, id: string): object {
+  return expect.objectContaining({ id, status }) as object;
 }
 
 function textsOf(turns: readonly TranscriptTurn[]): unknown[] {

@@ -7,14 +7,16 @@ import { InvalidInputError, SessionsConfigurationError, SessionsError } from '..
 import { type Session } from '../../ledger/session.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
 import { IdempotencyConflictError, SessionBusyError, TurnNotFoundError } from '../../ledger/turn.errors.js';
-import { type Turn, type TurnInput, type WhenBusy, isTerminal } from '../../ledger/turn.js';
+import { type Turn, type TurnInput, type WhenBusy } from '../../ledger/turn.js';
+import { type Transcript } from '../../orchestrator/transcript.js';
 import { type SessionStore } from '../../session/session-store.service.js';
-import { type FailureReader, toTurnEnd, type TurnEnd } from '../../turn/turn-result.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
 import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { StreamSlots } from '../controllers/stream-slots.js';
-import { type ListTurnsQuery, type SubmitTurnBody } from './turns.inputs.js';
+import { type ConversationPage, conversationTurns } from './conversation-view.js';
+import { toTurnView, type TurnView } from './turn-view.js';
+import { type ConversationQuery, type ListTurnsQuery, type SubmitTurnBody } from './turns.inputs.js';
 
 const DEFAULT_LIMIT = 50;
 
@@ -45,6 +47,7 @@ export class ClientTurns implements OnApplicationBootstrap {
     private readonly turns: TurnService,
     private readonly runner: TurnRunner,
     private readonly sessions: SessionStore,
+    private readonly transcript: Transcript,
     private readonly allowed: Allowed,
   ) {
     this.slots = new StreamSlots(allowed.maxStreamsPerPrincipal);
@@ -84,6 +87,19 @@ export class ClientTurns implements OnApplicationBootstrap {
     return {
       turns: page.filter((turn) => this.isShown(turn)).map((turn) => this.viewOf(turn)),
       ...(found.length > limit ? { nextAfter: page[limit - 1].position } : {}),
+    };
+  }
+
+  /**
+   * Returns a page of the conversation as its user sees it (DAY-21).
+   * @throws InvalidInputError for an invalid cursor
+   */
+  async conversation(sessionId: string, query: ConversationQuery): Promise<ConversationPage> {
+    const { orchestrators } = this.allowed;
+    const { turns, before } = await this.transcript.page({ ...query, sessionId, orchestrators });
+    return {
+      turns: conversationTurns(turns, (turn) => this.viewOf(turn)),
+      ...(before === undefined ? {} : { before }),
     };
   }
 
@@ -183,29 +199,4 @@ export class HiddenTurnError extends SessionsError {
     this.code = code;
     this.sessionId = sessionId;
   }
-}
-
-/** A turn as its user sees it. After its end it includes the fields of the `settled` event. */
-export interface TurnView
-  extends
-    Pick<Turn, 'id' | 'sessionId' | 'position' | 'orchestrator' | 'status' | 'acceptedAt' | 'startedAt' | 'settledAt'>,
-    Omit<TurnEnd, 'id' | 'sessionId' | 'status'> {
-  /** Set while the turn is waiting. */
-  readonly waitingFor?: { readonly signal: string };
-}
-
-export function toTurnView(turn: Turn, readFailure: FailureReader): TurnView {
-  const { id, sessionId, position, orchestrator, status, acceptedAt, startedAt, settledAt, waitingFor } = turn;
-  return {
-    id,
-    sessionId,
-    position,
-    orchestrator,
-    status,
-    acceptedAt,
-    ...(startedAt === undefined ? {} : { startedAt }),
-    ...(settledAt === undefined ? {} : { settledAt }),
-    ...(waitingFor === undefined ? {} : { waitingFor: { signal: waitingFor.signal } }),
-    ...(isTerminal(status) ? toTurnEnd(turn, readFailure) : {}),
-  };
 }

@@ -10,10 +10,12 @@ import { GuardedController } from '../controllers/guarded-controller.js';
 import { addressOf, type HttpRequest, idempotencyKeyOf, readBody, readQuery } from '../controllers/http-request.js';
 import { type HttpResponse } from '../controllers/http-response.js';
 import { OpenedStream } from '../controllers/stream.guard.js';
-import { ClientTurns, type TurnList, type TurnView } from './client-turns.js';
+import { ClientTurns, type TurnList } from './client-turns.js';
+import { type ConversationPage } from './conversation-view.js';
 import { TurnEventsGuard, turnIdOf } from './turn-events.guard.js';
+import { type TurnView } from './turn-view.js';
 import { describedAs } from './turns-openapi.js';
-import { ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
+import { ConversationQuery, ListTurnsQuery, SubmitTurnBody } from './turns.inputs.js';
 
 /** Creates the controller for turns of the principal's own sessions, protected by these guards. */
 export function turnsController({ guards, path = 'turns' }: ControllerOptions): Type<unknown> {
@@ -40,6 +42,13 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
     @describedAs('list')
     list(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<TurnList> {
       return this.turns.list(session.id, readQuery(ListTurnsQuery, request, ['after', 'limit']));
+    }
+
+    // Before the route of a turn, which it also matches.
+    @Get('messages')
+    @describedAs('messages')
+    messages(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<ConversationPage> {
+      return this.turns.conversation(session.id, readQuery(ConversationQuery, request, ['limit']));
     }
 
     @Get(':turnId')

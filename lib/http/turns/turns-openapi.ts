@@ -20,11 +20,14 @@ import {
   time,
 } from '../controllers/openapi.js';
 
-type Operation = 'submit' | 'list' | 'get' | 'cancel' | 'events';
+type Operation = 'submit' | 'list' | 'messages' | 'get' | 'cancel' | 'events';
 
 const STATUS = oneOf(TURN_STATUSES);
 
 const TOKENS: Schema = { type: 'number', minimum: 0 };
+
+const PARTS = listOf(object({ type: NAME }), 'The parts of a multi-part message.');
+const METADATA = anything('Metadata stored with the message.');
 
 const TURN = object(
   {
@@ -33,6 +36,10 @@ const TURN = object(
     position: count(1, 'Position of the turn in its session, in order of acceptance.'),
     orchestrator: NAME,
     status: STATUS,
+    input: {
+      ...object({ text: text('The text of the message.'), content: PARTS, metadata: METADATA }, ['text']),
+      description: "The user's message. Absent if the turn is a command.",
+    },
     acceptedAt: time('Time of acceptance.'),
     startedAt: time('Time of the first attempt. Absent until then.'),
     settledAt: time('Time when the turn settled. Absent until then.'),
@@ -58,6 +65,22 @@ const TURN = object(
   ['id', 'sessionId', 'position', 'orchestrator', 'status', 'acceptedAt'],
 );
 
+const MESSAGE = object(
+  {
+    id: NAME,
+    role: oneOf(['user', 'assistant']),
+    content: {
+      oneOf: [NAME, listOf(object({ type: NAME }))],
+      description: 'A string, or the parts of a multi-part message.',
+    },
+    metadata: METADATA,
+    createdAt: time('Time when the message was stored. Absent while it is only the input of its turn.'),
+  },
+  ['id', 'role', 'content'],
+);
+
+const CONVERSATION_TURN = object({ ...(TURN.properties as Schema), messages: listOf(MESSAGE) }, ['messages']);
+
 const TURN_REFUSALS: Readonly<Record<number, string>> = {
   ...REFUSALS,
   400: 'The request is invalid, or the session id is missing.',
@@ -78,8 +101,8 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
     body: body(
       {
         text: text('The text of the message.'),
-        content: listOf(object({ type: NAME }), 'The parts of a multi-part message.'),
-        metadata: anything('Metadata stored with the message.'),
+        content: PARTS,
+        metadata: METADATA,
         orchestrator: text('Name of the orchestrator. Default: the only orchestrator of this controller.'),
         whenBusy: {
           ...oneOf(WHEN_BUSY),
@@ -117,6 +140,26 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
       ),
     },
   },
+  messages: {
+    summary: 'List the messages of the session in order, grouped by turn, the latest page first',
+    headers: [SESSION_HEADER],
+    query: [
+      { name: 'before', required: false, schema: text('The `before` of the page that follows.') },
+      { name: 'limit', required: false, schema: { ...count(1, 'Turns per page. Default 50.'), maximum: 200 } },
+    ],
+    answer: {
+      status: 200,
+      description:
+        'A page of turns with their messages. Open, failed and cancelled turns have the message of the user.',
+      schema: object(
+        {
+          turns: listOf(CONVERSATION_TURN),
+          before: text('Value for `before` of the request for earlier turns. Absent on the first page.'),
+        },
+        ['turns'],
+      ),
+    },
+  },
   get: {
     summary: 'Get a turn of the session',
     headers: [SESSION_HEADER],
@@ -149,11 +192,18 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
   },
 };
 
+/** Names of operations that are not about one turn. */
+const IDS: Readonly<Partial<Record<Operation, string>>> = {
+  list: 'listTurns',
+  messages: 'listTurnMessages',
+  events: 'turnEvents',
+};
+
 /** Describes a handler for @nestjs/swagger, if that is installed. */
 export function describedAs(operation: Operation): MethodDecorator {
   return documented({
     tag: 'turns',
-    id: operation === 'list' ? 'listTurns' : operation === 'events' ? 'turnEvents' : `${operation}Turn`,
+    id: IDS[operation] ?? `${operation}Turn`,
     refusals: TURN_REFUSALS,
     ...DOCS[operation],
     error: ERROR_SCHEMA,

@@ -1,5 +1,5 @@
 import { Allow } from 'class-validator';
-import { MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
+import { Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
 import { MustBeStatuses, MustBeWhenBusy } from '../../turn/turn.inputs.js';
 import { type TurnInput, type TurnStatus, type WhenBusy } from '../../ledger/turn.js';
 
@@ -37,6 +37,19 @@ export class ListTurnsQuery {
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   after?: number;
+
+  /** Maximum number of turns per page. Default 50. */
+  @Optional()
+  @MustBeInteger(1, MAX_PAGE)
+  limit?: number;
+}
+
+/** Selects a page of the conversation. */
+export class ConversationQuery {
+  /** The `before` of the page that follows. Default: the latest page. */
+  @Optional()
+  @Must((value) => typeof value === 'string', 'must be the `before` of an earlier response, unchanged.')
+  before?: string;
 
   /** Maximum number of turns per page. Default 50. */
   @Optional()

@@ -1,0 +1,135 @@
+import {
+  type EventStreamAnswer,
+  type EventStreamFetch,
+  type EventStreamMessage,
+  EventStreamParser,
+} from './event-stream.js';
+import { TurnEventsError } from './turn-events.error.js';
+
+/** @inline */
+type HeaderFields = Readonly<Record<string, string>>;
+
+/** The source of a turn's events. */
+export interface TurnEventsSource {
+  /** The URL of the turn's events, for example `/turns/${turn.id}/events`. Outside browsers it must be absolute. */
+  readonly url: string;
+  /**
+   * Headers, for example `{ authorization: 'Bearer ...', 'x-session-id': '...' }`. A function is called for each
+   * connection. The iteration rejects with its error. Default: none.
+   */
+  readonly headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
+  /** The function that sends requests. It must stream the body. Default: the global `fetch`. */
+  readonly fetch?: EventStreamFetch;
+  /** Milliseconds without data after which the connection counts as lost. The server sends a comment every 15 s. Default 45,000. */
+  readonly idleTimeoutMs?: number;
+}
+
+/** A connection broke, or could not be opened. Another one may work. */
+export class LostConnection extends Error {
+  override readonly name = 'LostConnection';
+
+  constructor(
+    readonly reason?: unknown,
+    readonly retryAfterMs = 0,
+  ) {
+    super('The connection was lost.');
+  }
+}
+
+/** Statuses of outages and limits besides those above 501. */
+const RETRIED = [408, 425, 429];
+
+/** One request for the events of a turn. */
+export class TurnConnection {
+  private readonly abort = new AbortController();
+  private readonly end = (): void => this.abort.abort();
+  private body: EventStreamAnswer['body'];
+
+  constructor(
+    private readonly source: TurnEventsSource,
+    private readonly signal: AbortSignal | undefined,
+  ) {
+    signal?.addEventListener('abort', this.end);
+  }
+
+  /**
+   * @param after the offset of the last event that was received; 0: none
+   * @returns false if no event follows
+   * @throws TurnEventsError, LostConnection; the error of the option `headers`
+   */
+  async open(after: number): Promise<boolean> {
+    const { url, headers = {}, fetch = globalThis.fetch as EventStreamFetch } = this.source;
+    const given = typeof headers === 'function' ? await headers() : headers;
+    const request = {
+      headers: { accept: 'text/event-stream', ...given, ...(after > 0 ? { 'last-event-id': String(after) } : {}) },
+      signal: this.abort.signal,
+    };
+    const answer = await this.inTime(fetch(url, request));
+    if (answer.status === 204) return false;
+    if (answer.status !== 200) await this.fail(answer);
+    const type = answer.headers.get('content-type') ?? 'no content type';
+    if (!/^text\/event-stream\b/i.test(type)) {
+      throw unexpected(200, `Expected text/event-stream from ${url}. Received: ${type}. Check the URL.`);
+    }
+    if (!answer.body) {
+      throw unexpected(200, 'This fetch does not stream response bodies. Pass one that does as the option `fetch`.');
+    }
+    this.body = answer.body;
+    return true;
+  }
+
+  /** Yields the messages until the stream ends. @throws LostConnection */
+  async *messages(): AsyncGenerator<EventStreamMessage, void> {
+    const reader = this.body!.getReader();
+    const parser = new EventStreamParser();
+    for (;;) {
+      const { done, value } = await this.inTime(reader.read());
+      if (done) return;
+      if (value) yield* parser.push(value);
+    }
+  }
+
+  /** Ends the request. */
+  close(): void {
+    this.signal?.removeEventListener('abort', this.end);
+    this.end();
+  }
+
+  private async inTime<T>(work: Promise<T>): Promise<T> {
+    const { idleTimeoutMs = 45_000 } = this.source;
+    const silent = (): void => this.abort.abort(new Error(`The server sent nothing for ${idleTimeoutMs} ms.`));
+    const timer = setTimeout(silent, idleTimeoutMs);
+    try {
+      return await work;
+    } catch (error) {
+      throw new LostConnection(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** @throws TurnEventsError, LostConnection */
+  private async fail(answer: EventStreamAnswer): Promise<never> {
+    const { status } = answer;
+    const { code, message } = errorFields(await this.inTime(answer.text()));
+    const error = new TurnEventsError(
+      status,
+      typeof code === 'string' ? code : 'UNEXPECTED_ANSWER',
+      typeof message === 'string' ? message : `Expected status 200 from ${this.source.url}. Received: ${status}.`,
+    );
+    if (status <= 501 && !RETRIED.includes(status)) throw error;
+    throw new LostConnection(error, 1000 * (Number(answer.headers.get('retry-after')) || 0));
+  }
+}
+
+function errorFields(text: string): { readonly code?: unknown; readonly message?: unknown } {
+  try {
+    return (JSON.parse(text) ?? {}) as object;
+  } catch {
+    return {};
+  }
+}
+
+function unexpected(status: number, message: string): TurnEventsError {
+  return new TurnEventsError(status, 'UNEXPECTED_ANSWER', message);
+}

@@ -1,0 +1,61 @@
+import { type JsonObject } from '../../common/json.js';
+import { type ConversationMessage, type MessagePart } from '../../ledger/message.js';
+import { type Turn } from '../../ledger/turn.js';
+import { type TranscriptMessage, type TranscriptTurn } from '../../orchestrator/transcript.js';
+import { type TurnView } from './turn-view.js';
+
+/** A page of a conversation, in its order. It can be empty: earlier turns follow while it has `before`. */
+export interface ConversationPage {
+  readonly turns: readonly ConversationTurn[];
+  /** The value of `before` for the page of earlier turns; absent on the first page. */
+  readonly before?: string;
+}
+
+/**
+ * A turn with its messages. Of a turn that was deleted, only the id is left. Messages that no turn wrote have no fields
+ * of a turn.
+ */
+export interface ConversationTurn extends Partial<TurnView> {
+  /** For a turn that is open, or has not succeeded, the user's message is among them. Empty if all are of tools. */
+  readonly messages: readonly MessageView[];
+}
+
+/** A message as its user sees it. */
+export interface MessageView extends Pick<ConversationMessage, 'id'> {
+  readonly role: 'user' | 'assistant';
+  readonly content: string | readonly MessagePart[];
+  /** Only on messages of the user. */
+  readonly metadata?: JsonObject;
+  /** Time when the message was stored, ISO-8601. Absent while it is only the input of its turn. */
+  readonly createdAt?: string;
+}
+
+/** Types of parts with the call or the result of a tool. */
+const TOOL_PART = /^(dynamic-)?tool([-_]|$)/;
+
+/** Leaves out calls and results of tools: they may contain data that is not meant for the user. */
+export function conversationTurns(
+  turns: readonly TranscriptTurn[],
+  viewOf: (turn: Turn) => TurnView,
+): readonly ConversationTurn[] {
+  return turns.flatMap(({ id, turn, messages }) => {
+    const shown = messages.flatMap(toMessageView);
+    if (turn) return [{ ...viewOf(turn), messages: shown }];
+    return shown.length > 0 ? [{ ...(id === undefined ? {} : { id }), messages: shown }] : [];
+  });
+}
+
+function toMessageView({ id, role, content: given, metadata, createdAt }: TranscriptMessage): MessageView[] {
+  if (role !== 'user' && role !== 'assistant') return [];
+  const content = typeof given === 'string' ? given : (given ?? []).filter(({ type }) => !TOOL_PART.test(type));
+  if (content.length === 0) return [];
+  return [
+    {
+      id,
+      role,
+      content,
+      ...(role === 'assistant' || metadata === undefined ? {} : { metadata }),
+      ...(createdAt === undefined ? {} : { createdAt }),
+    },
+  ];
+}

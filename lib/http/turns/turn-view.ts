@@ -1,0 +1,30 @@
+import { isTerminal, type Turn, type TurnInput } from '../../ledger/turn.js';
+import { type FailureReader, toTurnEnd, type TurnEnd } from '../../turn/turn-result.js';
+
+/** A turn as its user sees it. After its end it includes the fields of the `settled` event. */
+export interface TurnView
+  extends
+    Pick<Turn, 'id' | 'sessionId' | 'position' | 'orchestrator' | 'status' | 'acceptedAt' | 'startedAt' | 'settledAt'>,
+    Omit<TurnEnd, 'id' | 'sessionId' | 'status'> {
+  /** The user's message, with all its metadata. Absent if the turn is a command, such as an undo. */
+  readonly input?: TurnInput;
+  /** Set while the turn is waiting. */
+  readonly waitingFor?: { readonly signal: string };
+}
+
+export function toTurnView(turn: Turn, readFailure: FailureReader): TurnView {
+  const { id, sessionId, position, orchestrator, status, acceptedAt, startedAt, settledAt, waitingFor, request } = turn;
+  return {
+    id,
+    sessionId,
+    position,
+    orchestrator,
+    status,
+    ...(request.command ? {} : { input: request.input }),
+    acceptedAt,
+    ...(startedAt === undefined ? {} : { startedAt }),
+    ...(settledAt === undefined ? {} : { settledAt }),
+    ...(waitingFor === undefined ? {} : { waitingFor: { signal: waitingFor.signal } }),
+    ...(isTerminal(status) ? toTurnEnd(turn, readFailure) : {}),
+  };
+}

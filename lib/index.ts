@@ -210,6 +210,7 @@ export { AllowAnonymousSession, CurrentSession, SessionId, UseSession } from './
 export { SessionGuard } from './transport/session.guard.js';
 export { type SessionsErrorBody } from './common/sessions-error-body.js';
 export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
+export { SingleUserGuard } from './transport/single-user.guard.js';
 export { ToolUseInterceptor } from './transport/tool-use.interceptor.js';
 export { RequireTool } from './transport/tool.decorators.js';
 export { ToolGuard } from './transport/tool.guard.js';

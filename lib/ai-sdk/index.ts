@@ -10,12 +10,21 @@ export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/use
 export { durableCalls } from './durable-calls.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
 export { durableTools, DurableToolsOptions, type ToolTurn } from './durable-tools.js';
-export { FinishedStepChangedError } from '../chat/chat.errors.js';
+export { FinishedStepChangedError, ModelScriptOverError } from '../chat/chat.errors.js';
 export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
 export { fromUIMessage, toUIMessages } from './ui-messages.js';
 export { idempotencyKeyOf } from './tool-call.js';
 export { type ModelTurn } from './model-calls.js';
 export { ParallelAnswersError } from '../chat/ui-stream.error.js';
+export { type ScriptedModelAnswer, type ScriptedToolCall } from '../chat/scripted-answer.js';
+export {
+  type AnsweredCall,
+  type ModelAnswer,
+  type ModelCall,
+  type ModelScript,
+  type ScriptedModel,
+  scriptedModel,
+} from '../chat/scripted-model.js';
 export { type ReplyTurn, streamReply, type StreamReplyOptions } from './stream-reply.js';
 export { type UIChunk, type UIMessage, type UIPart } from '../chat/ui-message.js';
 export { type UIStream, uiStream, type UITurn } from '../chat/ui-stream.js';

@@ -26,3 +26,21 @@ export class FinishedStepChangedError extends SessionsError {
     return `step ${this.step} differs from what an earlier attempt has shown, in a part of type ${this.partType}.`;
   }
 }
+
+/** A scripted model was called after its last answer. The turn fails without a retry. */
+export class ModelScriptOverError extends SessionsError {
+  readonly code = 'MODEL_SCRIPT_OVER';
+  readonly permanent = true;
+
+  constructor(
+    /** The number of answers in the script; `null` if the script is a function, which has returned none. */
+    readonly scripted: number | null,
+    said: string,
+  ) {
+    const cause =
+      scripted === null
+        ? 'The script of the model has returned no answer'
+        : `The script of the model has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, and the model was called again`;
+    super(`${cause} after ${JSON.stringify(said)}. Add an answer to scriptedModel().`);
+  }
+}

@@ -3,10 +3,8 @@
  * @module nestjs-agent-sessions/testing
  */
 
-export { type RequestedCall } from './chat/chat-client.js';
-export { type ChatTransportTarget } from './chat/chat-transport-target.js';
-export { describeChatTransport } from './chat/describe-chat-transport.js';
-export { type ScriptedModelAnswer, type ScriptedToolCall } from './chat/model-parts.js';
+export { ModelScriptOverError } from '../chat/chat.errors.js';
+export { type ScriptedModelAnswer, type ScriptedToolCall } from '../chat/scripted-answer.js';
 export {
   type AnsweredCall,
   type ModelAnswer,
@@ -14,7 +12,10 @@ export {
   type ModelScript,
   type ScriptedModel,
   scriptedModel,
-} from './chat/scripted-model.js';
+} from '../chat/scripted-model.js';
+export { type RequestedCall } from './chat/chat-client.js';
+export { type ChatTransportTarget } from './chat/chat-transport-target.js';
+export { describeChatTransport } from './chat/describe-chat-transport.js';
 export { describeSessionsAdapter } from './conformance/describe-sessions-adapter.js';
 export { type ConformanceTarget } from './conformance/target.js';
 export { Conversation, type SayOptions } from './conversation.js';
@@ -22,5 +23,5 @@ export { type ScriptedAnswer, type ScriptedOrchestrator, scriptedOrchestrator } 
 export { type ConversationOptions } from './open-conversation.js';
 export { SessionsTestingModule } from './sessions-testing-module.js';
 export { TestClock } from './test-clock.js';
-export { ModelScriptOverError, ScriptOverError, TurnNeedsTimeError } from './testing.errors.js';
+export { ScriptOverError, TurnNeedsTimeError } from './testing.errors.js';
 export { type SessionsTestingOptions } from './testing-options.js';

@@ -35,24 +35,6 @@ export class ScriptOverError extends SessionsError {
   }
 }
 
-/** A scripted model was called after its last answer. The turn fails without a retry. */
-export class ModelScriptOverError extends SessionsError {
-  readonly code = 'MODEL_SCRIPT_OVER';
-  readonly permanent = true;
-
-  constructor(
-    /** The number of answers in the script; `null` if the script is a function, which has returned none. */
-    readonly scripted: number | null,
-    said: string,
-  ) {
-    const cause =
-      scripted === null
-        ? 'The script of the model has returned no answer'
-        : `The script of the model has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, and the model was called again`;
-    super(`${cause} after ${JSON.stringify(said)}. Add an answer to scriptedModel().`);
-  }
-}
-
 function why(head: Turn, now: number): string {
   if (head.waitingFor) return `waits for the signal ${JSON.stringify(head.waitingFor.signal)}.`;
   const ms = Date.parse(head.dueAt ?? '') - now;

@@ -28,20 +28,4 @@ describe('the applications of the pages', () => {
     expect(await bobs.json()).toMatchObject({ code: 'SESSION_NOT_FOUND' });
     expect((await application.post('/chat/sessions', {})).status).toBe(401);
   }, 120_000);
-
-  it('DOC runs the example of README.md unchanged', async () => {
-    const [, module = ''] = /```ts\n(.*?export class AppModule {}\n)```/s.exec(read('README.md')) ?? [];
-    const application = await PageApplication.start(
-      new Map([
-        ['app.module.ts', module],
-        ['main.ts', files.get('main.ts') ?? ''],
-      ]),
-    );
-    const { id } = (await (await application.post('/chat/sessions', {})).json()) as { id: string };
-    const say = async (text: string): Promise<unknown> =>
-      (await application.post('/chat', { 'x-session-id': id }, { text })).json();
-
-    expect(await say('Where is order 7?')).toMatchObject({ reply: 'Order 7 is on its way.' });
-    expect(await say('Then a refund, please.')).toMatchObject({ turnIndex: 1, reply: 'A refund of order 7, then?' });
-  }, 120_000);
 });

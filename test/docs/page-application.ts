@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
-import { nodeProcess } from '../support/child-process.js';
+import { kill, nodeProcess } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -9,29 +9,56 @@ import { PROJECT } from './pages.js';
 
 /** Runs the files of a page as an application in a separate process, with the built package, until the last test of the file. */
 export class PageApplication {
-  private constructor(readonly url: string) {}
+  private child?: ReturnType<typeof nodeProcess>;
 
-  /** @param files TypeScript by name, `main.ts` among them, which listens on PORT */
+  private constructor(
+    private readonly folder: string,
+    private readonly port: number,
+  ) {}
+
+  /**
+   * @param files files by name, which are in the folder that the application runs in. TypeScript is compiled; `main.ts`
+   * listens on PORT
+   */
   static async start(files: ReadonlyMap<string, string>): Promise<PageApplication> {
     // The folder is inside the package, so that imports by the package's name resolve.
     const build = join(PROJECT, 'build');
     mkdirSync(build, { recursive: true });
     const folder = temporaryFolder(build);
-    for (const [name, text] of files) writeFileSync(join(folder, name.replace(/ts$/, 'js')), compiled(text));
-    const port = await freePort();
-    const child = nodeProcess(join(folder, 'main.js'), { PORT: `${port}` });
+    for (const [name, text] of files) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      if (name.endsWith('.ts')) writeFileSync(join(folder, name.replace(/ts$/, 'js')), compiled(text));
+      else writeFileSync(join(folder, name), text);
+    }
+    const application = new PageApplication(folder, await freePort());
+    await application.run();
+    return application;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Kills the process, and starts another one. @param whileDown called in between */
+  async restart(whileDown: () => Promise<unknown>): Promise<void> {
+    if (this.child) await kill(this.child);
+    await whileDown();
+    await this.run();
+  }
+
+  private async run(): Promise<void> {
+    const child = nodeProcess(join(this.folder, 'main.js'), { PORT: `${this.port}` }, this.folder);
+    this.child = child;
     let printed = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (printed += String(text)));
-    const url = `http://127.0.0.1:${port}`;
     const answers = (): Promise<boolean> => {
       if (child.exitCode !== null) throw new Error(`The application of the page ended:\n${printed}`);
-      return fetch(url).then(
+      return fetch(this.url).then(
         () => true,
         () => false,
       );
     };
     await eventually(answers, { limitMs: 60_000, what: 'that the application of the page answers' });
-    return new PageApplication(url);
   }
 
   post(path: string, headers: Record<string, string>, body?: object): Promise<Response> {

@@ -7,14 +7,19 @@ const children: ChildProcess[] = [];
 /** Jest runs many test files in one process, and never emits `exit` on the `process` of a test file. */
 afterAll(() => Promise.all(children.splice(0).map(kill)));
 
-/** Starts a Node program without the environment of this process. It is killed after the file's last test. */
+/**
+ * Starts a Node program without the environment of this process. It is killed after the file's last test.
+ * @param cwd its working directory; default: that of this process
+ */
 export function nodeProcess(
   program: string,
   env: Record<string, string>,
+  cwd?: string,
 ): ChildProcessByStdio<null, Readable, Readable> {
   const child = spawn(process.execPath, [program], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
   });
   children.push(child);
   return child;

@@ -1,7 +1,7 @@
 import { type INestApplication, type INestApplicationContext } from '@nestjs/common';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { type RequestedCall } from './chat-client.js';
-import { type ScriptedModel } from './scripted-model.js';
+import { type ScriptedModel } from '../../chat/scripted-model.js';
 
 /** The application that `describeChatTransport` tests. */
 export interface ChatTransportTarget {

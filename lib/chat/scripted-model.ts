@@ -1,8 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { types } from 'node:util';
-import { InvalidInputError } from '../../common/sessions.error.js';
-import { ModelScriptOverError } from '../testing.errors.js';
-import { type ModelContent, type ModelPart, partsOf, type ScriptedModelAnswer, toFinish } from './model-parts.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { ModelScriptOverError } from './chat.errors.js';
+import {
+  type ScriptedContent,
+  type ScriptedPart,
+  partsOf,
+  type ScriptedModelAnswer,
+  toFinish,
+} from './scripted-answer.js';
 
 /** A message of a prompt, as the AI SDK gives it to models. @inline */
 export interface ScriptedPromptMessage {
@@ -11,7 +17,7 @@ export interface ScriptedPromptMessage {
 }
 
 /** The options of a call that the model reads. @inline */
-interface CallOptions {
+interface ScriptedCallOptions {
   readonly prompt: readonly ScriptedPromptMessage[];
   readonly abortSignal?: AbortSignal | undefined;
 }
@@ -59,18 +65,18 @@ export interface ScriptedModel {
   /** The calls so far, in order. */
   readonly calls: readonly AnsweredCall[];
   /** @hidden The SDK calls it. */
-  doGenerate(options: CallOptions): Promise<ModelResult>;
+  doGenerate(options: ScriptedCallOptions): Promise<ScriptedResult>;
   /** @hidden The SDK calls it. */
-  doStream(options: CallOptions): Promise<{ stream: ReadableStream<ModelPart> }>;
+  doStream(options: ScriptedCallOptions): Promise<{ stream: ReadableStream<ScriptedPart> }>;
 }
 
 /** The answer of `doGenerate`. @inline */
-type ModelResult = { content: ModelContent[]; warnings: [] } & ReturnType<typeof toFinish>;
+type ScriptedResult = { content: ScriptedContent[]; warnings: [] } & ReturnType<typeof toFinish>;
 
 type Recorded = { -readonly [Key in keyof AnsweredCall]: AnsweredCall[Key] };
 
 /**
- * Creates a language model for tests of an agent with the AI SDK:
+ * Creates a language model of the AI SDK that answers from a script, for tests and for development without a provider:
  *
  * ```ts
  * const model = scriptedModel(({ said, step }) =>
@@ -89,7 +95,7 @@ export function scriptedModel(script: ModelScript): ScriptedModel {
   const calls: Recorded[] = [];
   const prompts = new Map<string, number>();
 
-  async function answerTo(options: CallOptions): Promise<{ call: Recorded; answer: ScriptedModelAnswer }> {
+  async function answerTo(options: ScriptedCallOptions): Promise<{ call: Recorded; answer: ScriptedModelAnswer }> {
     const { prompt } = options;
     const key = keyOf(prompt);
     const repeats = prompts.get(key) ?? 0;
@@ -111,11 +117,11 @@ export function scriptedModel(script: ModelScript): ScriptedModel {
     calls,
     doStream: async (options) => {
       const { call, answer } = await answerTo(options);
-      return { stream: ReadableStream.from<ModelPart>(streamed(call, answer, options.abortSignal)) };
+      return { stream: ReadableStream.from<ScriptedPart>(streamed(call, answer, options.abortSignal)) };
     },
     doGenerate: async (options) => {
       const { call, answer } = await answerTo(options);
-      const toolCalls: ModelContent[] = [];
+      const toolCalls: ScriptedContent[] = [];
       for await (const part of streamed(call, answer, options.abortSignal)) {
         if (part.type === 'tool-call') toolCalls.push(part);
       }
@@ -138,7 +144,7 @@ async function* streamed(
   call: Recorded,
   answer: ScriptedModelAnswer,
   signal: AbortSignal | undefined,
-): AsyncGenerator<ModelPart, void> {
+): AsyncGenerator<ScriptedPart, void> {
   for await (const part of partsOf(answer)) {
     signal?.throwIfAborted();
     if (part.type === 'text-delta') call.text += part.delta;
@@ -148,7 +154,7 @@ async function* streamed(
   }
 }
 
-function placeOf(prompt: CallOptions['prompt']): Pick<ModelCall, 'said' | 'step'> {
+function placeOf(prompt: ScriptedCallOptions['prompt']): Pick<ModelCall, 'said' | 'step'> {
   const last = prompt.findLastIndex(({ role }) => role === 'user');
   const content = prompt[last]?.content ?? '';
   const texts = typeof content === 'string' ? [content] : content.flatMap(({ text }) => text ?? []);
@@ -156,6 +162,6 @@ function placeOf(prompt: CallOptions['prompt']): Pick<ModelCall, 'said' | 'step'
   return { said: texts.join('\n'), step };
 }
 
-function keyOf(prompt: CallOptions['prompt']): string {
+function keyOf(prompt: ScriptedCallOptions['prompt']): string {
   return JSON.stringify(prompt, (key, value: unknown) => (key === 'toolCallId' || key === 'approvalId' ? '' : value));
 }

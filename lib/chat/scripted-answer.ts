@@ -1,4 +1,4 @@
-import { mintId } from '../../common/ids.js';
+import { mintId } from '../common/ids.js';
 
 /** A tool call of a scripted model. */
 export interface ScriptedToolCall {
@@ -25,11 +25,11 @@ export interface ScriptedModelAnswer {
   /** The usage that the model reports. Default: 10 input tokens and 2 output tokens. */
   readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number };
   /** Why the answer ends. Default: `tool-calls` for an answer with calls, otherwise `stop`. */
-  readonly finishReason?: FinishReason;
+  readonly finishReason?: ScriptedFinishReason;
 }
 
 /** @inline */
-type FinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
+type ScriptedFinishReason = 'stop' | 'length' | 'content-filter' | 'tool-calls' | 'error' | 'other';
 
 interface ToolCallPart {
   type: 'tool-call';
@@ -39,10 +39,10 @@ interface ToolCallPart {
 }
 
 /** A part of an answer of `doGenerate`. @inline */
-export type ModelContent = { type: 'text' | 'reasoning'; text: string } | ToolCallPart;
+export type ScriptedContent = { type: 'text' | 'reasoning'; text: string } | ToolCallPart;
 
 /** A part of a streamed answer. @inline */
-export type ModelPart =
+export type ScriptedPart =
   | { type: 'stream-start'; warnings: [] }
   | { type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; id: string }
   | { type: 'text-delta' | 'reasoning-delta'; id: string; delta: string }
@@ -53,7 +53,7 @@ export type ModelPart =
   | ({ type: 'finish' } & Finish);
 
 interface Finish {
-  finishReason: { unified: FinishReason; raw: string | undefined };
+  finishReason: { unified: ScriptedFinishReason; raw: string | undefined };
   usage: {
     inputTokens: {
       total: number;
@@ -66,7 +66,7 @@ interface Finish {
 }
 
 /** Yields the parts of an answer in the format of the AI SDK. @throws `answer.error` */
-export async function* partsOf(answer: ScriptedModelAnswer): AsyncGenerator<ModelPart, void> {
+export async function* partsOf(answer: ScriptedModelAnswer): AsyncGenerator<ScriptedPart, void> {
   const { reasoning, text, calls = [] } = answer;
   yield { type: 'stream-start', warnings: [] };
   if (reasoning !== undefined) yield* blockOf('reasoning', wordsOf(reasoning));
@@ -98,7 +98,7 @@ export function toFinish({ calls = [], finishReason, usage }: ScriptedModelAnswe
 async function* blockOf(
   kind: 'text' | 'reasoning',
   deltas: Iterable<string> | AsyncIterable<string>,
-): AsyncGenerator<ModelPart, void> {
+): AsyncGenerator<ScriptedPart, void> {
   const id = `${kind}-${mintId()}`;
   yield { type: `${kind}-start`, id };
   for await (const delta of deltas) yield { type: `${kind}-delta`, id, delta };

@@ -1,0 +1,30 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
+
+const CURE =
+  'Replace it with a guard that authenticates your users and sets request.user to an object with a string id.';
+
+/**
+ * Sets the user of every HTTP request to one fixed user with the id `single-user`, for development on your machine (DAY-01).
+ * It checks no credentials. If NODE_ENV is `production`, the application does not start.
+ */
+@Injectable()
+export class SingleUserGuard implements CanActivate {
+  /** @throws SessionsConfigurationError in production */
+  constructor() {
+    if (process.env.NODE_ENV !== 'production') return;
+    throw new SessionsConfigurationError(
+      `SingleUserGuard lets every request in as the same user, and NODE_ENV is "production". ${CURE}`,
+    );
+  }
+
+  /** Sets the user of the request. @throws SessionsConfigurationError for a context other than HTTP */
+  canActivate(context: ExecutionContext): boolean {
+    const type = context.getType<string>();
+    if (type !== 'http') {
+      throw new SessionsConfigurationError(`SingleUserGuard supports only HTTP requests. Received: ${type}. ${CURE}`);
+    }
+    context.switchToHttp().getRequest<{ user?: object }>().user = { id: 'single-user' };
+    return true;
+  }
+}

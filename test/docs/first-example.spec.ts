@@ -1,0 +1,78 @@
+import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
+import { chromium } from 'playwright-core';
+import { findChromium } from '../support/services/chromium.js';
+import { PageApplication } from './page-application.js';
+import { readPage } from './pages.js';
+
+const LIMIT_MS = 120_000;
+const { blocks } = readPage('README.md');
+const program = blocks.find(({ file }) => file === 'main.ts')?.text ?? '';
+const html = blocks.find(({ language }) => language === 'html')?.text ?? '';
+const [, script = ''] = /^const text = '(.*)';$/m.exec(program) ?? [];
+
+describe('the first example of README.md', () => {
+  let application: PageApplication;
+
+  beforeAll(async () => {
+    application = await PageApplication.start(
+      new Map([
+        ['main.ts', program],
+        ['public/index.html', html],
+      ]),
+    );
+  }, LIMIT_MS);
+
+  it('DAY-01 has at most 30 lines', () => {
+    expect(script).not.toBe('');
+    expect(program.split('\n').length).toBeLessThanOrEqual(30);
+  });
+
+  it(
+    'DAY-01 streams an answer to the transport of useChat, without a key of a provider',
+    async () => {
+      const transport = new DefaultChatTransport<UIMessage>({ api: `${application.url}/chat` });
+      const stream = await transport.sendMessages({
+        trigger: 'submit-message',
+        chatId: 'chat-of-use-chat',
+        messageId: undefined,
+        messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'hello' }] }],
+        abortSignal: undefined,
+      });
+      const shown: string[] = [];
+      for await (const { parts } of readUIMessageStream({ stream })) {
+        shown.push(parts.map((part) => (part.type === 'text' ? part.text : '')).join(''));
+      }
+
+      expect(shown.at(-1)).toBe(script);
+      // It arrives in parts.
+      expect(new Set(shown).size).toBeGreaterThan(5);
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    'DAY-01 shows an answer on the page, though the server is killed during it',
+    async () => {
+      const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });
+      try {
+        const page = await browser.newPage();
+        const texts = async (): Promise<string[]> =>
+          (await page.locator('p').allTextContents()).filter((text) => text !== '');
+        await page.goto(application.url);
+        await page.getByRole('textbox', { name: 'Message' }).fill('hello');
+        await page.keyboard.press('Enter');
+        await page.getByText('Kill the server').waitFor();
+        await application.restart(async () => expect((await texts())[1]).not.toBe(script));
+        await page.getByText(script, { exact: true }).waitFor();
+
+        expect(await texts()).toEqual(['hello', script]);
+        await page.reload();
+        await page.getByText(script, { exact: true }).waitFor();
+        expect(await texts()).toEqual(['hello', script]);
+      } finally {
+        await browser.close();
+      }
+    },
+    LIMIT_MS,
+  );
+});

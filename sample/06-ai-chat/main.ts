@@ -19,5 +19,7 @@ const url = (await app.getUrl()).replace('[::1]', 'localhost');
 console.log(`
 The chat listens on ${url}. Open it in a browser.
 
-To see an answer continue after a crash, ask for the return policy, run kill -9 ${process.pid}, and start it again.
+1. Send "How do I send something back?".
+2. Kill the server during the answer with kill -9 ${process.pid}, and run npm start again: the answer continues.
+3. Send "Please refund order 7.", and approve the refund.
 `);

@@ -297,6 +297,15 @@ describe('the page of the AI chat', () => {
     expect(await violations(chat.page)).toEqual([]);
   });
 
+  it('DAY-13 prints one address, and three lines of what to try', () => {
+    expect(sample.output.match(/http:\/\/\S+/g)).toEqual([`${sample.url}.`]);
+    expect(sample.output.match(/^\d\. .+$/gm)).toEqual([
+      expect.stringContaining('Send'),
+      expect.stringMatching(/kill -9 \d+/),
+      expect.stringContaining('approve'),
+    ]);
+  });
+
   /** Answers like the model of the sample, counts repeated requests per test, and waits at `HELD_AT` for the gate. */
   function script(request: ChatRequest): ScriptedAnswer {
     const opening = held;

@@ -5,7 +5,7 @@ import { PageApplication } from './page-application.js';
 import { readPage } from './pages.js';
 
 const LIMIT_MS = 120_000;
-const { blocks } = readPage('README.md');
+const { blocks, prose } = readPage('README.md');
 const program = blocks.find(({ file }) => file === 'main.ts')?.text ?? '';
 const html = blocks.find(({ language }) => language === 'html')?.text ?? '';
 const [, script = ''] = /^const text = '(.*)';$/m.exec(program) ?? [];
@@ -25,6 +25,14 @@ describe('the first example of README.md', () => {
   it('DAY-01 has at most 30 lines', () => {
     expect(script).not.toBe('');
     expect(program.split('\n').length).toBeLessThanOrEqual(30);
+  });
+
+  it('DAY-14 is followed by what it gives, in at most eight lines with a link each', () => {
+    const [, list = ''] = /^This example gives you:\n\n((?:- .*\n)+)\n/m.exec(prose) ?? [];
+    const lines = list.trimEnd().split('\n');
+
+    expect(lines.length).toBeLessThanOrEqual(8);
+    for (const line of lines) expect(line).toMatch(/^- \*\*.+\*\* .*\]\(docs\/[\w-]+\.md/);
   });
 
   it(

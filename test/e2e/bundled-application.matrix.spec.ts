@@ -55,9 +55,8 @@ describe('an application that is bundled with the packed package', () => {
 
   beforeAll(() => {
     mkdirSync(join(folder, 'src'), { recursive: true });
-    const [{ filename }] = JSON.parse(npm(process.cwd(), 'pack', '--json', '--pack-destination', folder)) as {
-      filename: string;
-    }[];
+    const options = ['--json', '--foreground-scripts=false', '--pack-destination', folder];
+    const [{ filename }] = JSON.parse(npm(process.cwd(), 'pack', ...options)) as { filename: string }[];
     const dependencies = {
       '@nestjs/common': '^12',
       '@nestjs/core': '^12',

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { linksOf, readPage } from '../docs/pages.js';
 import { temporaryFolder } from '../support/stores.js';
@@ -12,12 +12,9 @@ describe('the packed package', () => {
 
   beforeAll(() => {
     // The suite's pretest has built what is packed.
-    const [packed] = JSON.parse(npm(process.cwd(), 'pack', '--json', '--pack-destination', folder)) as {
-      filename: string;
-      files: { path: string }[];
-    }[];
-    tarball = join(folder, packed.filename);
-    packedFiles = packed.files.map(({ path }) => path);
+    const { filename, files } = pack(process.cwd(), folder);
+    tarball = join(folder, filename);
+    packedFiles = files.map(({ path }) => path);
   }, 60_000);
 
   it('DOC has the pages, the samples and the charts, and every link between them leads somewhere', () => {
@@ -36,6 +33,16 @@ describe('the packed package', () => {
     expect(dead).toEqual([]);
     expect(packedFiles.filter((path) => /^(test|lib|bench)\//.test(path) && !/\.(md|svg)$/.test(path))).toEqual([]);
   });
+
+  it('DAY-18 is built by npm pack in a new clone', () => {
+    const clone = join(folder, 'clone');
+    execFileSync('git', ['clone', '--quiet', '--local', '--no-hardlinks', process.cwd(), clone]);
+    symlinkSync(join(process.cwd(), 'node_modules'), join(clone, 'node_modules'));
+
+    const paths = pack(clone, clone).files.map(({ path }) => path);
+
+    expect(paths).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts', 'dist/ai-sdk/index.js']));
+  }, 300_000);
 
   it('NST-04 works in an empty Nest 12 application', () => {
     const application = install('nest-12', { type: 'module' }, { nest: '^12', schedule: '^12' });
@@ -108,6 +115,18 @@ function installedVersion(application: string, name: string): string {
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+function pack(checkout: string, destination: string): Packed {
+  // Scripts must not write into the JSON.
+  const options = ['--json', '--foreground-scripts=false', '--pack-destination', destination];
+  const [packed] = JSON.parse(npm(checkout, 'pack', ...options)) as Packed[];
+  return packed;
+}
+
 function npm(cwd: string, ...args: string[]): string {
-  return execFileSync('npm', args, { cwd, encoding: 'utf8', timeout: 170_000, stdio: ['ignore', 'pipe', 'pipe'] });
+  return execFileSync('npm', args, { cwd, encoding: 'utf8', timeout: 290_000, stdio: ['ignore', 'pipe', 'pipe'] });
 }

@@ -10,7 +10,7 @@ const blocks = pages.flatMap((page) => page.blocks);
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
 
 /** The built-in `npm` commands that pages use. */
-const NPM_COMMANDS = ['ci', 'exec', 'init', 'install', 'pack', 'pkg', 'rebuild'];
+const NPM_COMMANDS = ['audit', 'ci', 'exec', 'init', 'install', 'pack', 'pkg', 'publish', 'rebuild', 'sbom'];
 const DIAGRAMS = /^(flowchart (LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
 describe('the code blocks of the pages', () => {

@@ -34,6 +34,10 @@ describe('the packed package', () => {
     expect(packedFiles.filter((path) => /^(test|lib|bench)\//.test(path) && !/\.(md|svg)$/.test(path))).toEqual([]);
   });
 
+  it('DAY-12 has no tests, and no source maps without sources', () => {
+    expect(packedFiles.filter((path) => /\.(spec|test)\.|(^|\/)tests?\/|\.map$/.test(path))).toEqual([]);
+  });
+
   it('DAY-18 is built by npm pack in a new clone', () => {
     const clone = join(folder, 'clone');
     execFileSync('git', ['clone', '--quiet', '--local', '--no-hardlinks', process.cwd(), clone]);

@@ -12,7 +12,9 @@ export function exactOptionals(source) {
   const found = [];
   const visit = (node) => {
     const isOptional = ts.isPropertySignature(node) || ts.isPropertyDeclaration(node) || ts.isMappedTypeNode(node);
-    if (isOptional && node.questionToken && node.type && !acceptsUndefined(node.type)) found.push(node);
+    // `-?` of a mapped type makes its properties required.
+    const hasMark = node.questionToken && node.questionToken.kind !== ts.SyntaxKind.MinusToken;
+    if (isOptional && hasMark && node.type && !acceptsUndefined(node.type)) found.push(node);
     ts.forEachChild(node, visit);
   };
   visit(source);

@@ -1,6 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { TestEnvironment } from 'jest-environment-node';
+
+/** The full names of the tests that passed in an earlier lane, by file. TESTED is the path of its report: see `.ci/tests`. */
+const TESTED = new Map(
+  process.env.TESTED
+    ? JSON.parse(readFileSync(process.env.TESTED, 'utf8')).testResults.map(({ name, assertionResults }) => [
+        name,
+        new Set(assertionResults.filter(({ status }) => status === 'passed').map(({ fullName }) => fullName)),
+      ])
+    : [],
+);
 
 /** The symbol under which jest-circus collects event handlers; each test file adds its own. */
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
@@ -17,7 +28,7 @@ for (const name of ['run', 'enterWith']) {
 
 /**
  * One global object for all test files of a worker, so that runtime.mjs can keep the modules of Nest and of this package. It shows what
- * tests write to stdout and stderr, such as the logs of applications, only for a test or hook that fails.
+ * tests write to stdout and stderr, such as the logs of applications, only for a test or hook that fails. It skips the tests in TESTED.
  *
  * This environment resolves `Promise`, `Map` and similar globals at the first lookup, because every statement of
  * every module uses them. This saves about a tenth of the computing time of tests.
@@ -26,9 +37,15 @@ export default class SharedEnvironment extends TestEnvironment {
   static #shared = null;
 
   constructor(...args) {
-    if (SharedEnvironment.#shared) return SharedEnvironment.#shared;
+    const [, { testPath }] = args;
+    const shared = SharedEnvironment.#shared;
+    if (shared) {
+      shared.testPath = testPath;
+      return shared;
+    }
     super(...args);
     SharedEnvironment.#shared = this;
+    this.testPath = testPath;
     this.output = [];
     for (const name of ['stdout', 'stderr']) {
       const stream = Object.create(process[name], { write: { value: this.keeps(name), writable: true } });
@@ -50,7 +67,8 @@ export default class SharedEnvironment extends TestEnvironment {
     storages.clear();
   }
 
-  handleTestEvent({ name, test }) {
+  handleTestEvent({ name, test }, { rootDescribeBlock }) {
+    if (name === 'run_start') skip(rootDescribeBlock, TESTED.get(this.testPath) ?? new Set());
     if (name === 'test_done') this.release(test.errors.length > 0);
     if (name === 'hook_failure' || name === 'error') this.release(true);
   }
@@ -67,5 +85,14 @@ export default class SharedEnvironment extends TestEnvironment {
   release(isFailed) {
     if (isFailed) for (const [name, chunk] of this.output) process[name].write(chunk);
     this.output = [];
+  }
+}
+
+/** Skips the tests with these full names, and with them the hooks of blocks that have no other tests. */
+function skip(block, names, path = []) {
+  for (const child of block.children) {
+    const name = [...path, child.name];
+    if (child.type === 'describeBlock') skip(child, names, name);
+    else if (names.has(name.join(' '))) child.mode = 'skip';
   }
 }

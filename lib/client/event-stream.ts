@@ -12,18 +12,29 @@ export interface EventStreamRequest {
 /** The part of the response that the reader uses. */
 export interface EventStreamAnswer {
   readonly status: number;
-  readonly headers: { get(name: string): string | null };
+  readonly headers: EventStreamHeaders;
   /** The body as a stream. `null` or absent if this `fetch` cannot stream. */
   readonly body?: EventStreamBody | null;
   /** Returns the body of an error. */
   text(): Promise<string>;
 }
 
+/** The part of `Headers` that the reader uses. @inline */
+interface EventStreamHeaders {
+  /** Returns the value of a header, or `null` if it is absent. */
+  get(name: string): string | null;
+}
+
 /** The part of a `ReadableStream` that the reader uses. */
 export interface EventStreamBody {
-  getReader(): {
-    read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
-  };
+  /** Returns the reader of the stream. */
+  getReader(): EventStreamBodyReader;
+}
+
+/** The part of a `ReadableStreamDefaultReader` that the reader uses. @inline */
+interface EventStreamBodyReader {
+  /** Resolves with the next bytes, or with `done: true` at the end of the stream. */
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>;
 }
 
 /** A message of an event stream that has data. */

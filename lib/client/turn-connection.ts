@@ -58,7 +58,7 @@ export class TurnConnection {
    * @throws TurnEventsError, LostConnection; the error of the option `headers`
    */
   async open(after: number): Promise<boolean> {
-    const { url, headers = {}, fetch = globalThis.fetch as EventStreamFetch } = this.source;
+    const { url, headers = {}, fetch = globalThis.fetch } = this.source;
     const given = typeof headers === 'function' ? await headers() : headers;
     const request = {
       headers: { accept: 'text/event-stream', ...given, ...(after > 0 ? { 'last-event-id': String(after) } : {}) },

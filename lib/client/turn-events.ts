@@ -89,7 +89,7 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
         if (event.type === 'waiting') wait = message;
         if (event.type !== 'settled' && isOver) continue;
         after = event.offset;
-        if (!isRepeated) yield event as TurnStreamEvent<Emitted>;
+        if (!isRepeated) yield event;
         if (event.type === 'settled') return;
       }
     } catch (error) {

@@ -12,7 +12,7 @@ export type TurnStatus = OpenTurnStatus | TerminalTurnStatus;
 export type OpenTurnStatus = 'queued' | 'running' | 'waiting';
 /** @inline */
 export type SettledTurnStatus = 'awaiting-input' | 'completed' | 'failed' | 'cancelled';
-/** @inline */
+/** The status of a turn that has ended. @inline */
 export type TerminalTurnStatus = SettledTurnStatus | 'superseded';
 
 export const TURN_STATUSES: readonly TurnStatus[] = [

@@ -94,11 +94,7 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @throws what `work` throws; StateSerializationError for a result that is not JSON; StepKeyRequiredError,
    * StepContextError
    */
-  step<T>(
-    name: string,
-    work: ((info: StepInfo) => Promise<T> | T) & JsonCheck<T>,
-    options?: StepOptions,
-  ): Promise<T>;
+  step<T>(name: string, work: ((info: StepInfo) => Promise<T> | T) & JsonCheck<T>, options?: StepOptions): Promise<T>;
   /**
    * Waits until `turns.signal(id, name, payload)` is called, for days if necessary. No worker is held in the meantime,
    * and the turn keeps its lane (TRN-13).

@@ -3,6 +3,7 @@ import { SessionNotFoundError, SessionStateError } from '../ledger/session.error
 import { isSameSession } from '../ledger/session.lifecycle.js';
 import { type Session, type SessionState } from '../ledger/session.js';
 import { type SessionQuery } from '../ledger/session-query.js';
+import { type CreateSessionInput } from './session.inputs.js';
 import { type SessionStore } from './session-store.service.js';
 
 /** The user and surface of a message, and optionally the session that it names. */
@@ -26,8 +27,10 @@ export abstract class AffinityResolver {
 }
 
 /** The methods of a session store that `resolveSession` uses. @inline */
-export type ResolvingStore = Pick<SessionStore, 'get' | 'create' | 'touch' | 'attachSurface'> &
-  Partial<Pick<SessionStore, 'createOrAdopt'>>;
+export interface ResolvingStore
+  extends Pick<SessionStore, 'get' | 'touch' | 'attachSurface'>, Partial<Pick<SessionStore, 'createOrAdopt'>> {
+  create(input: CreateSessionInput): Promise<Session>;
+}
 
 /** States in order of preference. */
 const PREFERRED: readonly SessionState[] = ['active', 'suspended', 'created'];

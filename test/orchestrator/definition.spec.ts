@@ -100,7 +100,7 @@ describe('defineOrchestrator', () => {
       { ...loop, iterate: false },
       loop,
       { ...loop, evaluate: () => true },
-      { ...loop, initialIntent: 'b' },
+      { ...loop, initialIntent: 'b' as const },
       { ...loop, maxIterations: 3 },
     ];
     const signatures = shapes.map((shape) => defineOrchestrator(shape).signature);

@@ -126,8 +126,8 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
   });
 
   it('BOT-07 a state over the limit fails the turn; one at the limit does not', async () => {
-    const empty = JSON.stringify({ text: '' }).length;
-    const { app, say } = await startDesk(open, ({ input }) => ({ text: 'ä'.repeat(Number(input.text)) }), {
+    const empty = JSON.stringify({ note: '' }).length;
+    const { app, say } = await startDesk(open, ({ input }) => ({ note: 'ä'.repeat(Number(input.text)) }), {
       maxStateBytes: empty + 200,
     });
     const sessionId = await app.session();

@@ -144,7 +144,7 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
 
   it('BOT-30 a result that JSON cannot carry is refused with its path, and the turn fails at once', async () => {
     const { app, say } = await startDesk(open, async (turn) => {
-      await turn.step('load order', () => ({ lines: [{ at: new Date(0) as unknown }] }));
+      await turn.step('load order', (): unknown => ({ lines: [{ at: new Date(0) }] }));
     });
     const error = await rejection(say(await app.session()), TurnFailedError);
     expect(error.failure).toMatchObject({ code: 'STATE_NOT_SERIALIZABLE' });

@@ -13,7 +13,10 @@ import { LIVE_STORES, rejection } from '../support/running-application.js';
 
 const STORES: readonly { readonly name: string; readonly open: () => SessionsAdapter }[] = [
   ...LIVE_STORES,
-  { name: `sessions in a foreign store, the rest on ${LIVE_STORES[0].name}`, open: () => foreign(LIVE_STORES[0].open()) },
+  {
+    name: `sessions in a foreign store, the rest on ${LIVE_STORES[0].name}`,
+    open: () => foreign(LIVE_STORES[0].open()),
+  },
 ];
 
 describe.each(STORES)('the owner of state, over $name', ({ open }) => {

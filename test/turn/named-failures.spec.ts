@@ -67,7 +67,7 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
   const unstorable: readonly (readonly [string, Answer, string])[] = [
     [
       'a step',
-      (turn) => turn.step('load order', () => ({ lines: [{ at: new Date(0) as unknown }] })),
+      (turn) => turn.step('load order', (): unknown => ({ lines: [{ at: new Date(0) }] })),
       'The result of step "load order".lines[0].at is an instance of Date',
     ],
     [
@@ -107,7 +107,7 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
   it('DAY-17 names the value and the nearest intent of a wrong decision, and does not retry it', async () => {
     const desk = defineOrchestrator({
       name: 'desk',
-      route: () => 'refnd' as string,
+      route: (): string => 'refnd',
       intents: { status: () => 'status', refund: () => 'refund' },
     });
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });

@@ -135,7 +135,8 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         expect(comparable(shown)).toEqual(comparable(messages[1]));
         return store.writes(sessionId);
       };
-      const writes = await play();
+      // Batches of events differ from run to run, and with them the number of writes.
+      const writes = 4 + (await play());
       const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
       await Promise.all(kills.map(play));
       expect(reports).toBeGreaterThanOrEqual(2);

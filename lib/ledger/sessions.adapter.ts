@@ -42,7 +42,8 @@ export interface SessionsAdapter {
   /** Returns the names of pending migrations, for health checks (NST-20). Absent in stores without migrations. */
   pendingMigrations?(): Promise<readonly string[]>;
   /**
-   * Connects, and checks the schema and the settings of the server. Called once, before all other methods.
+   * Connects, and checks the schema and the settings of the server. Called before all other methods, and again after an error with
+   * the reason `outage` (DAY-06).
    * @param limits `maxValueBytes` is the size of the largest value that a turn may store
    * @throws SessionsConfigurationError, StoreUnavailableError
    */

@@ -13,7 +13,6 @@ import {
 } from '../common/sessions.tokens.js';
 import { HttpConnections } from '../http/http-connections.js';
 import { StateEvents } from '../http/state/state-events.js';
-import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { noopQueue } from '../queue/in-process/noop-queue.js';
 import { observedAdapter } from '../telemetry/observed-adapter.js';
@@ -26,13 +25,14 @@ import { SessionGuard } from '../transport/session.guard.js';
 import { SessionsExceptionFilter } from '../transport/sessions-exception.filter.js';
 import { ToolGuard } from '../transport/tool.guard.js';
 import { assertOneRoot } from './assert-one-root.js';
+import { openStore } from './open-store.js';
 import { type ProcessRole, type SessionsModuleOptions } from './sessions.options.js';
 import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
 
 /** The settings, the store and the queue, which all other providers depend on. */
 export const FOUNDATION_PROVIDERS: Provider[] = [
   provide(SESSIONS_SETTINGS, [SESSIONS_OPTIONS, ModulesContainer], settingsOf),
-  provide(SESSIONS_ADAPTER, [SESSIONS_SETTINGS], connected),
+  provide(SESSIONS_ADAPTER, [SESSIONS_SETTINGS], openStore),
   provide(Telemetry, [SESSIONS_SETTINGS], telemetryOf),
   provide(OBSERVED_ADAPTER, [SESSIONS_ADAPTER, Telemetry], observedAdapter),
   provide(TURN_QUEUE, [SESSIONS_SETTINGS, SESSIONS_ROLE], queueOf),
@@ -47,11 +47,6 @@ function settingsOf(options: SessionsModuleOptions | undefined, modules: Modules
     );
   }
   return resolveOptions(options);
-}
-
-async function connected({ adapter, turns }: SessionsSettings): Promise<SessionsAdapter> {
-  await adapter.init?.({ maxValueBytes: Math.max(turns.maxStepBytes, turns.maxReplyBytes, turns.maxInputBytes) });
-  return adapter;
 }
 
 function telemetryOf({ telemetry }: SessionsSettings): Telemetry | Promise<Telemetry> {

@@ -29,6 +29,19 @@ export class SessionsModuleOptions {
   adapter?: SessionsAdapter;
 
   /**
+   * How often the start tries to open the store while it is down. The start rejects after the last attempt, or at once if the
+   * store answers that it cannot work (DAY-06). Default 10.
+   */
+  @Optional()
+  @MustBeInteger(1, 100_000)
+  retryAttempts?: number;
+
+  /** Milliseconds between two attempts to open the store at the start. Default 3,000. */
+  @Optional()
+  @MustBeInteger(0, 3_600_000)
+  retryDelayMs?: number;
+
+  /**
    * Idle seconds before a session is suspended, as a number or a string of digits. Default: the environment variable
    * SESSION_TTL_SECONDS, else 3,600.
    */

@@ -28,6 +28,8 @@ export interface SessionsSettings {
   readonly adapter: SessionsAdapter;
   /** True if no adapter was set. */
   readonly adapterByDefault: boolean;
+  /** How often the start tries to open the store, and how long it waits between two attempts. */
+  readonly storeAttempts: { readonly count: number; readonly delayMs: number };
   readonly sweep: SweepSettings;
   readonly turns: TurnSettings;
   readonly queue: TurnQueue;
@@ -75,6 +77,7 @@ export function resolveOptions(
   return {
     adapter: given.adapter ?? memoryAdapter(),
     adapterByDefault: given.adapter === undefined,
+    storeAttempts: { count: given.retryAttempts ?? 10, delayMs: given.retryDelayMs ?? 3000 },
     sessions: {
       defaultTtlMs: sessionTtlMs,
       ...(expireAfterMs === undefined ? {} : { expireAfterMs }),

@@ -91,8 +91,8 @@ describeRedis('the start of a Redis store', () => {
     redis = await PrivateRedis.start();
     await redis.client.call('ACL', 'SETUSER', 'app', 'on', '>secret', '+@all', '~*', '&*');
     const wrong = redis.store({ url: withUser(redis.url, 'app', 'wrong') });
-    await expect(wrong.init?.()).rejects.toThrow(StoreUnavailableError);
-    await expect(wrong.init?.()).rejects.toThrow(/could not be reached: WRONGPASS/);
+    await expect(wrong.init?.()).rejects.toThrow(SessionsConfigurationError);
+    await expect(wrong.init?.()).rejects.toThrow(/rejects the connection: WRONGPASS/);
     await redis.client.config('SET', 'requirepass', 'secret');
     await expect(open()).rejects.toThrow(/NOAUTH/);
   });

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { type Redis } from 'ioredis';
 import { loadPeer } from '../../common/load-peer.js';
 import { serverPlace } from '../../common/server-place.js';
-import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
-import { asStoreError, BulkTooLargeError, isReadOnly } from './redis-errors.js';
+import { asStoreError, BulkTooLargeError, isReadOnly, isRefused } from './redis-errors.js';
 
 /** The idle time before the first TCP keep-alive probe. The connection is closed after ten unanswered probes. */
 const KEEP_ALIVE_MS = 10_000;
@@ -29,7 +29,7 @@ export class RedisConnection {
     private readonly isOurs: boolean,
   ) {}
 
-  /** @throws StoreUnavailableError if the server cannot be reached or rejects the connection */
+  /** @throws StoreUnavailableError if the server cannot be reached; SessionsConfigurationError if it rejects the password */
   static async open({ client, url = '', operationTimeoutMs }: ResolvedRedisOptions): Promise<RedisConnection> {
     if (client) return RedisConnection.use(readingNumbers(client), operationTimeoutMs, client);
     const ours = await newClient(url, operationTimeoutMs);
@@ -175,6 +175,12 @@ export class RedisConnection {
       const why = cause instanceof Error ? cause.message : String(cause);
       const place = serverPlace({ url }, 6379);
       const server = place === undefined ? '' : ` at ${place}`;
+      if (isRefused(cause)) {
+        throw new SessionsConfigurationError(
+          `redisAdapter: The server${server} rejects the connection: ${why} Check the user and the password of the URL.`,
+          { cause },
+        );
+      }
       throw new StoreUnavailableError(`The Redis store${server} could not be reached: ${why}`, {
         cause,
         maybeApplied: false,

@@ -48,6 +48,11 @@ export function isForbidden(error: unknown): boolean {
   return codeOf(error) === 'NOPERM' || (error instanceof Error && error.message.startsWith('ERR unknown command'));
 }
 
+/** Returns whether the server rejects the user or the password. */
+export function isRefused(error: unknown): boolean {
+  return ['WRONGPASS', 'NOAUTH', 'NOPERM'].includes(codeOf(error));
+}
+
 /** Returns whether the server is read-only. After a failover, a new connection may reach the primary. */
 export function isReadOnly(error: unknown): boolean {
   return codeOf(error) === 'READONLY';

@@ -1,8 +1,8 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { guardPool, type PgPool } from '../../common/pg-clients.js';
 import { serverPlace } from '../../common/server-place.js';
-import { StoreUnavailableError } from '../../common/sessions.error.js';
-import { Deadline } from '../../common/deadline.js';
+import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
 import { newDataSource } from './new-data-source.js';
 import { ownOptions } from './own-options.js';
@@ -15,7 +15,7 @@ export interface OpenDataSource {
 
 /**
  * Returns the application's DataSource unchanged, or opens a new one from the options.
- * @throws StoreUnavailableError if the server has not answered after `timeoutMs`
+ * @throws StoreUnavailableError if the server has not answered after `timeoutMs`; SessionsConfigurationError if it rejects the connection
  */
 export async function openDataSource(
   given: DataSource | DataSourceOptions,
@@ -35,7 +35,19 @@ export async function openDataSource(
   return { dataSource: given, close: () => given.destroy() };
 }
 
-/** Connects. A connection that opens too late is closed. @throws StoreUnavailableError */
+/** Answers to a connection with a wrong user, password or database. A retry gets the same answer (FIX-61). */
+const REFUSALS: ReadonlySet<unknown> = new Set([
+  // PostgreSQL: invalid authorization, invalid password, unknown database, no privilege to connect
+  ...['28000', '28P01', '3D000', '42501'],
+  ...['ER_ACCESS_DENIED_ERROR', 'ER_ACCESS_DENIED_NO_PASSWORD_ERROR', 'ER_DBACCESS_DENIED_ERROR'],
+  ...['ER_BAD_DB_ERROR', 'ER_HOST_NOT_PRIVILEGED'],
+]);
+
+/**
+ * Connects. A connection that opens too late is closed.
+ * @throws StoreUnavailableError if the server does not answer
+ * @throws SessionsConfigurationError if it rejects the user, the password or the database
+ */
 export async function connect(dataSource: DataSource, timeoutMs: number): Promise<void> {
   const connecting = dataSource.initialize();
   try {
@@ -46,8 +58,19 @@ export async function connect(dataSource: DataSource, timeoutMs: number): Promis
     const { title, port = 0 } = dialectOf(dataSource.options);
     const place = serverPlace(dataSource.options, port);
     const server = place === undefined ? '' : ` at ${place}`;
-    // The server may also have answered and rejected the connection.
-    throw new StoreUnavailableError(`The ${title} store${server} could not be opened.`, { cause, maybeApplied: false });
+    const { code, message } = cause as { readonly code?: unknown; readonly message: string };
+    if (REFUSALS.has(code)) {
+      throw new SessionsConfigurationError(
+        `typeormAdapter: The ${title} server${server} rejects the connection (${String(code)}): ${message}. ` +
+          'Check the user, the password and the database of dataSource.',
+        { cause },
+      );
+    }
+    const why = cause instanceof DeadlineError ? `: ${message}` : typeof code === 'string' ? ` (${code}).` : '.';
+    throw new StoreUnavailableError(`The ${title} store${server} could not be opened${why}`, {
+      cause,
+      maybeApplied: false,
+    });
   }
 }
 

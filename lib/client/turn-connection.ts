@@ -36,8 +36,10 @@ export class LostConnection extends Error {
   }
 }
 
-/** Statuses of outages and limits besides those above 501. */
+/** Statuses of outages and limits besides those above 499. */
 const RETRIED = [408, 425, 429];
+/** Timers have a maximum, which a wrong header could exceed. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** One request for the events of a turn. */
 export class TurnConnection {
@@ -112,13 +114,16 @@ export class TurnConnection {
   private async fail(answer: EventStreamAnswer): Promise<never> {
     const { status } = answer;
     const { code, message } = errorFields(await this.inTime(answer.text()));
+    // A proxy answers so while the server restarts. A fault of the application has a code.
+    const isOutage = status > 501 || RETRIED.includes(status) || (status >= 500 && typeof code !== 'string');
     const error = new TurnEventsError(
       status,
       typeof code === 'string' ? code : 'UNEXPECTED_ANSWER',
       typeof message === 'string' ? message : `Expected status 200 from ${this.source.url}. Received: ${status}.`,
     );
-    if (status <= 501 && !RETRIED.includes(status)) throw error;
-    throw new LostConnection(error, 1000 * (Number(answer.headers.get('retry-after')) || 0));
+    if (!isOutage) throw error;
+    const retryAfterMs = 1000 * (Number(answer.headers.get('retry-after')) || 0);
+    throw new LostConnection(error, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
   }
 }
 

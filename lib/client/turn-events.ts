@@ -53,7 +53,7 @@ const MAX_DELAY_MS = 10_000;
  * Reads the events of a turn, each exactly once and in order. When the connection breaks, it reconnects and resumes
  * (DAY-21). The last event is `settled`. It requires `fetch`, but neither Nest nor Node.
  *
- * Outages, broken connections and limits (status 408, 425, 429, and from 502) cause a reconnect, without a limit.
+ * Outages, broken connections and limits (status 408, 425, 429, from 502, and 500 without a code) cause a reconnect, without a limit.
  * @throws TurnEventsError for every other response
  */
 export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEvent>(

@@ -7,7 +7,7 @@ import { type JsonValue } from './json.js';
 export type JsonCheck<T> = [NotJsonIn<T>] extends [never] ? unknown : { readonly problem: NotJsonIn<T> };
 
 /** Names the parts of a type that JSON does not preserve. Deep parts of recursive types are not searched. */
-type NotJsonIn<T, Path extends string = '', Depth extends readonly unknown[] = []> = 0 extends 1 & T
+export type NotJsonIn<T, Path extends string = '', Depth extends readonly unknown[] = []> = 0 extends 1 & T
   ? never // any
   : unknown extends T
     ? never

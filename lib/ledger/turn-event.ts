@@ -1,5 +1,6 @@
 import { deepFreeze, isFields, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
+import { type NotJsonIn } from '../common/json-check.js';
 import { unknownKeyRule } from '../common/known-keys.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 
@@ -21,10 +22,18 @@ export interface EmittedEvent {
   readonly data?: unknown;
 }
 
-/** The type of an event of the application, which must not be reserved (DAY-05). */
-export type CustomType<Type extends string> = Type extends typeof SETTLED | typeof WAITING | typeof ATTEMPT
+/** Accepts events whose type is not reserved and whose data is JSON (DAY-05). Each member of a union is checked. */
+export type EmittedEventCheck<Event> = [EmittedEventProblem<Event>] extends [never]
+  ? unknown
+  : { readonly problem: EmittedEventProblem<Event> };
+
+type EmittedEventProblem<Event> = Event extends { readonly type: infer Type; readonly data?: infer Data }
+  ? ReservedType<Type> | NotJsonIn<Data>
+  : never;
+
+type ReservedType<Type> = Type extends typeof SETTLED | typeof WAITING | typeof ATTEMPT
   ? `The type ${Type} is reserved.`
-  : Type;
+  : never;
 
 /**
  * An event as Nest's `@Sse()` sends it. A heartbeat has a comment instead of type and data, and the id of the previous

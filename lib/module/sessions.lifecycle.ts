@@ -72,19 +72,20 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
 
   /** Discovers the orchestrators. */
   async initialize(): Promise<void> {
-    this.endLogDetails = useLogDetails(this.settings.logging);
-    await this.startStep(this.discover());
+    // Not longer: another module may end the start, and then nothing is shut down.
+    const endLogDetails = useLogDetails(this.settings.logging);
+    try {
+      await this.discover();
+    } finally {
+      endLogDetails();
+    }
   }
 
   /** Begins work. */
   async start(): Promise<void> {
-    await this.startStep(this.begin());
-  }
-
-  /** An application that fails to start is not shut down. */
-  private async startStep(starting: Promise<void>): Promise<void> {
+    this.endLogDetails = useLogDetails(this.settings.logging);
     try {
-      await starting;
+      await this.begin();
     } catch (error) {
       this.endLogDetails();
       throw error;

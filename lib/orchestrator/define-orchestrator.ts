@@ -4,6 +4,7 @@ import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import {
+  type IntentFunction,
   IntentRouter,
   type OrchestratorConfig,
   type OrchestratorDefinition,
@@ -51,7 +52,9 @@ function toDefinition<State>(config: OrchestratorConfig<State>): OrchestratorDef
   };
   check(isName(version), 'version', 'must be a string of 1 to 256 characters.');
   check(isPlainObject(config.intents), 'intents', 'must be an object of functions by name.');
-  const intents = new Map(Object.entries(config.intents));
+  const intents = new Map(
+    Object.entries(config.intents).filter((entry): entry is [string, IntentFunction<State>] => entry[1] !== undefined),
+  );
   check(intents.size > 0, 'intents', 'must not be empty.');
   for (const [intent, handler] of intents) {
     check(isName(intent), `intent ${JSON.stringify(intent)}`, 'must have a name of 1 to 256 characters.');

@@ -61,5 +61,14 @@ type KeyProblem<Key extends string, IsOptional, Used, State> = string extends ke
       ? never
       : `The state of the orchestrator has no key ${Key}.`;
 
-/** Compares in both directions, because the compiler widens `initialState: () => ({ mode: 'open' })` to `{ mode: string }`. */
-type IsComparable<A, B> = [A] extends [B] ? true : [B] extends [A] ? true : false;
+/**
+ * Compares in both directions, because the compiler widens `initialState: () => ({ mode: 'open' })` to `{ mode: string }`. Two
+ * objects are comparable: their keys are widened too.
+ */
+type IsComparable<A, B> = [A] extends [B]
+  ? true
+  : [B] extends [A]
+    ? true
+    : [A, B] extends [object, object]
+      ? true
+      : false;

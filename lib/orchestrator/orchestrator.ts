@@ -144,7 +144,7 @@ export interface OrchestratorConfig<
    * The intents by name. The state type is not inferred from their results: pass an `initialState`, whose type it is. With a type
    * argument instead, the compiler does not check the names that the route returns.
    */
-  readonly intents: { readonly [Name in Intent]: IntentFunction<NoInfer<State>> };
+  readonly intents: { readonly [Name in Intent]?: IntentFunction<NoInfer<State>> | undefined };
   /**
    * The intent of the first iteration of every turn, used instead of calling the route. Requires `iterate`. Default:
    * the route is called.

@@ -13,7 +13,7 @@ import {
   type ToolPatchOptions,
 } from '../state/state.inputs.js';
 import { type TaskState } from '../state/task.js';
-import { type CustomType, type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
+import { type EmittedEvent, type EmittedEventCheck, type TurnEvent } from '../ledger/turn-event.js';
 import { type Turn, type TurnInput } from '../ledger/turn.js';
 import { type StepOptions, type ToolCallOptions } from './call-options.js';
 import { type IntentReply } from './evaluation.js';
@@ -120,9 +120,7 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @throws InvalidInputError for `type`, also for `settled`, `waiting` and `attempt`; StateSerializationError,
    * TooLargeError for `data`
    */
-  emit<Type extends string, Data>(
-    event: EmittedEvent & { readonly type: CustomType<Type>; readonly data?: Data } & JsonCheck<Data>,
-  ): Promise<void>;
+  emit<const Event extends EmittedEvent>(event: Event & EmittedEventCheck<Event>): Promise<void>;
   /**
    * Stores the emitted events now, instead of with the next batch (AIS-07). Use it before an effect that must not
    * happen before its events can be read. Never rejects; resolves once the events are stored, or dropped because the

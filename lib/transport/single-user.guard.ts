@@ -1,4 +1,4 @@
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 
 const CURE =
@@ -6,13 +6,18 @@ const CURE =
 
 /**
  * Sets the user of every HTTP request to one fixed user with the id `single-user`, for development on your machine (DAY-01).
- * It checks no credentials. If NODE_ENV is `production`, the application does not start.
+ * It checks no credentials, which it logs at the start. If NODE_ENV is `production`, the application does not start.
  */
 @Injectable()
 export class SingleUserGuard implements CanActivate {
   /** @throws SessionsConfigurationError in production */
   constructor() {
-    if (process.env.NODE_ENV !== 'production') return;
+    if (process.env.NODE_ENV !== 'production') {
+      new Logger(SingleUserGuard.name).warn(
+        'Every request is let in as the same user. Use this guard only on your machine.',
+      );
+      return;
+    }
     throw new SessionsConfigurationError(
       `SingleUserGuard lets every request in as the same user, and NODE_ENV is "production". ${CURE}`,
     );

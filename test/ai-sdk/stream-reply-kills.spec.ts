@@ -150,7 +150,7 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if a worker is kil
       await killEverywhere(open, (turn) => turn);
     });
 
-    it('AIS-14 continues after every chunk with the same answer', async () => {
+    it(`AIS-14 continues after every chunk with the same answer, over ${LIVE_STORES[0].name}`, async () => {
       await killEverywhere(LIVE_STORES[0].open, storingEach);
     });
   });

@@ -1,5 +1,6 @@
 import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
 import { chromium } from 'playwright-core';
+import { eventually } from '../support/eventually.js';
 import { findChromium } from '../support/services/chromium.js';
 import { PageApplication } from './page-application.js';
 import { readPage } from './pages.js';
@@ -77,6 +78,35 @@ describe('the first example of README.md', () => {
         await page.reload();
         await page.getByText(script, { exact: true }).waitFor();
         expect(await texts()).toEqual(['hello', script]);
+      } finally {
+        await browser.close();
+      }
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    'DAY-01 shows an answer that ends between the requests of a page that loads',
+    async () => {
+      const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });
+      try {
+        const page = await browser.newPage();
+        await page.goto(application.url);
+        await page.getByRole('textbox', { name: 'Message' }).fill('hello');
+        await page.keyboard.press('Enter');
+        await page.getByText('I am').waitFor();
+        const chatId = await page.evaluate('localStorage.chat');
+        await page.route('**/stream', async (route) => {
+          await eventually(async () => {
+            const response = await fetch(`${application.url}/chat/${String(chatId)}/messages`);
+            return ((await response.json()) as { messages: object[] }).messages.length === 2;
+          });
+          await route.continue();
+        });
+        await page.reload();
+        await page.getByText(script, { exact: true }).waitFor();
+
+        expect(await page.locator('p').allTextContents()).toEqual(['hello', script]);
       } finally {
         await browser.close();
       }

@@ -98,6 +98,18 @@ describe.each(PLATFORMS)('the messages route of the turns controller on $name', 
       { id: 'm5', role: 'assistant', content: [{ type: 'tool-find', output: 'hunter2' }] },
       { id: 'm6', role: 'user', content: [{ type: 'tool_result', content: 'hunter2' }] },
       { id: 'm7', role: 'assistant', content: [{ type: 'dynamic-tool', output: 'hunter2' }, text] },
+      { id: 'm8', role: 'assistant', content: [{ type: 'function_call', arguments: 'hunter2' }] },
+      { id: 'm9', role: 'assistant', content: [{ type: 'mcp_tool_result', content: 'hunter2' }] },
+      {
+        id: 'm10',
+        role: 'assistant',
+        content: [
+          { type: 'step-start' },
+          { type: 'reasoning', text: 'hunter2' },
+          { ...text, providerMetadata: { openai: 'hunter2' } },
+        ],
+      },
+      { id: 'm11', role: 'assistant', content: [{ type: 'step-start' }, { type: 'tool-find', output: 'hunter2' }] },
     ]);
 
     const { turns } = await page();
@@ -106,6 +118,7 @@ describe.each(PLATFORMS)('the messages route of the turns controller on $name', 
     expect(turns.slice(1)).toEqual([
       { messages: [{ id: 'm4', role: 'assistant', content: 'Shipped.', createdAt: expect.any(String) as string }] },
       { messages: [{ id: 'm7', role: 'assistant', content: [text], createdAt: expect.any(String) as string }] },
+      { messages: [{ id: 'm10', role: 'assistant', content: [text], createdAt: expect.any(String) as string }] },
     ]);
     expect(JSON.stringify(turns)).not.toContain('hunter2');
   });

@@ -264,7 +264,7 @@ describe('the reader of turn events with servers and proxies that fail', () => {
       resumed.push(request.headers['last-event-id'] as string | undefined);
       const next = script.shift();
       if (next) next(response, request);
-      else response.writeHead(500).end();
+      else response.writeHead(410).end();
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -301,6 +301,17 @@ describe('the reader of turn events with servers and proxies that fail', () => {
     ]);
     expect(states[1].delayMs).toBeGreaterThanOrEqual(2000);
     expect(states[3]).not.toHaveProperty('error');
+  });
+
+  it('DAY-21 reconnects after a status 500 of a proxy, but not of the application', async () => {
+    script = [
+      respond(500, 'text/plain', 'connect ECONNREFUSED'),
+      respond(500, 'application/json', '{"code":"CORRUPT_RECORD","message":"The stored turn is corrupt."}'),
+    ];
+    const error = await rejection(all(readTurnEvents({ url })), TurnEventsError);
+
+    expect(error).toMatchObject({ status: 500, code: 'CORRUPT_RECORD' });
+    expect(resumed).toHaveLength(2);
   });
 
   it('DAY-21 reconnects if the server is silent for too long', async () => {
@@ -374,7 +385,7 @@ describe('the reader of turn events with servers and proxies that fail', () => {
   it.each([
     [respond(200, 'text/html', '<html>Please sign in</html>'), 'Received: text/html. Check the URL.'],
     [stream('event: delta\nid: 1\ndata: abc\n\n'), 'The data of event delta must be JSON. Received: abc'],
-    [respond(500, 'text/plain', 'hunter2'), 'Received: 500.'],
+    [respond(403, 'text/plain', 'hunter2'), 'Received: 403.'],
     [nothing, 'Received none.'],
   ] as const)('DAY-21 rejects an unexpected answer: %#', async (answer, message) => {
     script = [answer];

@@ -26,7 +26,7 @@ const UNKNOWN_OF_LOGGING = 'is not a known key. Did you mean messages? Allowed: 
 const UNKNOWN_OF_ORCHESTRATION =
   'is not a known key. Allowed: namespace, cleanup, ttlSeconds, maxSessions, recentTools.';
 const UNKNOWN_LIKE_TTL =
-  'is not a known key. Did you mean ttlSeconds? Allowed: adapter, ttlSeconds, maxLifetimeSeconds, sweep, turns, ' +
+  'is not a known key. Did you mean ttlSeconds? Allowed: adapter, retryAttempts, retryDelayMs, ttlSeconds, maxLifetimeSeconds, sweep, turns, ' +
   'orchestration, state, telemetry, logging, surfacePolicy, maxSurfacesPerSession, onSurfaceLimit, maxMetadataBytes, ' +
   'tokenCounter, principal, generateId, isGlobal, role, controllers.';
 const FALSE_OR_SECONDS = 'must be false or an integer of seconds from 1 to 3153600000.';

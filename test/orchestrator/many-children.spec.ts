@@ -6,6 +6,7 @@ import { type Application, gate, LIVE_STORES, startApplication } from '../suppor
 /** Starts a child turn that ends if the signal is aborted. */
 type Child = (app: Application, turn: TurnContext, number: number, signal: AbortSignal) => Promise<unknown>;
 
+const [STORE] = LIVE_STORES;
 const CHILDREN: Readonly<Record<string, Child>> = {
   'asTool().execute': (app, turn, number) =>
     app
@@ -18,44 +19,47 @@ const CHILDREN: Readonly<Record<string, Child>> = {
     app.turns.execute('child', 'hi', { sessionId: await app.session(), signal }),
 };
 
-it.each(Object.entries(CHILDREN))('FIX-91 adds one listener for 12 children of a handler with %s', async (_, start) => {
-  const { signal } = new AbortController();
-  const children = gate();
-  let running = 0;
-  let counts: number[] = [];
-  const child = defineOrchestrator({
-    name: 'child',
-    intents: {
-      answer: async () => {
-        running += 1;
-        await children.pass();
-        return reply('done');
+it.each(Object.entries(CHILDREN))(
+  `FIX-91 adds one listener for 12 children of a handler with %s, over ${STORE.name}`,
+  async (_, start) => {
+    const { signal } = new AbortController();
+    const children = gate();
+    let running = 0;
+    let counts: number[] = [];
+    const child = defineOrchestrator({
+      name: 'child',
+      intents: {
+        answer: async () => {
+          running += 1;
+          await children.pass();
+          return reply('done');
+        },
       },
-    },
-  });
-  const parent = defineOrchestrator({
-    name: 'parent',
-    intents: {
-      answer: async (turn) => {
-        const ended = Array.from({ length: 12 }, (_each, number) => start(app, turn, number, signal));
-        await eventually(() => running === 12);
-        counts = [turn.signal, signal].map((each) => getEventListeners(each, 'abort').length);
-        children.open();
-        return reply(String((await Promise.all(ended)).length));
+    });
+    const parent = defineOrchestrator({
+      name: 'parent',
+      intents: {
+        answer: async (turn) => {
+          const ended = Array.from({ length: 12 }, (_each, number) => start(app, turn, number, signal));
+          await eventually(() => running === 12);
+          counts = [turn.signal, signal].map((each) => getEventListeners(each, 'abort').length);
+          children.open();
+          return reply(String((await Promise.all(ended)).length));
+        },
       },
-    },
-  });
-  const app = await startApplication({
-    adapter: LIVE_STORES[0].open(),
-    orchestrators: [parent, child],
-    turns: { concurrency: 20 },
-  });
-  const result = await app.handle(parent).execute('hi', { sessionId: await app.session() });
-  expect(result.reply).toBe('12');
-  expect(Math.max(...counts)).toBeLessThanOrEqual(1);
-});
+    });
+    const app = await startApplication({
+      adapter: STORE.open(),
+      orchestrators: [parent, child],
+      turns: { concurrency: 20 },
+    });
+    const result = await app.handle(parent).execute('hi', { sessionId: await app.session() });
+    expect(result.reply).toBe('12');
+    expect(Math.max(...counts)).toBeLessThanOrEqual(1);
+  },
+);
 
-it('FIX-91 cancels all children of a handler that share its signal', async () => {
+it(`FIX-91 cancels all children of a handler that share its signal, over ${STORE.name}`, async () => {
   let running = 0;
   const child = defineOrchestrator({
     name: 'child',
@@ -81,7 +85,7 @@ it('FIX-91 cancels all children of a handler that share its signal', async () =>
       },
     },
   });
-  const app = await startApplication({ adapter: LIVE_STORES[0].open(), orchestrators: [parent, child] });
+  const app = await startApplication({ adapter: STORE.open(), orchestrators: [parent, child] });
   const { id } = await app.handle(parent).submit('hi', { sessionId: await app.session() });
   await eventually(() => running === 3);
   await app.turns.cancel(id);

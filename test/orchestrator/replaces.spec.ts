@@ -249,7 +249,7 @@ describe.each(LIVE_STORES)('a turn that replaces others over $name', ({ open }) 
 });
 
 describe('any sequence of turns, undos and replacements', () => {
-  it('AIS-07 BOT-25 leaves the conversation that a list predicts', async () => {
+  it(`AIS-07 BOT-25 leaves the conversation that a list predicts, over ${LIVE_STORES[0].name}`, async () => {
     const operation = fc.oneof(
       fc.record({ type: fc.constant('say' as const) }),
       fc.record({ type: fc.constant('undo' as const) }),

@@ -177,6 +177,12 @@ const MORE_MISTAKES: readonly (readonly [string, string])[] = [
     'The value.at cannot be stored as JSON.',
   ],
   [inTurn(`await turn.emit({ type: 'progress', data: new Set([1]) });`), 'The value cannot be stored as JSON.'],
+  [
+    inTurn(
+      `const event = turn.attempt > 1 ? { type: 'a', data: 1 } : { type: 'b', data: new Date() }; await turn.emit(event);`,
+    ),
+    'The value cannot be stored as JSON.',
+  ],
   [inTurn(`await turn.emit({ type: 'settled' });`), 'The type settled is reserved.'],
   [inTurn(`await turn.emit({ type: 'waiting', data: 7 });`), 'The type waiting is reserved.'],
   [inTurn(`await turn.emit({ type: 'attempt', data: { attempt: 1 } });`), 'The type attempt is reserved.'],
@@ -195,6 +201,19 @@ const MORE_MISTAKES: readonly (readonly [string, string])[] = [
 ];
 
 const MORE_CORRECT: readonly string[] = [
+  `type Event = { type: 'delta'; data: { text: string } } | { type: 'tool'; data: { name: string } };
+  export const send = (turn: TurnContext, event: Event) => turn.emit(event);`,
+  `export const logged = (turn: TurnContext): TurnContext => ({ ...turn, emit: async (event) => turn.emit(event) });`,
+  `export const timed = async <T>(turn: TurnContext, work: () => Promise<T>): Promise<T> =>
+    (await turn.step<unknown>('timed', work)) as T;`,
+  `declare const isOpen: boolean;
+  export const bot = defineOrchestrator({
+    name: 'desk', route: () => 'a', intents: { a: () => 'ok', ...(isOpen ? { b: () => 'ok' } : {}) },
+  });`,
+  decorated(
+    `{ name: 'desk', initialState: () => ({ cart: { mode: 'open', coupon: null } }) }`,
+    `answer({ state }: TurnContext<{ cart: { mode: 'open' | 'closed'; coupon: string | null } }>) { return state.cart.mode; }`,
+  ),
   routed(`route: () => 'refund'`),
   routed(`route: ({ input }) => input.text`),
   routed(`route: async (turn) => (turn.turnIndex > 0 ? END : ['status', 'refund'])`),

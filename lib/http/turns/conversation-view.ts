@@ -30,10 +30,17 @@ export interface MessageView extends Pick<ConversationMessage, 'id'> {
   readonly createdAt?: string;
 }
 
-/** Types of parts with the call or the result of a tool. */
-const TOOL_PART = /^(dynamic-)?tool([-_]|$)/;
+/** The types of parts that users see, in the formats of the AI SDK and of providers. */
+const SHOWN_PARTS: ReadonlySet<string> = new Set([
+  ...['text', 'input_text', 'output_text', 'refusal'],
+  ...['image', 'image_url', 'input_image', 'file', 'input_file', 'document', 'audio', 'input_audio', 'video'],
+  ...['source', 'source-url', 'source-document'],
+]);
 
-/** Leaves out calls and results of tools: they may contain data that is not meant for the user. */
+/**
+ * Shows text, files and sources. Other parts, such as calls and results of tools, reasoning and data, may not be meant for the user
+ * (DAY-21).
+ */
 export function conversationTurns(
   turns: readonly TranscriptTurn[],
   viewOf: (turn: Turn) => TurnView,
@@ -47,7 +54,7 @@ export function conversationTurns(
 
 function toMessageView({ id, role, content: given, metadata, createdAt }: TranscriptMessage): MessageView[] {
   if (role !== 'user' && role !== 'assistant') return [];
-  const content = typeof given === 'string' ? given : (given ?? []).filter(({ type }) => !TOOL_PART.test(type));
+  const content = typeof given === 'string' ? given : (given ?? []).flatMap(toShownPart);
   if (content.length === 0) return [];
   return [
     {
@@ -58,4 +65,10 @@ function toMessageView({ id, role, content: given, metadata, createdAt }: Transc
       ...(createdAt === undefined ? {} : { createdAt }),
     },
   ];
+}
+
+function toShownPart(part: MessagePart): MessagePart[] {
+  if (!SHOWN_PARTS.has(part.type)) return [];
+  const { providerMetadata: _, ...shown } = part;
+  return [shown];
 }

@@ -57,8 +57,8 @@ describe('the code blocks of the pages', () => {
   });
 
   it('DOC checks every language of the blocks', () => {
-    // first-example.spec.ts opens the HTML page in a browser.
-    const checked = ['ts', 'typescript', 'js', 'sh', 'json', 'mermaid', 'html', ''];
+    // first-example.spec.ts opens the HTML page in a browser. deployment.spec.ts checks the files of containers.
+    const checked = ['ts', 'typescript', 'js', 'sh', 'json', 'mermaid', 'html', 'yaml', 'dockerfile', ''];
 
     expect(blocks.filter(({ language }) => !checked.includes(language))).toEqual([]);
   });

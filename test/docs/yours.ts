@@ -91,6 +91,7 @@ export interface Your {
 // Your application
 export declare class AppModule {}
 export declare class AuthModule {}
+export declare class HealthModule {}
 export declare class AuthGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean;
 }

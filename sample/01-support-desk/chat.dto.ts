@@ -13,6 +13,14 @@ export class StartDto {
   surface?: string;
 }
 
+export class ListDto {
+  /** The `nextCursor` of the previous page. */
+  @IsOptional()
+  @IsString()
+  @IsNotEmpty()
+  cursor?: string;
+}
+
 export class SayDto {
   @IsString()
   @IsNotEmpty()

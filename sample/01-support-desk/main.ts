@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { type NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
+import { restartCommand } from './restart-command.js';
 import { servePage } from './serve-page.js';
 
 const app = await NestFactory.create<NestExpressApplication>(AppModule, { bodyParser: false });
@@ -18,5 +19,7 @@ The support desk listens on ${url}. Open it in a browser, or stream an answer he
 
   curl -N ${url}/ask -H 'x-user-id: ann' -H 'content-type: application/json' -d '{"input":"What is your policy?"}'
 
-To see it resume after a crash, ask for the policy, run kill -9 ${process.pid}, and start it again.
+To see it resume after a crash, ask for the policy, and run kill -9 ${process.pid}. Then start it again:
+
+  ${restartCommand(url)}
 `);

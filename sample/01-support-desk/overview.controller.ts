@@ -32,9 +32,9 @@ export class OverviewController {
       this.turns.lanes.get(session.id),
       this.turns.list({ sessionId: session.id, ...page }),
     ]);
-    const { state, createdAt, lastActivityAt, attachedSurfaces } = session;
+    const { id, state, lastActivityAt, attachedSurfaces } = session;
     return {
-      session: { state, createdAt, lastActivityAt, attachedSurfaces },
+      session: { id, state, lastActivityAt, attachedSurfaces },
       plan: REFUND_STEPS.map(({ name }) => name),
       step: { name: step?.name, description: step?.description, tools },
       lane: { queued: lane.queued },

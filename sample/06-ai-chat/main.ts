@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { NestFactory } from '@nestjs/core';
 import { type NestExpressApplication } from '@nestjs/platform-express';
+import { restartCommand } from '../01-support-desk/restart-command.js';
 import { AppModule } from './app.module.js';
 import { servePage } from './serve-page.js';
 
@@ -20,6 +21,7 @@ console.log(`
 The chat listens on ${url}. Open it in a browser.
 
 1. Send "How do I send something back?".
-2. Kill the server during the answer with kill -9 ${process.pid}, and run npm start again: the answer continues.
+2. Kill the server during the answer with kill -9 ${process.pid}, and start it again. The answer continues.
+   ${restartCommand(url)}
 3. Send "Please refund order 7.", and approve the refund.
 `);

@@ -6,6 +6,9 @@ import { USER_COOKIE, userOf } from './browser.guard.js';
 /** The page as `npm run build:page` writes it, beside this file in `build`. */
 const FOLDER = fileURLToPath(new URL('./page', import.meta.url));
 
+/** A year. Without an age, the user and the chats would end with the browser. */
+const MAX_AGE_SECONDS = 365 * 24 * 60 * 60;
+
 const HEADERS = {
   'Content-Security-Policy':
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -31,7 +34,8 @@ export function servePage(app: NestExpressApplication): void {
       for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
       if (path.endsWith('.html') && userOf(response.req) === undefined) {
         // Add `Secure` behind HTTPS.
-        response.setHeader('Set-Cookie', `${USER_COOKIE}=${randomUUID()}; Path=/; HttpOnly; SameSite=Strict`);
+        const attributes = `Path=/; HttpOnly; SameSite=Strict; Max-Age=${MAX_AGE_SECONDS}`;
+        response.setHeader('Set-Cookie', `${USER_COOKIE}=${randomUUID()}; ${attributes}`);
       }
     },
   });

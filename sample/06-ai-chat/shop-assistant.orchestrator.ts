@@ -36,6 +36,8 @@ export class ShopAssistant {
       model: this.model,
       system: 'You are the support of a shop. Find an order before you talk about it.',
       tools: this.tools,
+      // The page marks an answer that continues after a crash.
+      messageMetadata: () => (turn.attempt > 1 ? { continued: true } : undefined),
     });
   }
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { jest } from '@jest/globals';
 import axe from 'axe-core';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { type ChatMessages } from 'nestjs-agent-sessions/http';
 import { type ChatRequest, textOf } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
@@ -21,6 +21,7 @@ const POLICY = 'What is your return policy?';
 const HELD_AT = 40;
 const SHOWN_WHEN_HELD = 'Put it into a box';
 const LOST = 'Connection lost. Reconnecting…';
+const PHONE = { width: 360, height: 640 };
 const LIMIT_MS = 20_000;
 jest.setTimeout(3 * LIMIT_MS);
 
@@ -82,6 +83,122 @@ describe('the page of the AI chat', () => {
       ...['left', 'answered'],
     ]);
     await expectStored(chat);
+  });
+
+  it('DAY-19 says on a phone, at the answer, that it continued after a crash, also after a reload', async () => {
+    const chat = await visit({ viewport: PHONE });
+    await beginAnswer(chat);
+    expect(await chat.continued.count()).toBe(0);
+    await restart(() => chat.problem.getByText(LOST).waitFor());
+    await chat.continued.waitFor();
+    await chat.answered();
+
+    await chat.continued.scrollIntoViewIfNeeded();
+    const { x, width } = (await chat.continued.boundingBox())!;
+    expect(x >= 0 && x + width <= PHONE.width).toBe(true);
+    expect(await chat.page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+    await expectStored(chat);
+    expect(await chat.continued.count()).toBe(1);
+    await chat.send('Where is order 7?');
+    await chat.sees('is shipped');
+    await chat.answered();
+    expect(await chat.continued.count()).toBe(1);
+  });
+
+  it('DAY-19 keeps a message that was not sent, over a reload, and does not drop it for another one', async () => {
+    const chat = await visit();
+    await chat.send('Where is order 8?');
+    await chat.answered();
+    await refuseSending(chat);
+    await chat.send('Where is order 7?');
+    await chat.sees('Not sent yet.');
+    await chat.input.fill('Where is order 9?');
+    expect(await chat.button('Send').isDisabled()).toBe(true);
+
+    // The page sends it again, and the server refuses it again.
+    await chat.page.reload();
+    await chat.sees('Not sent yet.');
+    expect((await chat.messages()).map(({ texts }) => texts[0])).toEqual([
+      'Where is order 8?',
+      expect.stringContaining('a chair'),
+      'Where is order 7?',
+    ]);
+    await chat.page.unroute('**/api/chat');
+    await chat.button('Try again').click();
+    await chat.sees('a lamp for 40 euros');
+    await chat.answered();
+    expect(await chat.button('Send').isDisabled()).toBe(false);
+    expect(await chat.page.evaluate('sessionStorage.unsent')).toBe('[]');
+    expect(count(await chat.messages())).toBe(4);
+    await expectStored(chat);
+  });
+
+  it('DAY-19 keeps an edited message that was not sent', async () => {
+    const chat = await visit();
+    await chat.send('Where is order 8?');
+    await chat.answered();
+    await refuseSending(chat);
+    await chat.edit('Where is order 9?');
+    await chat.sees('Not sent yet.');
+    await chat.page.reload();
+    await chat.sees('Not sent yet.');
+    await chat.page.unroute('**/api/chat');
+    await chat.button('Try again').click();
+    await chat.sees('is being packed');
+    await chat.answered();
+    expect((await chat.messages())[0].texts).toEqual(['Where is order 9?']);
+    expect(count(await chat.messages())).toBe(2);
+    await expectStored(chat);
+  });
+
+  it('DAY-19 sends a message once that the server accepted, if the page was loaded again before the response', async () => {
+    const chat = await visit();
+    await chat.page.route('**/api/chat', async (route) => {
+      if (route.request().method() !== 'POST') return route.continue();
+      await route.fetch();
+      await route.abort();
+    });
+    await chat.send('Where is order 7?');
+    await chat.sees('Not sent yet.');
+    await chat.page.unrouteAll({ behavior: 'wait' });
+    await chat.page.reload();
+    await chat.sees('is shipped');
+    await chat.answered();
+    expect(count(await chat.messages())).toBe(2);
+    expect(provider.asked).toHaveLength(2);
+    await expectStored(chat);
+  });
+
+  it('DAY-19 lists a chat whose only message was not sent', async () => {
+    const chat = await visit();
+    await refuseSending(chat);
+    await chat.send('Where is order 7?');
+    await chat.sees('Not sent yet.');
+    await chat.button('New chat').click();
+    await chat.sees('Ask where order 7 is');
+    await chat.page.unroute('**/api/chat');
+    await chat.page.getByRole('link', { name: 'Where is order 7? (not sent)' }).click();
+    await chat.sees('is shipped');
+    await eventually(async () => isDeepStrictEqual(await chat.chats(), ['Where is order 7?']));
+  });
+
+  it('DAY-19 lists earlier chats on request', async () => {
+    const chat = await visit();
+    for (const text of ['Where is order 7?', 'Where is order 8?']) {
+      await chat.button('New chat').click();
+      await chat.send(text);
+      await chat.answered();
+    }
+    await chat.page.route(/\/api\/chat(\?|$)/, (route) => {
+      const url = new URL(route.request().url());
+      url.searchParams.set('limit', '1');
+      return route.continue({ url: url.href });
+    });
+    await chat.page.reload();
+    await eventually(async () => isDeepStrictEqual(await chat.chats(), ['Where is order 8?']));
+    await chat.button('Earlier chats').click();
+    await eventually(async () => isDeepStrictEqual(await chat.chats(), ['Where is order 8?', 'Where is order 7?']));
+    expect(await chat.button('Earlier chats').count()).toBe(0);
   });
 
   it('AIS-20 AIS-16 keeps an approval request over SIGKILL, and an approval that did not arrive', async () => {
@@ -234,9 +351,7 @@ describe('the page of the AI chat', () => {
 
   it('AIS-20 AIS-19 shows an error and tries again', async () => {
     const chat = await visit();
-    await chat.page.route('**/api/chat', (route) =>
-      route.fulfill({ status: 429, json: { code: 'TOO_MANY', message: 'Too many turns.' } }),
-    );
+    await refuseSending(chat);
     await chat.send('Where is order 7?');
     await chat.problem.getByText('Too many turns.').waitFor();
     await chat.page.unroute('**/api/chat');
@@ -298,8 +413,10 @@ describe('the page of the AI chat', () => {
   });
 
   it('DAY-13 prints one address, and three lines of what to try', () => {
-    expect(sample.output.match(/http:\/\/\S+/g)).toEqual([`${sample.url}.`]);
-    expect(sample.output.match(/^\d\. .+$/gm)).toEqual([
+    // The command to start it again contains the address of the tests' provider.
+    const output = sample.output.replace(sample.restartLine, '');
+    expect(output.match(/http:\/\/\S+/g)).toEqual([`${sample.url}.`]);
+    expect(output.match(/^\d\. .+$/gm)).toEqual([
       expect.stringContaining('Send'),
       expect.stringMatching(/kill -9 \d+/),
       expect.stringContaining('approve'),
@@ -318,10 +435,19 @@ describe('the page of the AI chat', () => {
   }
 
   /** Opens the page as a new user. */
-  async function visit(): Promise<AiChatPage> {
-    const context: BrowserContext = await browser.newContext();
+  async function visit(options: BrowserContextOptions = {}): Promise<AiChatPage> {
+    const context = await browser.newContext(options);
     context.setDefaultTimeout(LIMIT_MS);
     return AiChatPage.open(context, sample.url);
+  }
+
+  /** Lets the server refuse messages, until the route is removed. */
+  async function refuseSending(chat: AiChatPage): Promise<void> {
+    await chat.page.route('**/api/chat', (route) =>
+      route.request().method() === 'POST'
+        ? route.fulfill({ status: 429, json: { code: 'TOO_MANY', message: 'Too many turns.' } })
+        : route.continue(),
+    );
   }
 
   /** Sends `POLICY`, and waits until its answer is held. */

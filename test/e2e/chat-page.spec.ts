@@ -11,6 +11,7 @@ import { ChatPage, type Overview } from './chat-page.js';
 
 const POLICY = 'What is your policy?';
 const PHONE = { width: 360, height: 640 };
+const CONTINUED = 'Continued after an interruption.';
 const SUBMITS = '**/turns/submit';
 const LIMIT_MS = 20_000;
 // Longer than one wait, so that the message names the condition.
@@ -117,7 +118,8 @@ describe('the chat page of the support desk', () => {
       { input: 'Where is order 7?', status: 'awaiting-input', lost: 0 },
     ]);
     const said = turns.flatMap(({ input, reply }) => [input, reply]);
-    expect(await chat.lines()).toEqual(said.map(withSpeaker));
+    const lines = said.map(withSpeaker);
+    expect(await chat.lines()).toEqual([...lines.slice(0, 2), CONTINUED, ...lines.slice(2)]);
     // The shown text only grew, and a screen reader got each turn once.
     const shown = await chat.answersShown();
     expect(shown.at(-1)).toBe(said[1]);
@@ -126,8 +128,8 @@ describe('the chat page of the support desk', () => {
     const rows = chat.page.locator('#turns tbody tr');
     await eventually(async () => (await rows.count()) === 2);
     expect(await rows.allInnerTexts()).toEqual([
-      expect.stringMatching(/^Where is order 7\?\tawaiting-input\t[\d.]+ m?s\t1$/),
-      expect.stringMatching(/^What is your policy\?\tawaiting-input\t\d+\.\d s\t2$/),
+      expect.stringMatching(/^Where is order 7\?\tanswered\t[\d.]+ m?s\t1$/),
+      expect.stringMatching(/^What is your policy\?\tanswered\t\d+\.\d s\t2$/),
     ]);
   });
 
@@ -166,6 +168,89 @@ describe('the chat page of the support desk', () => {
     expect(await chat.lines()).toHaveLength(2);
   });
 
+  it('DAY-19 says on a phone, at the answer, that it continued after a crash, also after a reload', async () => {
+    const chat = await visit({ viewport: PHONE });
+    await chat.choose(POLICY);
+    await chat.sees('Put it into a box');
+    await sample.stop('SIGKILL');
+    await chat.status.getByText('Connection lost. Reconnecting…').waitFor();
+    sample = await SampleProcess.restart(sample);
+
+    const note = chat.page.locator('.turn', { hasText: POLICY }).getByText(CONTINUED);
+    await note.waitFor();
+    await eventually(() => isInViewport(chat, '.turn .note'));
+    await chat.sees('if you like that better');
+    await chat.stop.waitFor({ state: 'hidden' });
+    await eventually(() => isInViewport(chat, '.turn .note'));
+    expect(await chat.page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+    await chat.page.reload();
+    await note.waitFor();
+  });
+
+  it('DAY-19 keeps a message that the server refuses, over a reload, until it is sent again or edited', async () => {
+    const chat = await visit();
+    await chat.page.route(SUBMITS, (route) =>
+      route.fulfill({ status: 400, json: { code: 'BUSY', message: 'Not now.' } }),
+    );
+    await chat.say('Where is order 7?');
+    await chat.sees('Not sent: Not now.');
+    await chat.say('Where is order 8?');
+    await eventually(async () => (await chat.lines()).length === 4);
+    await chat.page.reload();
+    await chat.ready();
+    expect(await chat.lines()).toEqual([
+      ...['You: Where is order 7?', 'Not sent: Not now.'],
+      ...['You: Where is order 8?', 'Not sent: Not now.'],
+    ]);
+
+    await chat.page.unroute(SUBMITS);
+    await chat.button('Send again').first().click();
+    await chat.sees('Order 7 is shipped.');
+    expect(await isFocused(chat)).toBe(true);
+    await chat.input.fill('Thanks.');
+    await chat.button('Edit').click();
+    expect(await chat.input.inputValue()).toBe('Where is order 8?\nThanks.');
+    expect(await isFocused(chat)).toBe(true);
+    expect((await chat.overview()).turns.map(({ input }) => input)).toEqual(['Where is order 7?']);
+    await eventually(async () => (await chat.page.evaluate('sessionStorage.outbox')) === '[]');
+  });
+
+  it('DAY-19 lists the earlier conversations, and continues one of them, on a phone', async () => {
+    const chat = await visit({ viewport: PHONE });
+    await chat.say('Where is order 7?');
+    await chat.sees('Order 7 is shipped.');
+    await chat.button('New conversation').click();
+    await chat.say('Where is order 9?');
+    await chat.sees('Order 9 is being packed.');
+
+    await chat.page.getByText('Earlier conversations').click();
+    const entries = chat.page.locator('#conversations button');
+    await entries.nth(1).waitFor();
+    expect(await entries.allInnerTexts()).toEqual([
+      expect.stringMatching(/^Where is order 9\?/),
+      expect.stringMatching(/^Where is order 7\?/),
+    ]);
+    expect(await complaints(chat)).toEqual([]);
+    expect(await chat.page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+    await entries.nth(1).click();
+    await chat.sees('Order 7 is shipped.');
+    expect(await chat.lines()).toEqual(['Where is order 7?', 'Order 7 is shipped.'].map(withSpeaker));
+    await chat.say('Where is order 8?');
+    await chat.sees('Order 8 is delivered.');
+    expect((await chat.overview()).turns).toHaveLength(2);
+    await chat.page.reload();
+    await chat.sees('Order 8 is delivered.');
+  });
+
+  it('DAY-19 shows its own words, not the names of states', async () => {
+    const chat = await visit();
+    await chat.say('I want a refund for order 8');
+    await chat.sees('Why do you want');
+    await chat.page.getByRole('cell', { name: 'answered' }).waitFor();
+    await eventually(async () => (await chat.page.locator('#session-state').innerText()) === 'active');
+    expect(await chat.page.locator('body').innerText()).not.toMatch(/awaiting|lane|surface|_/i);
+  });
+
   it('SES-02 a new conversation gets only messages typed after its start', async () => {
     const chat = await visit();
     const before = new URL('overview', sample.url).href;
@@ -176,7 +261,7 @@ describe('the chat page of the support desk', () => {
     await chat.say('Where is order 8?');
     await eventually(() => submits.length === 1);
 
-    await chat.page.getByRole('button', { name: 'New conversation' }).click();
+    await chat.button('New conversation').click();
     await chat.say('Where is order 9?');
     await first.goesOn();
     await chat.sees('Order 9 is being packed.');
@@ -186,7 +271,8 @@ describe('the chat page of the support desk', () => {
     expect(await chat.lines()).toEqual(['Where is order 9?', 'Order 9 is being packed.'].map(withSpeaker));
     const headers = { 'x-user-id': user, 'x-session-id': session };
     const old = await chat.page.request.get(before, { headers });
-    expect(inputs((await old.json()) as Overview)).toEqual(['Where is order 7?']);
+    // The messages that were not sent yet have stayed in their conversation (DAY-19).
+    expect(inputs((await old.json()) as Overview)).toEqual(['Where is order 7?', 'Where is order 8?']);
   });
 
   it('TRN-33 two tabs, and one that is loaded again in mid-answer, show the same', async () => {
@@ -308,6 +394,15 @@ function withSpeaker(text: string | null, i: number): string {
 
 async function isFocused({ page }: ChatPage): Promise<boolean> {
   return (await page.evaluate('document.activeElement.id')) === 'message';
+}
+
+/** Returns whether the middle of the last element is visible: neither scrolled out nor covered. */
+function isInViewport({ page }: ChatPage, selector: string): Promise<boolean> {
+  return page.evaluate<boolean>(`(() => {
+    const element = [...document.querySelectorAll('${selector}')].at(-1);
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return document.elementFromPoint(x + width / 2, y + height / 2) === element;
+  })()`);
 }
 
 /** The findings of axe: all rules in light mode, the colours in dark mode. */

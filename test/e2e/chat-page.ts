@@ -36,6 +36,10 @@ export class ChatPage {
     return this.page.getByRole('button', { name: 'Stop' });
   }
 
+  button(name: string): Locator {
+    return this.page.getByRole('button', { name, exact: true });
+  }
+
   /** The answer to the latest message. */
   get answer(): Locator {
     return this.page.locator('.answer span:last-child').last();

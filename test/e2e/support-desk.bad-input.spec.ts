@@ -86,6 +86,7 @@ describe('what the support desk refuses', () => {
   afterAll(() => sample.stop('SIGKILL'));
 
   const start = (options: AskOptions) => sample.ask('/sessions', { method: 'POST', ...options });
+  const open = (options: AskOptions) => sample.ask('/session', { method: 'POST', body: {}, ...options });
   const say = (options: AskOptions) =>
     sample.ask('/turns', { method: 'POST', body: { input: 'hello' }, headers: ann.headers, ...options });
   const asAnn = (sessionId: string) => ({ 'x-user-id': 'ann', 'x-session-id': sessionId });
@@ -193,6 +194,22 @@ describe('what the support desk refuses', () => {
     ]),
   ];
 
+  const lists: Row[] = [
+    ['without a user', () => sample.ask('/sessions'), 401, 'UNAUTHENTICATED'],
+    ...['cursor=', 'cursor=1&cursor=2', 'limit=1'].map((query): Row => [
+      `with ?${query}`,
+      () => ann.ask(`/sessions?${query}`),
+      400,
+      'BAD_REQUEST',
+    ]),
+    ['with an unknown cursor', () => ann.ask('/sessions?cursor=one'), 400, 'INVALID_INPUT'],
+  ];
+
+  const openings: Row[] = [
+    ['with an empty surface', () => open({ headers: ann.headers, body: { surface: '' } }), 400, 'BAD_REQUEST'],
+    ...ofSession((headers) => open({ headers })),
+  ];
+
   const sessionLooks = ofSession((headers) => sample.ask('/session', { headers }));
 
   const nowhere: Row[] = [
@@ -203,6 +220,8 @@ describe('what the support desk refuses', () => {
   describe.each([
     ['POST /sign-in', signIns],
     ['POST /sessions', starts],
+    ['GET /sessions', lists],
+    ['POST /session', openings],
     ['POST /turns', turns],
     ['GET /turns/:id', turnLooks],
     ['GET /messages', messageLooks],

@@ -103,6 +103,21 @@ describe('the support desk when its process ends', () => {
     expect(await ann.at(sample).say('hello')).toMatchObject({ turnIndex: 1 });
   });
 
+  it('DAY-19 prints a command that starts it again on its port and file, without npm and the compiler', async () => {
+    const ann = await Customer.arrive(sample);
+    await ann.say('hello');
+    await sample.stop('SIGKILL');
+    const { url, restartLine } = sample;
+    expect(restartLine).toBe(`PORT=${new URL(url).port} SESSIONS_DB=${file} node build/sample/01-support-desk/main.js`);
+
+    sample = await SampleProcess.restart(sample);
+
+    expect(sample.url).toBe(url);
+    expect(await ann.at(sample).say('hello')).toMatchObject({ turnIndex: 1 });
+    // The next kill has its own command.
+    expect(sample.restartLine).toBe(restartLine);
+  });
+
   function turnsOf({ sessionId }: Customer): Promise<Turn[]> {
     return withLedger(file, ({ turns }) => turns.list({ sessionId }));
   }

@@ -139,6 +139,38 @@ describe('the support desk over HTTP', () => {
     }
   });
 
+  it('DAY-19 lists the open conversations of a user by their first message, and continues one of them', async () => {
+    const [first, empty, last] = [
+      await Customer.arrive(sample, 'cora'),
+      await Customer.arrive(sample, 'cora'),
+      await Customer.arrive(sample, 'cora'),
+    ];
+    await first.say('Where is order 7?');
+    await last.say('Where is order 8?');
+    const entry = ({ sessionId }: Customer, title?: string): object => ({
+      id: sessionId,
+      lastActivityAt: TIME,
+      ...(title !== undefined && { title }),
+    });
+    const asCora = { headers: { 'x-user-id': 'cora' } };
+    expect((await sample.ask('/sessions', asCora)).body).toEqual({
+      conversations: [entry(last, 'Where is order 8?'), entry(first, 'Where is order 7?'), entry(empty)],
+    });
+
+    const { headers } = await fetch(`${sample.url}/session`, {
+      method: 'POST',
+      headers: { ...first.headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ surface: 'web' }),
+    });
+    const [cookie] = headers.getSetCookie();
+    expect(cookie).toMatch(/^support_desk_session=\w+; Max-Age=31536000; .*HttpOnly; SameSite=Strict$/);
+    const overview = await sample.ask('/overview', { headers: { 'x-user-id': 'cora', cookie } });
+    expect(overview.body).toMatchObject({
+      session: { id: first.sessionId, attachedSurfaces: ['web'] },
+      turns: [{ input: 'Where is order 7?' }],
+    });
+  });
+
   it('TRN-05 gives the same turn for the same idempotency key, and 422 for another message under it', async () => {
     const ann = await Customer.arrive(sample);
     const key = { 'idempotency-key': 'message-1' };

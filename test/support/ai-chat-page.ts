@@ -37,6 +37,11 @@ export class AiChatPage {
     return this.page.locator('.problem');
   }
 
+  /** The notes of answers that continued after a crash. */
+  get continued(): Locator {
+    return this.page.locator('.message').getByText('Continued after an interruption.');
+  }
+
   get stop(): Locator {
     return this.button('Stop');
   }

@@ -25,6 +25,17 @@ export function nodeProcess(
   return child;
 }
 
+/** Runs a command in a shell, without the environment of this process. It is killed after the file's last test. */
+export function shellProcess(command: string): ChildProcessByStdio<null, Readable, Readable> {
+  // The program replaces the shell, so that signals reach it.
+  const child = spawn('sh', ['-c', `exec env ${command}`], {
+    env: { PATH: process.env.PATH },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  children.push(child);
+  return child;
+}
+
 /**
  * Starts a Node program with a message channel and this JSON argument. Its output is shown if the running test fails. It is killed after
  * the file's last test.

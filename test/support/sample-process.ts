@@ -1,6 +1,7 @@
-import { type ChildProcess } from 'node:child_process';
+import { type ChildProcessByStdio } from 'node:child_process';
 import { join } from 'node:path';
-import { nodeProcess } from './child-process.js';
+import { type Readable } from 'node:stream';
+import { nodeProcess, shellProcess } from './child-process.js';
 import { eventually } from './eventually.js';
 
 const SAMPLES = join(process.cwd(), 'build/sample');
@@ -25,12 +26,14 @@ export interface SampleOptions {
   readonly env?: Record<string, string>;
 }
 
+type Program = ChildProcessByStdio<null, Readable, Readable>;
+
 /** A sample in a separate process, started like a user starts it. */
 export class SampleProcess {
   private readonly exit: Promise<ExitStatus>;
 
   private constructor(
-    private readonly child: ChildProcess,
+    private readonly child: Program,
     private readonly printed: { text: string },
   ) {
     this.exit = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
@@ -42,7 +45,16 @@ export class SampleProcess {
     port = 0,
     { sample: folder = '01-support-desk', env = {} }: SampleOptions = {},
   ): Promise<SampleProcess> {
-    const child = nodeProcess(join(SAMPLES, folder, 'main.js'), { PORT: String(port), SESSIONS_DB: database, ...env });
+    const settings = { PORT: String(port), SESSIONS_DB: database, ...env };
+    return SampleProcess.open(nodeProcess(join(SAMPLES, folder, 'main.js'), settings));
+  }
+
+  /** Runs the command that a sample prints to start it again. */
+  static restart({ restartLine }: SampleProcess): Promise<SampleProcess> {
+    return SampleProcess.open(shellProcess(restartLine));
+  }
+
+  private static async open(child: Program): Promise<SampleProcess> {
     const printed = { text: '' };
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => (printed.text += text));
@@ -70,6 +82,13 @@ export class SampleProcess {
   /** The shell commands that it printed. */
   get curlLines(): string[] {
     return this.output.split('\n').filter((line) => line.includes('curl '));
+  }
+
+  /** The command that it printed to start it again. */
+  get restartLine(): string {
+    const line = /^ +((?:\S+ )*node \S+\/main\.js)$/m.exec(this.output)?.[1];
+    if (line === undefined) throw new Error(`The sample printed no command to start it. Output:\n${this.output}`);
+    return line;
   }
 
   /** Sends a signal to the process and waits for its end. */

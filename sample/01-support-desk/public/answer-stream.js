@@ -3,13 +3,16 @@
  * that it received.
  */
 export class AnswerStream {
-  constructor(turnId, { onText, onEnd }) {
+  constructor(turnId, { onText, onContinued, onEnd }) {
     this.turnId = turnId;
     this.source = new EventSource(`turns/${turnId}/events`);
     let text = '';
     this.on('delta', (delta) => onText((text += delta.text)));
     // A new attempt emits the answer from the start.
-    this.on('attempt', () => (text = ''));
+    this.on('attempt', () => {
+      text = '';
+      onContinued();
+    });
     this.on('settled', (end) => {
       this.close();
       onEnd(end);

@@ -34,6 +34,12 @@ export function listen({ onSend, onStop }) {
   });
 }
 
+/** Moves the focus to the input. @param text is inserted before the draft */
+export function write(text = '') {
+  message.value = [text, message.value].filter((part) => part !== '').join('\n');
+  message.focus();
+}
+
 /** Shows the stop button while an answer runs. When it disappears with the focus, the focus moves to the input. */
 export function offerStop(isOffered) {
   if (stop.hidden === !isOffered) return;

@@ -13,15 +13,24 @@ export class Conversation {
   /** All turns up to this position are over, so the server need not send them again. */
   seen = 0;
 
+  /** @param actions for a message that was not sent, by the label of their button; they receive the key of the message */
+  constructor(actions) {
+    this.actions = actions;
+  }
+
   /** Adds a message that the server does not have yet. */
-  add({ key, text }, note) {
-    this.row(key, text).change({ note });
+  add({ key, text, refused }, note) {
+    const row = this.row(key, text);
+    // The server has it, if the row has an id: only the response was lost.
+    if (refused === undefined && row.id === undefined) row.change({ note });
+    if (refused !== undefined && row.isOpen) row.refuse(refused, this.actions, key);
   }
 
   /** Shows turns from the server, in their order. */
   show(turns) {
-    for (const { id, idempotencyKey, position, input, status, reply } of turns) {
-      this.row(idempotencyKey ?? id, input).change({ id, position, status, reply });
+    for (const { id, idempotencyKey, position, input, status, reply, lost } of turns) {
+      const isContinued = lost > 0 || undefined;
+      this.row(idempotencyKey ?? id, input).change({ id, position, status, reply, isContinued });
     }
     this.arrange();
     for (const { position, settledAt } of turns) {
@@ -36,9 +45,10 @@ export class Conversation {
     this.arrange();
   }
 
-  refuse({ key, text }, why) {
-    this.row(key, text).change({ status: 'refused', note: `Not sent: ${why}` });
-    this.arrange();
+  remove(key) {
+    this.rows.get(key)?.element.remove();
+    this.rows.delete(key);
+    welcome.hidden = this.rows.size > 0;
   }
 
   /** The first turn that still runs on the server. */

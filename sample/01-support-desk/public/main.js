@@ -1,11 +1,12 @@
 import { AnswerStream } from './answer-stream.js';
-import { ask, Unreachable } from './api.js';
-import { listen, offerStop } from './composer.js';
+import { ask, Refused, Unreachable } from './api.js';
+import { listen, offerStop, write } from './composer.js';
 import { Conversation } from './conversation.js';
+import { listConversations } from './history.js';
 import { Outbox } from './outbox.js';
 import { clearPanel, showPanel } from './panel.js';
 import { repeat } from './repeat.js';
-import { begin, overview } from './session.js';
+import { begin, overview, reopen } from './session.js';
 import { stickToBottom } from './stick-to-bottom.js';
 
 const REFRESH_MS = 1000;
@@ -14,46 +15,65 @@ const NOT_YET = 'Will be sent when the connection is back.';
 const status = document.getElementById('status');
 const newConversation = document.getElementById('new');
 const toBottom = stickToBottom(document.getElementById('scroll'), document.getElementById('content'));
-const conversation = new Conversation();
+const conversation = new Conversation({ 'Send again': sendAgain, Edit: edit });
 const outbox = new Outbox();
-let startedAt;
+/** The shown conversation. Undefined until the server has named it. */
+let sessionId;
+/** Moves to another conversation. Undefined if the user has not chosen one. */
+let move;
 let stream;
 let isLost = false;
-let isNewWanted = false;
 
 /**
  * Polls the state, sends messages, and follows the running answer. It works sequentially: no message of a conversation is being sent while
  * the next conversation begins.
  */
 async function refresh() {
-  if (isNewWanted) {
-    await begin();
-    isNewWanted = false;
-  }
+  await finishMove();
   const now = await overview(conversation.seen);
-  if (now.session.createdAt !== startedAt) {
-    const isFirst = startedAt === undefined;
-    startedAt = now.session.createdAt;
-    // The turn was started here or in another tab.
-    if (!isFirst) return startOver();
-  }
   connected();
-  if (isNewWanted) return;
+  if (move) return;
+  if (now.session.id !== sessionId) {
+    const isMoved = sessionId !== undefined;
+    sessionId = now.session.id;
+    // Another tab has moved to another conversation.
+    if (isMoved) return startOver();
+  }
+  outbox.assign(sessionId);
   conversation.show(now.turns);
+  showUnsent();
   showPanel(now);
   document.getElementById('log').removeAttribute('aria-busy');
   follow(conversation.current);
-  while (outbox.messages.length > 0 && !isNewWanted) {
-    await outbox.sendFirst((message, why) => conversation.refuse(message, why));
+  while (outbox.next && !move) {
+    await outbox.sendNext();
+    showUnsent();
     soon();
   }
+}
+
+async function finishMove() {
+  const moving = move;
+  try {
+    await moving?.();
+  } catch (error) {
+    // A chosen conversation that no longer exists: the page stays in the previous one.
+    if (!(error instanceof Refused)) throw error;
+  }
+  if (move === moving) move = undefined;
 }
 
 function follow(row) {
   offerStop(row !== undefined);
   if (stream?.turnId === row?.id && !stream?.isClosed) return;
   stream?.close();
-  stream = row && new AnswerStream(row.id, { onText: (text) => row.say(text), onEnd: (end) => onEnd(row, end) });
+  stream =
+    row &&
+    new AnswerStream(row.id, {
+      onText: (text) => row.say(text),
+      onContinued: () => row.change({ isContinued: true }),
+      onEnd: (end) => onEnd(row, end),
+    });
 }
 
 function onEnd(row, end) {
@@ -71,7 +91,28 @@ function startOver() {
 }
 
 function showUnsent() {
-  outbox.messages.forEach((message) => conversation.add(message, isLost ? NOT_YET : ''));
+  outbox.of(sessionId).forEach((message) => conversation.add(message, isLost ? NOT_YET : ''));
+  conversation.arrange();
+}
+
+function sendAgain(key) {
+  outbox.sendAgain(key);
+  conversation.remove(key);
+  write();
+  showUnsent();
+  soon();
+}
+
+function edit(key) {
+  conversation.remove(key);
+  write(outbox.remove(key));
+}
+
+/** Moves to another conversation. Messages of this one that are not sent yet stay in it. */
+function moveBy(how) {
+  move = how;
+  sessionId = undefined;
+  startOver();
 }
 
 function connected() {
@@ -90,7 +131,7 @@ function failed(error) {
 
 listen({
   onSend(text) {
-    outbox.add(text);
+    outbox.add(text, sessionId);
     showUnsent();
     toBottom();
     soon();
@@ -103,10 +144,10 @@ listen({
   },
 });
 
-newConversation.addEventListener('click', () => {
-  isNewWanted = true;
-  outbox.clear();
-  startOver();
+newConversation.addEventListener('click', () => moveBy(begin));
+listConversations({
+  onOpen: (id) => moveBy(() => reopen(id)),
+  unsentIn: (id) => outbox.of(id)[0]?.text,
 });
 
 showUnsent();

@@ -4,6 +4,16 @@ const turnsTable = document.getElementById('turns');
 const noTurns = document.getElementById('no-turns');
 const rows = new Map();
 
+/** The words of the page for the states of sessions and turns. */
+const SESSION_STATES = { created: 'new', active: 'active', suspended: 'idle', expired: 'ended' };
+const STATUSES = {
+  'awaiting-input': 'answered',
+  completed: 'answered',
+  failed: 'failed',
+  cancelled: 'stopped',
+  superseded: 'replaced',
+};
+
 const wide = matchMedia('(min-width: 60rem)');
 const fold = () => (panel.open = wide.matches);
 wide.addEventListener('change', fold);
@@ -11,12 +21,12 @@ fold();
 
 /** Shows the session, its plan and its lane. */
 export function showPanel({ session, plan, step, lane, turns }) {
-  set('session-state', session.state);
+  set('session-state', SESSION_STATES[session.state]);
   set('session-activity', new Date(session.lastActivityAt).toLocaleTimeString());
   set('session-surfaces', session.attachedSurfaces.join(', ') || 'none');
   showPlan(plan, step.name);
   set('step-description', step.description);
-  set('step-tools', step.tools.join(', ') || 'none');
+  set('step-tools', step.tools.map((name) => name.replaceAll('_', ' ')).join(', ') || 'none');
   set('lane-running', describe(turns.find(({ status }) => status === 'running')));
   set('lane-queued', String(lane.queued));
   turns.filter(({ settledAt }) => settledAt).forEach(showTurn);
@@ -55,7 +65,7 @@ function showTurn({ id, input, status, startedAt, settledAt, failures, lost }) {
   const ms = startedAt ? Date.parse(settledAt) - Date.parse(startedAt) : 0;
   const took = ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
   const row = turnsTable.tBodies[0].insertRow(0);
-  for (const text of [input, status, took, String(failures + lost + 1)]) {
+  for (const text of [input, STATUSES[status], took, String(failures + lost + 1)]) {
     row.insertCell().textContent = text;
   }
   rows.set(id, row);

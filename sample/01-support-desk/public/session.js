@@ -1,6 +1,7 @@
 import { ask, Refused } from './api.js';
 
-const NO_SESSION = ['UNAUTHENTICATED', 'SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
+/** The codes for a conversation that does not exist, or that this user cannot continue. */
+export const NO_SESSION = ['UNAUTHENTICATED', 'SESSION_ID_MISSING', 'SESSION_NOT_FOUND', 'SESSION_STATE'];
 
 /** Loads the conversation, with the turns after a position. Creates a conversation if none exists. */
 export async function overview(after) {
@@ -24,4 +25,14 @@ export async function begin() {
     await ask('sign-in', { method: 'POST', body: {} });
     await start();
   }
+}
+
+/** Continues an earlier conversation. @throws Refused if it no longer exists */
+export async function reopen(sessionId) {
+  await ask('session', { method: 'POST', body: { surface: 'web' }, headers: { 'x-session-id': sessionId } });
+}
+
+/** Loads a page of the user's conversations. */
+export async function conversations(cursor) {
+  return ask(cursor ? `sessions?cursor=${encodeURIComponent(cursor)}` : 'sessions');
 }

@@ -1,12 +1,13 @@
 const OPEN = ['unsent', 'queued', 'running', 'waiting'];
 
 const NOTES = {
-  queued: 'Waits for its turn.',
-  waiting: 'Waits for somebody.',
+  queued: 'Waits for the answer before it.',
+  waiting: 'Waits for a decision.',
   cancelled: 'Stopped.',
   superseded: 'Replaced by a later message.',
   failed: 'This could not be answered.',
 };
+const CONTINUED = 'Continued after an interruption.';
 
 /** One message and its answer. Content is never inserted as markup. */
 export class TurnRow {
@@ -15,6 +16,8 @@ export class TurnRow {
   answer = this.line('answer', 'Support desk');
   note = this.element.appendChild(document.createElement('p'));
   status = 'unsent';
+  /** True if the server stopped during the answer. */
+  isContinued = false;
   /** The position before the server knows the message: after all others. */
   position = Infinity;
 
@@ -29,13 +32,20 @@ export class TurnRow {
     return OPEN.includes(this.status);
   }
 
-  /** @param change any of id, position, status, reply, note */
-  change({ id = this.id, position = this.position, status = this.status, reply, note = NOTES[status] ?? '' }) {
+  /** @param change any of id, position, status, reply, isContinued, note */
+  change({
+    id = this.id,
+    position = this.position,
+    status = this.status,
+    isContinued = this.isContinued,
+    reply,
+    note,
+  }) {
     // Late data does not reopen a turn that is over.
     if (!this.isOpen) return;
-    Object.assign(this, { id, position, status });
+    Object.assign(this, { id, position, status, isContinued });
     if (reply) this.answer.textContent = reply;
-    this.note.textContent = note;
+    this.note.textContent = note ?? NOTES[status] ?? (isContinued ? CONTINUED : '');
     this.element.dataset.status = status;
     this.show();
   }
@@ -45,6 +55,19 @@ export class TurnRow {
     if (!this.isOpen || this.answer.textContent.startsWith(text)) return;
     this.answer.textContent = text;
     this.change({ status: 'running' });
+  }
+
+  /** Shows that the message was not sent, with a button for each action. */
+  refuse(why, actions, key) {
+    const buttons = this.element.appendChild(document.createElement('div'));
+    buttons.className = 'actions';
+    for (const [label, act] of Object.entries(actions)) {
+      const button = buttons.appendChild(document.createElement('button'));
+      button.type = 'button';
+      button.textContent = label;
+      button.addEventListener('click', () => act(key));
+    }
+    this.change({ status: 'refused', note: `Not sent: ${why}` });
   }
 
   show() {

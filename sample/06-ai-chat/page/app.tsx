@@ -2,18 +2,26 @@ import { generateId } from 'ai';
 import { useCallback, useEffect, useState, useSyncExternalStore } from 'react';
 import { ChatList } from './chat-list';
 import { Conversation } from './conversation';
+import { unsentChats } from './outbox';
 import { Problem } from './problem';
-import { type ChatEntry, listChats, loadMessages, type MessagePage } from './server';
+import { type ChatList as List, listChats, loadMessages, type MessagePage } from './server';
 
 export function App() {
   const id = useSyncExternalStore(onHashChange, chatId);
-  const [chats, setChats] = useState<ChatEntry[]>([]);
+  const [{ chats, hasMore }, setList] = useState<List>({ chats: [], hasMore: false });
+  const [pages, setPages] = useState(1);
   // The list is not essential: errors leave it unchanged.
-  const refresh = useCallback(() => void listChats().then(setChats, () => undefined), []);
+  const refresh = useCallback(() => void listChats(pages).then(setList, () => undefined), [pages]);
   useEffect(refresh, [refresh]);
   return (
     <>
-      <ChatList chats={chats} current={id} onNew={openNewChat} onDeleted={refresh} />
+      <ChatList
+        chats={[...unsentChats().filter((unsent) => !chats.some((chat) => chat.id === unsent.id)), ...chats]}
+        current={id}
+        onMore={hasMore ? () => setPages(pages + 1) : undefined}
+        onNew={openNewChat}
+        onDeleted={refresh}
+      />
       <StoredConversation key={id} id={id} onChange={refresh} />
     </>
   );

@@ -1,15 +1,21 @@
+import { forgetUnsent } from './outbox';
 import { type ChatEntry, deleteChat } from './server';
 
 interface Props {
   readonly chats: readonly ChatEntry[];
   readonly current: string;
+  /** Shows earlier chats. Absent if all are shown. */
+  readonly onMore?: () => void;
   readonly onNew: () => void;
   readonly onDeleted: () => void;
 }
 
-export function ChatList({ chats, current, onNew, onDeleted }: Props) {
+export function ChatList({ chats, current, onMore, onNew, onDeleted }: Props) {
   async function remove(id: string): Promise<void> {
-    await deleteChat(id).catch(() => undefined);
+    await deleteChat(id).then(
+      () => forgetUnsent(id),
+      () => undefined,
+    );
     if (id === current) onNew();
     onDeleted();
   }
@@ -31,6 +37,11 @@ export function ChatList({ chats, current, onNew, onDeleted }: Props) {
           </li>
         ))}
       </ul>
+      {onMore && (
+        <button type="button" className="quiet" onClick={onMore}>
+          Earlier chats
+        </button>
+      )}
     </nav>
   );
 }

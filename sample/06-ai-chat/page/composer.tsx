@@ -6,13 +6,13 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 interface Props {
   readonly isBusy: boolean;
-  /** True if a tool needs the user's approval. */
-  readonly isWaiting: boolean;
+  /** What the user must do first. Default: nothing. */
+  readonly blockedBy: string | undefined;
   readonly onSend: (message: { text: string; files: FileUIPart[] }) => void;
   readonly onStop: () => Promise<void>;
 }
 
-export function Composer({ isBusy, isWaiting, onSend, onStop }: Props) {
+export function Composer({ isBusy, blockedBy, onSend, onStop }: Props) {
   const [text, setText] = useState('');
   const [files, setFiles] = useState<FileUIPart[]>([]);
   const [problem, setProblem] = useState('');
@@ -20,7 +20,7 @@ export function Composer({ isBusy, isWaiting, onSend, onStop }: Props) {
 
   function send(event: FormEvent): void {
     event.preventDefault();
-    if (isBusy || isWaiting || (text.trim() === '' && files.length === 0)) return;
+    if (isBusy || blockedBy !== undefined || (text.trim() === '' && files.length === 0)) return;
     onSend({ text: text.trim(), files });
     setText('');
     setFiles([]);
@@ -72,7 +72,7 @@ export function Composer({ isBusy, isWaiting, onSend, onStop }: Props) {
         aria-label="Message"
         rows={1}
         value={text}
-        placeholder={isWaiting ? 'Approve or deny first' : 'Write a message'}
+        placeholder={blockedBy ?? 'Write a message'}
         onChange={({ target }) => setText(target.value)}
         onKeyDown={sendOnEnter}
         autoFocus
@@ -82,7 +82,7 @@ export function Composer({ isBusy, isWaiting, onSend, onStop }: Props) {
           Stop
         </button>
       ) : (
-        <button key="send" type="submit" className="primary" disabled={isWaiting}>
+        <button key="send" type="submit" className="primary" disabled={blockedBy !== undefined}>
           Send
         </button>
       )}

@@ -1,10 +1,11 @@
 import { Chat, useChat } from '@ai-sdk/react';
-import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from 'ai';
+import { lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
 import { useEffect, useState } from 'react';
 import { Composer } from './composer';
-import { isAwaitingApproval, MessageView, textOf } from './message-view';
+import { isAwaitingApproval, MessageView } from './message-view';
+import { OutboxTransport, sendAgain, unsentOf } from './outbox';
 import { Problem } from './problem';
-import { loadMessages, type MessagePage, stopAnswer } from './server';
+import { type ChatMessage, loadMessages, type MessagePage, stopAnswer, textOf } from './server';
 import { useReconnect } from './use-reconnect';
 
 interface Props {
@@ -19,19 +20,28 @@ export function Conversation({ id, page, onChange }: Props) {
   // would show the resumed answer twice. A Chat keeps it.
   const [chat] = useState(
     () =>
-      new Chat<UIMessage>({
+      new Chat<ChatMessage>({
         id,
         messages: page.messages,
-        transport: new DefaultChatTransport({ api: '/api/chat' }),
+        transport: new OutboxTransport({ api: '/api/chat' }),
         sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
       }),
   );
-  const { messages, status, error, sendMessage, regenerate, addToolApprovalResponse } = useChat({ chat, resume: true });
+  // A message that was not sent before a reload is sent now.
+  const [hasUnsent] = useState(() => unsentOf(id) !== undefined);
+  useEffect(() => {
+    if (hasUnsent) void sendAgain(chat);
+  }, [chat, hasUnsent]);
+  const { messages, status, error, sendMessage, regenerate, addToolApprovalResponse } = useChat({
+    chat,
+    resume: !hasUnsent,
+  });
   const isReconnecting = useReconnect(chat, error);
   const [before, setBefore] = useState(page.before);
   const isBusy = status === 'submitted' || status === 'streaming';
   const last = messages.at(-1);
   const isWaiting = last !== undefined && isAwaitingApproval(last);
+  const unsent = status === 'error' ? unsentOf(id) : undefined;
 
   useEffect(() => {
     if (!isBusy) onChange();
@@ -58,6 +68,7 @@ export function Conversation({ id, page, onChange }: Props) {
               key={message.id}
               message={message}
               isBusy={isBusy}
+              isUnsent={message.id === unsent?.id}
               onApproval={(approval) => void addToolApprovalResponse(approval)}
               onEdit={(edited) => void sendMessage(edited)}
             />
@@ -71,14 +82,16 @@ export function Conversation({ id, page, onChange }: Props) {
         </div>
       </div>
       {isReconnecting && <p className="problem">Connection lost. Reconnecting…</p>}
-      {error && !isReconnecting && <Problem error={error} onRetry={() => void regenerate()} />}
+      {error && !isReconnecting && (
+        <Problem error={error} onRetry={() => void (unsent ? sendAgain(chat) : regenerate())} />
+      )}
       {/* A screen reader announces an answer when it is complete. */}
       <p className="unseen" role="status">
         {isBusy ? 'The assistant is answering.' : last?.role === 'assistant' && textOf(last)}
       </p>
       <Composer
         isBusy={isBusy}
-        isWaiting={isWaiting}
+        blockedBy={isWaiting ? 'Approve or deny first' : unsent && 'Your last message is not sent yet'}
         onSend={(message) => void sendMessage(message)}
         onStop={() => stopAnswer(id)}
       />

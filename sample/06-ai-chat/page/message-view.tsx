@@ -1,17 +1,20 @@
-import { type FileUIPart, isToolUIPart, type UIMessage } from 'ai';
+import { type FileUIPart, isToolUIPart } from 'ai';
 import { useState } from 'react';
+import { type ChatMessage, textOf } from './server';
 import { type Approval, ToolView } from './tool-view';
 
 interface Props {
-  readonly message: UIMessage;
+  readonly message: ChatMessage;
   readonly isBusy: boolean;
+  /** True if the message could not be sent. */
+  readonly isUnsent: boolean;
   readonly onApproval: (approval: Approval) => void;
   readonly onEdit: (edited: { messageId: string; text: string; files: FileUIPart[] }) => void;
 }
 
-export function MessageView({ message, isBusy, onApproval, onEdit }: Props) {
+export function MessageView({ message, isBusy, isUnsent, onApproval, onEdit }: Props) {
   const [isEditing, setEditing] = useState(false);
-  const { id, role, parts } = message;
+  const { id, role, parts, metadata } = message;
   if (isEditing) {
     const files = parts.filter((part) => part.type === 'file');
     const save = (text: string): void => onEdit({ messageId: id, text, files });
@@ -22,6 +25,8 @@ export function MessageView({ message, isBusy, onApproval, onEdit }: Props) {
       {parts.map((part, index) => (
         <PartView key={index} part={part} onApproval={onApproval} />
       ))}
+      {metadata?.continued && <p className="note">Continued after an interruption.</p>}
+      {isUnsent && <p className="note unsent">Not sent yet.</p>}
       {role === 'user' && !isBusy && (
         <button type="button" className="quiet" onClick={() => setEditing(true)}>
           Edit
@@ -31,7 +36,7 @@ export function MessageView({ message, isBusy, onApproval, onEdit }: Props) {
   );
 }
 
-type Part = UIMessage['parts'][number];
+type Part = ChatMessage['parts'][number];
 
 function PartView({ part, onApproval }: { part: Part } & Pick<Props, 'onApproval'>) {
   if (isToolUIPart(part)) return <ToolView part={part} onApproval={onApproval} />;
@@ -95,10 +100,6 @@ function Editor({ text: initial, onSave, onClose }: EditorProps) {
 }
 
 /** Returns whether a tool of the message needs the user's approval. */
-export function isAwaitingApproval({ parts }: UIMessage): boolean {
+export function isAwaitingApproval({ parts }: ChatMessage): boolean {
   return parts.some((part) => isToolUIPart(part) && part.state === 'approval-requested');
-}
-
-export function textOf({ parts }: UIMessage): string {
-  return parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
 }

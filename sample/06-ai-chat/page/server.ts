@@ -3,6 +3,9 @@ import { type UIMessage } from 'ai';
 /** The routes of the chat controller that `useChat` does not use. */
 const API = '/api/chat';
 
+/** A message. The assistant marks an answer that a crash has interrupted. */
+export type ChatMessage = UIMessage<{ continued?: boolean }>;
+
 /** A chat of the list. The assistant sets the title. */
 export interface ChatEntry {
   readonly id: string;
@@ -11,13 +14,27 @@ export interface ChatEntry {
 
 /** A page of messages. `before` gives the page of earlier messages. */
 export interface MessagePage {
-  readonly messages: UIMessage[];
+  readonly messages: ChatMessage[];
   readonly before?: string;
 }
 
-export async function listChats(): Promise<ChatEntry[]> {
-  const { chats } = (await request(API)) as { chats: ChatEntry[] };
-  return chats;
+/** A number of pages of the user's chats, the latest first. */
+export interface ChatList {
+  readonly chats: readonly ChatEntry[];
+  /** True if earlier chats follow. */
+  readonly hasMore: boolean;
+}
+
+export async function listChats(pages: number): Promise<ChatList> {
+  const chats: ChatEntry[] = [];
+  let query = '';
+  for (let page = 0; page < pages; page++) {
+    const list = (await request(API + query)) as { chats: ChatEntry[]; nextCursor?: string };
+    chats.push(...list.chats);
+    if (list.nextCursor === undefined) return { chats, hasMore: false };
+    query = `?cursor=${encodeURIComponent(list.nextCursor)}`;
+  }
+  return { chats, hasMore: true };
 }
 
 /** Returns the latest messages, or those before others; no messages for an unknown chat. */
@@ -37,12 +54,18 @@ export async function deleteChat(id: string): Promise<void> {
 
 /** Returns what the user may read of an error. The server sends its errors as JSON. */
 export function describeError(error: Error): string {
+  // `fetch` throws a TypeError if it gets no response.
+  if (error instanceof TypeError) return 'The server does not answer.';
   try {
     const { message } = JSON.parse(error.message) as { message: string };
     return message;
   } catch {
     return error.message;
   }
+}
+
+export function textOf({ parts }: ChatMessage): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
 }
 
 async function request(path: string, method = 'GET'): Promise<unknown> {

@@ -7,11 +7,10 @@ export interface Approval {
 
 type ToolPart = ToolUIPart | DynamicToolUIPart;
 
-const STATES: Record<ToolPart['state'], string> = {
+const STATES: Record<Exclude<ToolPart['state'], 'approval-responded'>, string> = {
   'input-streaming': 'preparing',
   'input-available': 'running',
   'approval-requested': 'needs your approval',
-  'approval-responded': 'answered',
   'output-available': 'done',
   'output-error': 'failed',
   'output-denied': 'denied',
@@ -28,7 +27,7 @@ export function ToolView({ part, onApproval }: Props) {
     <section className="tool" aria-label={`Tool ${name}`}>
       <p className="tool-title">
         <code>{name}</code>
-        <span>{STATES[part.state]}</span>
+        <span>{describe(part)}</span>
       </p>
       <dl>
         <dt>Input</dt>
@@ -62,4 +61,9 @@ export function ToolView({ part, onApproval }: Props) {
       )}
     </section>
   );
+}
+
+function describe(part: ToolPart): string {
+  if (part.state !== 'approval-responded') return STATES[part.state];
+  return part.approval.approved ? 'approved' : 'denied';
 }

@@ -1,12 +1,12 @@
 import { type Chat } from '@ai-sdk/react';
-import { type UIMessage } from 'ai';
 import { useEffect, useState } from 'react';
-import { loadMessages } from './server';
+import { sendAgain, unsentOf } from './outbox';
+import { type ChatMessage, loadMessages } from './server';
 
 const RETRY_MS = 1000;
 
 /** Reconnects after a lost connection. Returns whether the connection is lost. */
-export function useReconnect(chat: Chat<UIMessage>, error: Error | undefined): boolean {
+export function useReconnect(chat: Chat<ChatMessage>, error: Error | undefined): boolean {
   // `fetch` throws a TypeError if the server does not answer, or if the connection breaks.
   const isLost = error instanceof TypeError;
   const [attempt, setAttempt] = useState(0);
@@ -29,21 +29,17 @@ export function useReconnect(chat: Chat<UIMessage>, error: Error | undefined): b
   return isLost;
 }
 
-/** Shows what the server has stored, and the current answer. Sends a message that the server has not received. */
-async function catchUp(chat: Chat<UIMessage>): Promise<void> {
+/** Shows what the server has stored, and the current answer. Sends a message that the server has not accepted. */
+async function catchUp(chat: Chat<ChatMessage>): Promise<void> {
   const { messages: stored } = await loadMessages(chat.id);
-  const last = chat.lastMessage;
-  if (last?.role === 'user' && !stored.some(({ id }) => id === last.id)) {
-    chat.messages = chat.messages.slice(0, -1);
-    return chat.sendMessage(last);
-  }
+  if (unsentOf(chat.id)) return sendAgain(chat);
   show(chat, stored);
   await chat.resumeStream();
   if (chat.status === 'ready') show(chat, (await loadMessages(chat.id)).messages);
 }
 
 /** Replaces the latest messages. The answer of an open turn is not stored yet: it stays. */
-function show(chat: Chat<UIMessage>, stored: UIMessage[]): void {
+function show(chat: Chat<ChatMessage>, stored: ChatMessage[]): void {
   const first = chat.messages.findIndex(({ id }) => id === stored[0]?.id);
   const last = chat.lastMessage;
   const isOpen =

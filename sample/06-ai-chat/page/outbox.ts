@@ -1,0 +1,69 @@
+import { type Chat } from '@ai-sdk/react';
+import { DefaultChatTransport, type UIMessageChunk } from 'ai';
+import { type ChatEntry, type ChatMessage, textOf } from './server';
+
+/** A message that the server has not accepted yet. `messageId` is set if it replaces an earlier message. */
+type UnsentMessage = ChatMessage & { readonly messageId?: string };
+
+const KEY = 'unsent';
+
+/** The unsent message of each chat. They survive a reload of the page. */
+const unsent = new Map(JSON.parse(sessionStorage.getItem(KEY) ?? '[]') as [string, UnsentMessage][]);
+
+/** Keeps the message of the user until the server has accepted it. */
+export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
+  override async sendMessages(
+    options: Parameters<DefaultChatTransport<ChatMessage>['sendMessages']>[0],
+  ): Promise<ReadableStream<UIMessageChunk>> {
+    const { chatId, messages, trigger, messageId } = options;
+    const last = messages.at(-1);
+    if (trigger !== 'submit-message' || last?.role !== 'user') return super.sendMessages(options);
+    unsent.set(chatId, { ...last, messageId });
+    store();
+    const answer = await super.sendMessages(options);
+    return answer.pipeThrough(
+      new TransformStream<UIMessageChunk, UIMessageChunk>({
+        transform(chunk, controller) {
+          // During an outage of the store, the response begins before the server has accepted the message.
+          forgetUnsent(chatId);
+          controller.enqueue(chunk);
+        },
+      }),
+    );
+  }
+}
+
+export function unsentOf(chatId: string): ChatMessage | undefined {
+  return unsent.get(chatId);
+}
+
+/** Sends the unsent message of a chat again. If the server has received it before, it does not answer it twice. */
+export async function sendAgain(chat: Chat<ChatMessage>): Promise<void> {
+  const message = unsent.get(chat.id);
+  if (!message) return;
+  const at = chat.messages.findIndex(({ id }) => id === message.id);
+  const earlier = at === -1 ? chat.messages : chat.messages.slice(0, at);
+  // `sendMessage` adds a new message, but replaces an edited one in its place.
+  chat.messages = message.messageId === undefined ? earlier : [...earlier, message];
+  await chat.sendMessage(message);
+}
+
+export function forgetUnsent(chatId: string): void {
+  if (unsent.delete(chatId)) store();
+}
+
+/** Returns the chats with an unsent message, as entries of the list: the server may not know them. */
+export function unsentChats(): ChatEntry[] {
+  return [...unsent].map(([id, message]) => ({
+    id,
+    metadata: { title: `${textOf(message).slice(0, 60) || 'Attachment'} (not sent)` },
+  }));
+}
+
+function store(): void {
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify([...unsent]));
+  } catch {
+    // Large attachments do not fit. Their message is kept until the page is closed.
+  }
+}

@@ -1,6 +1,6 @@
 import { createOpenAICompatible as createModels6 } from '@ai-sdk/openai-compatible';
 import { type LanguageModelV2, type LanguageModelV3 } from '@ai-sdk/provider';
-import { createOpenAICompatible as createModels7 } from 'ai-sdk-openai-compatible-3';
+import { createOpenAICompatible as createModels7 } from '../ai-7/openai-compatible.js';
 import { defineOrchestrator, memoryAdapter, TokenBudgetExceededError, TurnCancelledError } from 'nestjs-agent-sessions';
 import { z } from 'zod';
 import { durableModel } from '../../lib/ai-sdk/durable-model.js';

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
-import { MockLanguageModelV4 } from 'ai-7/test';
+import * as ai7 from '../ai-7/ai.js';
+import { MockLanguageModelV4 } from '../ai-7/ai-test.js';
 import { MockLanguageModelV3 } from 'ai/test';
 import fc from 'fast-check';
 import { type MessageDraft } from 'nestjs-agent-sessions';

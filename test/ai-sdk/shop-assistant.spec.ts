@@ -1,7 +1,7 @@
 import { createOpenAICompatible as createModels6 } from '@ai-sdk/openai-compatible';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
-import { createOpenAICompatible as createModels7 } from 'ai-sdk-openai-compatible-3';
+import * as ai7 from '../ai-7/ai.js';
+import { createOpenAICompatible as createModels7 } from '../ai-7/openai-compatible.js';
 import { Intent, Orchestrator, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
 import { z } from 'zod';
 import { type AnyLanguageModel, approvalSignal, streamReply } from '../../lib/ai-sdk/index.js';

@@ -1,5 +1,9 @@
 import { readUIMessageStream as read6, uiMessageChunkSchema as schema6, type UIMessageChunk as Chunk6 } from 'ai';
-import { readUIMessageStream as read7, uiMessageChunkSchema as schema7, type UIMessageChunk as Chunk7 } from 'ai-7';
+import {
+  readUIMessageStream as read7,
+  uiMessageChunkSchema as schema7,
+  type UIMessageChunk as Chunk7,
+} from '../ai-7/ai.js';
 import { MessageFold } from '../../lib/chat/message-fold.js';
 import { type UIChunk, type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
 

@@ -1,6 +1,6 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import fc from 'fast-check';
 import { type MessageDraft } from 'nestjs-agent-sessions';
 import { z } from 'zod';

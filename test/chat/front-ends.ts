@@ -1,5 +1,5 @@
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
 
 type Status = 'submitted' | 'streaming' | 'ready' | 'error';

@@ -1,5 +1,5 @@
 import { parsePartialJson as parse6 } from 'ai';
-import { parsePartialJson as parse7 } from 'ai-7';
+import { parsePartialJson as parse7 } from '../ai-7/ai.js';
 import fc from 'fast-check';
 import { parsePartialJson } from '../../lib/chat/partial-json.js';
 

@@ -1,5 +1,5 @@
 import { type UIMessageChunk as Chunk6 } from 'ai';
-import { type UIMessageChunk as Chunk7 } from 'ai-7';
+import { type UIMessageChunk as Chunk7 } from '../ai-7/ai.js';
 import fc from 'fast-check';
 import { UI_RESET } from '../../lib/chat/message-fold.js';
 import { toProtocol, withoutAnswered } from '../../lib/chat/protocol-chunks.js';

@@ -1,5 +1,5 @@
 import type * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import fc from 'fast-check';
 import { type ConversationMessage, type MessageDraft } from 'nestjs-agent-sessions';
 import { fromUIMessage, toUIMessages } from '../../lib/chat/stored-messages.js';

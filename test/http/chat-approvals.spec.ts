@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import {
   defineOrchestrator,
   memoryAdapter,

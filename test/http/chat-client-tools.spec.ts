@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import { defineOrchestrator, memoryAdapter, reply, type TurnContext } from 'nestjs-agent-sessions';
 import { type ChatMessages } from 'nestjs-agent-sessions/http';
 import { scriptedModel } from 'nestjs-agent-sessions/testing';

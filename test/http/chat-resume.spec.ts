@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import { type ChatMessages } from 'nestjs-agent-sessions/http';
 import { isTerminal } from '../../lib/ledger/turn.js';
 import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { Test } from '@nestjs/testing';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import {
   defineOrchestrator,
   memoryAdapter,

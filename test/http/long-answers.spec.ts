@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import { defineOrchestrator, type SessionsAdapter, type TurnContext } from 'nestjs-agent-sessions';
 import { type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
 import { type ModelScript, scriptedModel } from 'nestjs-agent-sessions/testing';

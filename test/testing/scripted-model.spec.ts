@@ -1,6 +1,6 @@
 import { type LanguageModelV3 } from '@ai-sdk/provider';
 import * as ai6 from 'ai';
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import { InvalidInputError } from 'nestjs-agent-sessions';
 import { ModelScriptOverError, scriptedModel } from 'nestjs-agent-sessions/testing';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { WorkflowChatTransport, type WorkflowChatTransportOptions } from '@ai-sdk/workflow/client';
-import * as ai from 'ai-7';
+import * as ai from '../ai-7/ai.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
 import { Network } from './network.js';
 

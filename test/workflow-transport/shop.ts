@@ -1,4 +1,4 @@
-import * as ai7 from 'ai-7';
+import * as ai7 from '../ai-7/ai.js';
 import { defineOrchestrator, type OrchestratorRef, type TurnContext } from 'nestjs-agent-sessions';
 import { scriptedModel, type ScriptedModel } from 'nestjs-agent-sessions/testing';
 import { z } from 'zod';

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { traceOf } from '../common/error-trace.js';
 import { loggedId } from '../common/log-details.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
@@ -106,8 +107,14 @@ export class AttemptEvents {
       }
       this.count(bytes);
     } catch (error) {
-      // Counted after the next batch.
-      if (!(error instanceof StoreUnavailableError)) throw error;
+      // The batch is stored, so later events follow it. They are counted after the next batch.
+      if (error instanceof StoreUnavailableError) return;
+      this.hasCounted = true;
+      this.logger.error(
+        `Could not read the earlier events of turn ${loggedId(this.claimed.turn.id)}; turns.events.maxBytes limits those of ` +
+          'this attempt only.',
+        traceOf(error),
+      );
     }
   }
 

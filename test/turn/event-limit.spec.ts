@@ -53,7 +53,27 @@ describe.each(LIVE_STORES)('the limit of the events of a turn over $name', ({ op
     expect(sizeOfEvents(events.slice(0, -1))).toBeLessThanOrEqual(MAX_BYTES);
   });
 
-  async function run(work: (turn: TurnContext) => Promise<void> | void) {
+  it('AIS-34 stores the events of an attempt that cannot count those of earlier ones', async () => {
+    const adapter = open();
+    const read = adapter.events.read.bind(adapter.events);
+    const { events, errors } = await run(async (turn) => {
+      if (turn.attempt === 1) {
+        await turn.emit({ type: 'delta', data: 1 });
+        throw new Error('again');
+      }
+      adapter.events.read = () => Promise.reject(new Error('The events are unreadable.'));
+      for (const data of [2, 3]) {
+        void turn.emit({ type: 'delta', data });
+        await turn.flush();
+      }
+      adapter.events.read = read;
+      void turn.emit({ type: 'delta', data: 4 });
+    }, adapter);
+    expect(events.filter(({ type }) => type === 'delta').map(({ data }) => data)).toEqual([1, 2, 3, 4]);
+    expect(errors).toEqual([expect.stringMatching(/^error Could not read the earlier events of turn \w+; /)]);
+  });
+
+  async function run(work: (turn: TurnContext) => Promise<void> | void, adapter = open()) {
     const { lines, logger } = capturingLogger();
     const desk = defineOrchestrator({
       name: 'desk',
@@ -61,11 +81,13 @@ describe.each(LIVE_STORES)('the limit of the events of a turn over $name', ({ op
     });
     const retry = { attempts: 5, backoff: { type: 'fixed', delayMs: 1 } } as const;
     const turnOptions = { retry, events: { maxBytes: MAX_BYTES } };
-    const app = await startApplication({ adapter: open(), orchestrators: [desk], turns: turnOptions, logger });
+    const app = await startApplication({ adapter, orchestrators: [desk], turns: turnOptions, logger });
     const { id } = await app.turns.submit('desk', 'go', { sessionId: await app.session() });
     expect(await app.turns.result(id)).toMatchObject({ reply: 'done' });
     const events: TurnEvent[] = [];
     for await (const event of app.turns.readEvents(id)) events.push(event);
-    return { events, warnings: lines.filter((line) => line.includes('maxBytes')) };
+    const linesOf = (level: string): string[] =>
+      lines.filter((line) => line.startsWith(level) && line.includes('maxBytes'));
+    return { events, warnings: linesOf('warn'), errors: linesOf('error') };
   }
 });

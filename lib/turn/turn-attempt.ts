@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { withReceivedAnswers } from '../chat/received-answers.js';
 import { stoppedAnswer } from '../chat/stopped-message.js';
 import { chunksOf } from '../chat/ui-events.js';
 import { backoffMs } from '../common/backoff.js';
@@ -457,7 +458,9 @@ export class TurnAttempt implements AttemptHandle {
     const given = keep ? interruptedMessages({ ...turn, keep }) : (partial?.messages ?? interruptedMessages(turn));
     if (keep ? !isAnswer(keep) : given.length > 1) return given;
     // Clients have received more of the answer than the caller who cancelled the turn has read.
-    const shown = stoppedAnswer(chunksOf(await this.lease.retrying('read', () => this.emitted())));
+    const chunks = chunksOf(await this.lease.retrying('read', () => this.emitted()));
+    const readSignals = () => this.lease.retrying('signals', () => ledger.signals(turn.id));
+    const shown = stoppedAnswer(await withReceivedAnswers(chunks, readSignals));
     return shown ? interruptedMessages({ ...turn, keep: [{ ...shown, id: messageId(turn.id, 1) }] }) : given;
   }
 

@@ -195,6 +195,20 @@ describe.each(VERSIONS)('approvals of chats, with ai %i', (version) => {
     expect(toolsOf((await storedIn(app, chat))[1])).toEqual(['tool-refund: output-error']);
   });
 
+  it('AIS-32 keeps an approval as interrupted if the answer is stopped while its worker runs another tool', async () => {
+    const { app, open, orders } = await start();
+    const chat = open();
+    const sent = chat.sendMessage({ text: 'Refund 7, but count first.' });
+    await eventually(() => toolsOf(chat.lastMessage).includes('tool-refund: approval-requested'));
+    const [{ id: turnId }] = await app.turns.list({ sessionId: chat.id });
+    const { toolCallId } = callsOf(chat.lastMessage?.parts).at(-1)!;
+    await app.turns.signal(turnId, approvalSignal(toolCallId as string), { approved: true });
+    expect(await app.json<StoppedChat>('POST', `/${chat.id}/stop`)).toEqual({ stopped: true });
+    await sent;
+    expect(toolsOf((await storedIn(app, chat))[1])).toEqual(['tool-count: output-error', 'tool-refund: output-error']);
+    orders.counted.open();
+  });
+
   it('AIS-32 asks only for the missing one of two approvals', async () => {
     const { app, open, orders } = await start();
     const chat = open();

@@ -1,5 +1,6 @@
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { type Protocol, toProtocol, withoutAnswered } from '../../chat/protocol-chunks.js';
+import { withReceivedAnswers } from '../../chat/received-answers.js';
 import { replay } from '../../chat/replay.js';
 import { type AnswerEnd, ResponseChunks } from '../../chat/response-chunks.js';
 import { chunksOf, UIEventReader } from '../../chat/ui-events.js';
@@ -8,7 +9,6 @@ import { type TurnEventLog } from '../../ledger/turn-event-log.js';
 import { SETTLED, type TurnEvent, WAITING } from '../../ledger/turn-event.js';
 import { type TurnLedger } from '../../ledger/turn.store.js';
 import { type TurnService } from '../../turn/turn.service.js';
-import { hasOpenApproval, withReceivedApprovals } from './user-answers.js';
 import { repeatWhileUnavailable, pause } from './while-unavailable.js';
 
 /** Page size for reading stored events. */
@@ -65,13 +65,13 @@ export class ChatStream {
     return chunksOf(await this.storedEvents(turnId));
   }
 
-  /** Returns all stored chunks of a turn, and the approvals that it has received and not continued with. */
-  async received(turnId: string): Promise<UIChunk[]> {
+  /** Returns all stored chunks of a turn, and the answers of the user that it has received and not continued with. */
+  async received(turnId: string): Promise<readonly UIChunk[]> {
     return this.withReceived(turnId, await this.stored(turnId));
   }
 
-  private async withReceived(turnId: string, chunks: UIChunk[]): Promise<UIChunk[]> {
-    return hasOpenApproval(chunks) ? withReceivedApprovals(chunks, await this.ledger.signals(turnId)) : chunks;
+  private withReceived(turnId: string, chunks: readonly UIChunk[]): Promise<readonly UIChunk[]> {
+    return withReceivedAnswers(chunks, () => this.ledger.signals(turnId));
   }
 
   private async *response(

@@ -1,5 +1,6 @@
-import { stoppedAnswer } from '../../chat/stopped-message.js';
+import { countRequests, isRequested } from '../../chat/received-answers.js';
 import { segmentsOf } from '../../chat/replay.js';
+import { stoppedAnswer } from '../../chat/stopped-message.js';
 import { type UIMessage } from '../../chat/ui-message.js';
 import { isUserSignal } from '../../chat/user-signals.js';
 import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
@@ -10,7 +11,7 @@ import { type TurnService } from '../../turn/turn.service.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
 import { isRepeat, messageIdOf, ReplacedTurns } from './replaced-turns.js';
-import { answersOf, countRequests, isRequested } from './user-answers.js';
+import { answersOf } from './user-answers.js';
 
 const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
 /** The maximum number of open turns that are read. */

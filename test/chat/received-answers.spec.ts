@@ -1,7 +1,8 @@
+import { withReceivedAnswers } from '../../lib/chat/received-answers.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
 import { approvalSignal } from '../../lib/chat/user-signals.js';
-import { hasOpenApproval, withReceivedApprovals } from '../../lib/http/chat/user-answers.js';
 import { type JsonValue } from '../../lib/common/json.js';
+import { type StoredSignal } from '../../lib/ledger/turn.store.js';
 
 const START: UIChunk = { type: 'start', messageId: 'turn' };
 const FINISH: UIChunk = { type: 'finish' };
@@ -23,13 +24,14 @@ const signal = (call: string, payload: JsonValue, earlier = 0) => ({
   name: approvalSignal(call, { earlier }),
   payload,
 });
+const received = (chunks: readonly UIChunk[], signals: readonly StoredSignal[]) =>
+  withReceivedAnswers(chunks, async () => signals);
 
-describe('withReceivedApprovals', () => {
-  it('AIS-32 adds the received answers before the end of the response', () => {
+describe('withReceivedAnswers', () => {
+  it('AIS-32 adds the received answers before the end of the response', async () => {
     const chunks = [START, ...asking('a', 'b', 'c'), FINISH];
-    expect(hasOpenApproval(chunks)).toBe(true);
     const signals = [signal('c', { approved: false, reason: 'Too much.' }), signal('a', { approved: true })];
-    expect(withReceivedApprovals(chunks, signals)).toEqual([
+    expect(await received(chunks, signals)).toEqual([
       ...chunks.slice(0, -1),
       answer('a', { approved: true }),
       answer('c', { approved: false, reason: 'Too much.' }),
@@ -37,35 +39,35 @@ describe('withReceivedApprovals', () => {
     ]);
     // The response is not complete: the signal came early.
     const begun = chunks.slice(0, -1);
-    expect(withReceivedApprovals(begun, signals.slice(1))).toEqual([...begun, answer('a', { approved: true })]);
+    expect(await received(begun, signals.slice(1))).toEqual([...begun, answer('a', { approved: true })]);
   });
 
-  it('AIS-32 adds no answer to another request, and none that is not valid', () => {
+  it('AIS-32 adds no answer to another request, and none that is not valid', async () => {
     const chunks = [START, ...asking('a'), FINISH];
     const others = [signal('b', { approved: true }), signal('a', { approved: true }, 1), { name: 'go', payload: null }];
     for (const signals of [others, [signal('a', 'yes')], [signal('a', { approved: 'yes' })], []]) {
-      expect(withReceivedApprovals(chunks, signals)).toEqual(chunks);
+      expect(await received(chunks, signals)).toEqual(chunks);
     }
   });
 
-  it('AIS-32 FIX-63 adds no earlier answer to a later request with the same id', () => {
+  it('AIS-32 FIX-63 adds no earlier answer to a later request with the same id', async () => {
     const first = [START, ...asking('0'), FINISH];
     const result: UIChunk = { type: 'tool-output-available', toolCallId: '0', output: 1 };
     const second = [START, answer('0', { approved: true }), result, ...asking('0'), FINISH];
     const chunks = [...first, ...second];
     const signals = [signal('0', { approved: true })];
-    expect(withReceivedApprovals(chunks, signals)).toEqual(chunks);
-    expect(withReceivedApprovals(chunks, [...signals, signal('0', { approved: false }, 1)]).slice(-2)).toEqual([
+    expect(await received(chunks, signals)).toEqual(chunks);
+    expect((await received(chunks, [...signals, signal('0', { approved: false }, 1)])).slice(-2)).toEqual([
       answer('0', { approved: false }),
       FINISH,
     ]);
   });
 
-  it('AIS-32 adds nothing if the request has an answer, or the response has no request', () => {
+  it('AIS-32 adds nothing if the request has an answer, or the response has no request', async () => {
     const answered = [START, ...asking('a'), { type: 'tool-output-denied', toolCallId: 'a' }, FINISH];
     for (const chunks of [[], [START, FINISH], answered]) {
-      expect(hasOpenApproval(chunks)).toBe(false);
-      expect(withReceivedApprovals(chunks, [signal('a', { approved: true })])).toEqual(chunks);
+      const read = (): Promise<never> => Promise.reject(new Error('The signals need not be read.'));
+      expect(await withReceivedAnswers(chunks, read)).toEqual(chunks);
     }
   });
 });

@@ -2,13 +2,23 @@ import { isFields } from '../common/json.js';
 import { type StoredSignal } from '../ledger/turn.store.js';
 import { segmentsOf } from './replay.js';
 import { type UIChunk } from './ui-message.js';
-import { approvalSignal } from './user-signals.js';
+import { approvalSignal, toolOutputSignal } from './user-signals.js';
+
+/** The signals that answer requests, by the type of the chunk that requests the answer. */
+const SIGNALS = { 'tool-approval-request': approvalSignal, 'tool-input-available': toolOutputSignal } as const;
 
 /** A request for an answer of the user. */
 export interface UserRequest {
   readonly toolCallId: string;
   /** The type of the chunk that requests the answer. */
-  readonly request: 'tool-approval-request' | 'tool-input-available';
+  readonly request: keyof typeof SIGNALS;
+}
+
+/** A request that has no answer in the chunks. */
+interface OpenRequest extends UserRequest {
+  readonly approvalId: unknown;
+  /** The name of the signal that answers it. */
+  readonly signal: string;
 }
 
 /** Returns whether a response contains the request of an answer, and no result of the call. */
@@ -27,8 +37,9 @@ export function countRequests(
 }
 
 /**
- * Adds the user's answers to approval requests that a turn has received, and has not continued with yet (AIS-32). A
- * client that loads the answer must not ask again, and a stop must not deny an approved call.
+ * Adds the answers of the user that a turn has received, and has not continued with yet: answers to approval requests
+ * (AIS-32), and outputs of tools that the client has run (AIS-39). A client that loads the answer must not ask or run
+ * the tool again, and a stop keeps them.
  * @param chunks the stored chunks of the turn
  * @param readSignals reads the signals of the turn; called if a request has no answer in the chunks
  */
@@ -36,29 +47,57 @@ export async function withReceivedAnswers(
   chunks: readonly UIChunk[],
   readSignals: () => Promise<readonly StoredSignal[]>,
 ): Promise<readonly UIChunk[]> {
-  const segments = segmentsOf(chunks);
-  const requests = openApprovals(segments);
+  const requests = openRequests(segmentsOf(chunks));
   if (requests.length === 0) return chunks;
   const signals = await readSignals();
-  const answers = requests.flatMap(({ approvalId, ...request }): UIChunk[] => {
-    const name = approvalSignal(request.toolCallId, { earlier: countRequests(request, segments.slice(0, -1)) });
-    const payload = signals.find((signal) => signal.name === name)?.payload;
-    if (!isFields(payload) || typeof payload.approved !== 'boolean') return [];
-    const { approved, reason } = payload;
-    return [
-      { type: 'tool-approval-response', approvalId, approved, ...(typeof reason === 'string' ? { reason } : {}) },
-    ];
+  const answers = requests.flatMap((request) => {
+    return toAnswer(request, signals.find(({ name }) => name === request.signal)?.payload) ?? [];
   });
   // The turn may still wait for another answer, so that its response ends here.
   const end = chunks.at(-1)?.type === 'finish' ? chunks.length - 1 : chunks.length;
   return chunks.toSpliced(end, 0, ...answers);
 }
 
-function openApprovals(segments: readonly (readonly UIChunk[])[]): (UserRequest & { readonly approvalId: unknown })[] {
-  const last = segments.at(-1) ?? [];
-  return last.flatMap(({ type, toolCallId, approvalId }) => {
-    if (type !== 'tool-approval-request' || typeof toolCallId !== 'string') return [];
-    const request = { toolCallId, request: type, approvalId } as const;
-    return isRequested(request, last) ? [request] : [];
+/** Returns the requests of the latest response with calls that have no answer in the chunks. */
+function openRequests(segments: readonly (readonly UIChunk[])[]): OpenRequest[] {
+  const at = segments.findLastIndex((chunks) => chunks.some(isRequest));
+  const asking = segments[at] ?? [];
+  // The response that continues begins with the answers. Its worker can stop between them.
+  const later = segments.slice(at + 1).flat();
+  return asking.flatMap(({ type, toolCallId, approvalId }) => {
+    if (!isRequestType(type) || typeof toolCallId !== 'string') return [];
+    const request = { toolCallId, request: type };
+    // Until the response ends, a call without an output may be of a tool that the server runs.
+    const isPossible = type === 'tool-approval-request' || asking.at(-1)?.type === 'finish';
+    const isOpen = isPossible && isRequested(request, asking);
+    if (!isOpen || later.some((chunk) => isAnswerTo(chunk, toolCallId, approvalId))) return [];
+    const earlier = countRequests(request, segments.slice(0, at));
+    return [{ ...request, approvalId, signal: SIGNALS[type](toolCallId, { earlier }) }];
   });
+}
+
+function isAnswerTo(chunk: UIChunk, toolCallId: string, approvalId: unknown): boolean {
+  if (chunk.type === 'tool-approval-response') return chunk.approvalId === approvalId;
+  return chunk.toolCallId === toolCallId;
+}
+
+/** Returns the chunk that answers a request; `undefined` if the payload of its signal is missing or not valid. */
+function toAnswer({ toolCallId, request, approvalId }: OpenRequest, payload: unknown): UIChunk | undefined {
+  if (!isFields(payload)) return undefined;
+  const { approved, reason, output = null, errorText } = payload;
+  if (request === 'tool-approval-request') {
+    if (typeof approved !== 'boolean') return undefined;
+    const given = typeof reason === 'string' ? { reason } : {};
+    return { type: 'tool-approval-response', approvalId, approved, ...given };
+  }
+  if (errorText === undefined) return { type: 'tool-output-available', toolCallId, output };
+  return typeof errorText === 'string' ? { type: 'tool-output-error', toolCallId, errorText } : undefined;
+}
+
+function isRequest({ type }: UIChunk): boolean {
+  return isRequestType(type);
+}
+
+function isRequestType(type: string): type is UserRequest['request'] {
+  return Object.hasOwn(SIGNALS, type);
 }

@@ -1,6 +1,6 @@
 import { withReceivedAnswers } from '../../lib/chat/received-answers.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
-import { approvalSignal } from '../../lib/chat/user-signals.js';
+import { approvalSignal, toolOutputSignal } from '../../lib/chat/user-signals.js';
 import { type JsonValue } from '../../lib/common/json.js';
 import { type StoredSignal } from '../../lib/ledger/turn.store.js';
 
@@ -15,6 +15,12 @@ const asking = (...calls: string[]): UIChunk[] => [
   ]),
   { type: 'finish-step' },
 ];
+/** A response that calls tools that the client runs. */
+const calling = (...calls: string[]): UIChunk[] => [
+  { type: 'start-step' },
+  ...calls.map((toolCallId): UIChunk => ({ type: 'tool-input-available', toolCallId, toolName: 'locate', input: {} })),
+  { type: 'finish-step' },
+];
 const answer = (approvalId: string, given: object): UIChunk => ({
   type: 'tool-approval-response',
   approvalId,
@@ -24,6 +30,7 @@ const signal = (call: string, payload: JsonValue, earlier = 0) => ({
   name: approvalSignal(call, { earlier }),
   payload,
 });
+const output = (call: string, payload: JsonValue) => ({ name: toolOutputSignal(call), payload });
 const received = (chunks: readonly UIChunk[], signals: readonly StoredSignal[]) =>
   withReceivedAnswers(chunks, async () => signals);
 
@@ -61,6 +68,37 @@ describe('withReceivedAnswers', () => {
       answer('0', { approved: false }),
       FINISH,
     ]);
+  });
+
+  it('AIS-32 adds the answers that are missing in the response that continues', async () => {
+    const chunks = [START, ...asking('a', 'b'), FINISH];
+    const signals = [signal('a', { approved: true }), signal('b', { approved: false })];
+    for (const begun of [[START], [START, answer('a', { approved: true })]]) {
+      const missing = [answer('a', { approved: true }), answer('b', { approved: false })].slice(begun.length - 1);
+      expect(await received([...chunks, ...begun], signals)).toEqual([...chunks, ...begun, ...missing]);
+    }
+  });
+
+  it('AIS-39 adds the outputs of the tools that the client has run', async () => {
+    const chunks = [START, ...calling('a', 'b', 'c'), FINISH];
+    const signals = [output('a', { output: 'Paris' }), output('c', { errorText: 'Forbidden.' })];
+    const added = [
+      { type: 'tool-output-available', toolCallId: 'a', output: 'Paris' },
+      { type: 'tool-output-error', toolCallId: 'c', errorText: 'Forbidden.' },
+    ];
+    expect(await received(chunks, signals)).toEqual([...chunks.slice(0, -1), ...added, FINISH]);
+    expect((await received(chunks, [output('b', {})])).at(-2)).toMatchObject({ toolCallId: 'b', output: null });
+    for (const signals of [[output('d', {})], [output('a', 'Paris')], [output('a', { errorText: 1 })]]) {
+      expect(await received(chunks, signals)).toEqual(chunks);
+    }
+  });
+
+  it('AIS-39 adds no output to a call that the server or the provider runs', async () => {
+    const running = [START, ...calling('a').slice(0, -1)];
+    const ofProvider = [START, { ...calling('a')[1], providerExecuted: true }, FINISH];
+    for (const chunks of [running, ofProvider]) {
+      expect(await received(chunks, [output('a', { output: 'forged' })])).toEqual(chunks);
+    }
   });
 
   it('AIS-32 adds nothing if the request has an answer, or the response has no request', async () => {

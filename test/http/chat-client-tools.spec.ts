@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import * as ai6 from 'ai';
 import * as ai7 from '../ai-7/ai.js';
 import { defineOrchestrator, memoryAdapter, reply, type TurnContext } from 'nestjs-agent-sessions';
-import { type ChatMessages } from 'nestjs-agent-sessions/http';
+import { type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
 import { scriptedModel } from 'nestjs-agent-sessions/testing';
 import { z } from 'zod';
 import { fromUIMessage } from '../../lib/ai-sdk/index.js';
@@ -12,6 +12,7 @@ import { uiStream } from '../../lib/chat/ui-stream.js';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { type FrontEnd, frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
+import { startApplication } from '../support/running-application.js';
 import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
 
 const SDKS = { 6: ai6, 7: ai7 as unknown as typeof ai6 };
@@ -38,6 +39,34 @@ describe.each(VERSIONS)('tools that a page runs, with ai %i', (version) => {
     await eventually(() => chat.status === 'ready' && textOf(chat.lastMessage).includes('You are'));
     expect(chat.messages.map(({ id }) => id)).toEqual([messages[0].id, before.lastMessage!.id]);
     expect(textOf(chat.lastMessage)).toBe('One moment.You are in Paris.');
+  });
+
+  it('AIS-39 are shown with their output by a page that loads before the answer continues', async () => {
+    const { app, chat, work } = await withoutWorker();
+    const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
+    const tab = open(app, { id: chat.id, messages });
+    const resumed = tab.resumeStream();
+    await eventually(() => toolsOf(tab.lastMessage).includes('tool-locate: output-available'));
+    expect(tab.status).toBe('streaming');
+    await work();
+    await resumed;
+    await eventually(() => chat.status === 'ready');
+    for (const page of [tab, chat]) {
+      expect(toolsOf(page.lastMessage)).toEqual(['tool-locate: output-available']);
+      expect(textOf(page.lastMessage)).toBe('One moment.You are in Paris.');
+    }
+  });
+
+  it('AIS-39 keep their output if the answer is stopped before it continues', async () => {
+    const { app, chat, model, work } = await withoutWorker();
+    expect(await app.json<StoppedChat>('POST', `/${chat.id}/stop`)).toEqual({ stopped: true });
+    await eventually(() => chat.status === 'ready');
+    const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
+    expect(messages[1].parts.at(-1)).toMatchObject({ state: 'output-available', output: 'Paris' });
+    await work();
+    await chunksOf(await app.ask('POST', `/${chat.id}`, { body: { messages: [said('Never mind.')] } }));
+    const results = JSON.stringify(model.calls.at(-1)!.prompt.filter(({ role }) => role === 'tool'));
+    expect([results.includes('Paris'), results.includes(INTERRUPTED)]).toEqual([true, false]);
   });
 
   it('AIS-39 are interrupted by a message of another tab, and their output is refused then', async () => {
@@ -81,6 +110,22 @@ describe.each(VERSIONS)('tools that a page runs, with ai %i', (version) => {
     expect(JSON.parse(chat.error!.message)).toMatchObject({ code: 'TURN_SETTLED' });
     expect(requests).toBe(2);
   });
+
+  /** Returns a page that has sent the output of its call, while no worker runs. */
+  async function withoutWorker() {
+    const { orchestrator, model } = guide();
+    const options = { adapter: memoryAdapter(), orchestrators: [orchestrator] };
+    const app = await startChatApp({ ...options, role: 'submit', chat: { protocol: version } });
+    const work = () => startApplication({ ...options, role: 'work' });
+    const worker = await work();
+    const chat = open(app);
+    await chat.sendMessage({ text: 'Where am I?' });
+    await worker.close();
+    await locate(chat, 'Paris');
+    const [{ id }] = await app.turns.list({ sessionId: chat.id });
+    await eventually(async () => (await app.turns.get(id))?.status === 'queued');
+    return { app, chat, model, work };
+  }
 
   /** Returns an assistant that asks the page where the user is. */
   function guide() {

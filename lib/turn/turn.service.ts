@@ -5,6 +5,8 @@ import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
 import { onAbort } from '../common/on-abort.js';
+import { type NewMessage } from '../ledger/conversation.store.js';
+import { type MessageDraft } from '../ledger/message.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
@@ -236,11 +238,17 @@ export class TurnService {
    */
   async cancel(turnId: string, options: CancelOptions = {}): Promise<Turn> {
     const { maxReplyBytes } = this.dependencies.settings;
-    const { keep: given } = checkInput(CancelOptions, options, 'options');
-    const keep = toKept(checkedId(turnId), given, maxReplyBytes);
-    const { turn, notify } = await this.dependencies.ledger.cancel(turnId, keep ? 'interrupt' : 'cancel', keep);
-    if (notify) await this.dependencies.notifier.notify(turn.sessionId);
-    return turn;
+    const { keep } = checkInput(CancelOptions, options, 'options');
+    return this.cancelWith(turnId, toKept(checkedId(turnId), keep, maxReplyBytes));
+  }
+
+  /**
+   * Cancels a turn, and keeps the answer that the clients of a chat have seen, whatever its size (AIS-34). The limits of
+   * the turn's events and of its input bound it.
+   * @internal
+   */
+  async interrupt(turnId: string, answer: MessageDraft): Promise<Turn> {
+    return this.cancelWith(turnId, toKept(checkedId(turnId), [answer], Infinity));
   }
 
   /**
@@ -453,6 +461,13 @@ export class TurnService {
     const session = await this.dependencies.sessions.get(sessionId);
     if (!session) throw new SessionNotFoundError(sessionId);
     if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
+  }
+
+  private async cancelWith(turnId: string, keep: readonly NewMessage[] | undefined): Promise<Turn> {
+    const { ledger, notifier } = this.dependencies;
+    const { turn, notify } = await ledger.cancel(turnId, keep ? 'interrupt' : 'cancel', keep);
+    if (notify) await notifier.notify(turn.sessionId);
+    return turn;
   }
 
   private cancelOnAbort(turn: Turn, signal: AbortSignal): void {

@@ -59,6 +59,17 @@ describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
     expect(shown.at(-1)).toMatchObject({ type: 'finish' });
   });
 
+  it('AIS-34 stores all of an answer above maxReplyBytes that is stopped while it waits for its user', async () => {
+    const text = wordsOf('a', 300);
+    const { app } = await start(() => ({ text, calls: [{ name: 'ask' }] }), { maxReplyBytes: 500 });
+    await chunksOf(await app.ask('POST', '/long', { body: { messages: [said('Ask.')] } }));
+    expect(await app.turns.list({ sessionId: 'long', status: 'waiting' })).toHaveLength(1);
+    expect(await app.json<StoppedChat>('POST', '/long/stop')).toEqual({ stopped: true });
+    const { messages } = await app.json<ChatMessages>('GET', '/long/messages');
+    expect(textOf(messages[1])).toBe(text);
+    expect(toolsOf(messages[1])).toEqual(['tool-ask: output-denied']);
+  });
+
   describe.each(VERSIONS)('beyond turns.events.maxBytes, with ai %i', (version) => {
     it('AIS-34 shows nothing more live, and the rest of each step when it is stored', async () => {
       const [isStored, isFound] = [gate(), gate()];
@@ -155,10 +166,12 @@ describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
     {
       version = 7,
       maxBytes,
+      maxReplyBytes,
       find = () => 'found',
     }: {
       readonly version?: 6 | 7;
       readonly maxBytes?: number;
+      readonly maxReplyBytes?: number;
       readonly find?: () => unknown;
     } = {},
   ) {
@@ -180,7 +193,11 @@ describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
       adapter: noting(adapter, (size) => batches.push(size)),
       orchestrators: [orchestrator],
       chat: { protocol: version },
-      turns: { retry, ...(maxBytes === undefined ? {} : { events: { maxBytes } }) },
+      turns: {
+        retry,
+        ...(maxBytes === undefined ? {} : { events: { maxBytes } }),
+        ...(maxReplyBytes === undefined ? {} : { maxReplyBytes }),
+      },
     });
     return { app, adapter, batches };
   }

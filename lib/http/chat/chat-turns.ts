@@ -3,7 +3,7 @@ import { segmentsOf } from '../../chat/replay.js';
 import { stoppedAnswer } from '../../chat/stopped-message.js';
 import { type UIMessage } from '../../chat/ui-message.js';
 import { isUserSignal } from '../../chat/user-signals.js';
-import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
+import { InvalidInputError, StoreRejectedError } from '../../common/sessions.error.js';
 import { TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
 import { isTerminal, TURN_STATUSES, type Turn } from '../../ledger/turn.js';
 import { toTurnInput as checkTurnInput } from '../../turn/turn.inputs.js';
@@ -84,11 +84,12 @@ export class ChatTurns {
   private async interrupt(turn: Turn): Promise<Turn> {
     // If the turn is running, its worker adds the chunks that follow.
     const answer = stoppedAnswer(await this.stream.received(turn.id));
+    if (!answer) return this.turns.cancel(turn.id, { keep: true });
     try {
-      return await this.turns.cancel(turn.id, { keep: answer ? [answer] : true });
+      return await this.turns.interrupt(turn.id, answer);
     } catch (error) {
-      if (!(error instanceof TooLargeError)) throw error;
-      // An answer that is too large to be kept must still stop.
+      if (!(error instanceof StoreRejectedError)) throw error;
+      // An answer that the server of the store does not take must still stop.
       return this.turns.cancel(turn.id, { keep: true });
     }
   }

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
 import { isTerminal } from '../../lib/ledger/turn.js';
+import { stopAnswer } from '../../sample/06-ai-chat/page/server.js';
 import { textOf } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
 import { LIVE_STORES } from '../support/running-application.js';
@@ -132,6 +133,36 @@ describe.each(PLATFORMS)('a queued message on $name', (platform) => {
       held.open();
       expect(await shown(app, by)).toEqual([text, 'The answer to ', 'Two.', 'The answer to Two.']);
     }
+  });
+
+  it('AIS-38 AIS-20 is not stopped by a page that stops an answer which has just ended', async () => {
+    const { orchestrator, hold } = echo();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator], turns: TURNS });
+    const one = hold('One.');
+    const two = hold('Two.');
+    const first = await send(app, 'one', 'One.', 'first');
+    const second = await send(app, 'one', 'Two.', 'second');
+    one.open();
+    const { messageId } = (await chunksOf(first))[0];
+    await chunksOf(second, ({ type }) => type === 'text-delta');
+
+    // A browser resolves the address, and sends the cookie of the user.
+    const { fetch: ofNode } = globalThis;
+    globalThis.fetch = (path, init) =>
+      ofNode((path as string).replace('/api/chat', app.url), {
+        ...init,
+        headers: { ...(init?.headers as Record<string, string>), 'x-user-id': 'ann' },
+      });
+    try {
+      await stopAnswer('one', messageId as string);
+      await stopAnswer('one', 'first');
+      expect(await app.turns.list({ sessionId: 'one', status: 'running' })).toHaveLength(1);
+      await stopAnswer('one', 'second');
+    } finally {
+      globalThis.fetch = ofNode;
+    }
+    await eventually(async () => (await app.turns.list({ sessionId: 'one', status: 'cancelled' })).length === 1);
+    two.open();
   });
 
   it('AIS-38 reads the id of the message from text, and ignores fields that it does not know', async () => {

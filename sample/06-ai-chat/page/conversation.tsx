@@ -93,7 +93,7 @@ export function Conversation({ id, page, onChange }: Props) {
         isBusy={isBusy}
         blockedBy={isWaiting ? 'Approve or deny first' : unsent && 'Your last message is not sent yet'}
         onSend={(message) => void sendMessage(message)}
-        onStop={() => stopAnswer(id)}
+        onStop={() => stopAnswer(id, last?.id)}
       />
     </main>
   );

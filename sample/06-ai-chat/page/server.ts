@@ -43,9 +43,13 @@ export async function loadMessages(id: string, before?: string): Promise<Message
   return (await request(`${pathOf(id)}/messages${query}`)) as MessagePage;
 }
 
-/** Stops the current answer and keeps its beginning. */
-export async function stopAnswer(id: string): Promise<void> {
-  await request(`${pathOf(id)}/stop`, 'POST');
+/**
+ * Stops an answer and keeps its beginning.
+ * @param messageId the answer, or the message to which it has not begun. Without it, the server could stop the next
+ * answer, if this one has just ended
+ */
+export async function stopAnswer(id: string, messageId: string | undefined): Promise<void> {
+  await request(`${pathOf(id)}/stop`, 'POST', { messageId });
 }
 
 export async function deleteChat(id: string): Promise<void> {
@@ -68,8 +72,9 @@ export function textOf({ parts }: ChatMessage): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join(' ');
 }
 
-async function request(path: string, method = 'GET'): Promise<unknown> {
-  const response = await fetch(path, { method });
+async function request(path: string, method = 'GET', json?: object): Promise<unknown> {
+  const sent = json && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) };
+  const response = await fetch(path, { method, ...sent });
   const body = await response.text();
   if (!response.ok) throw new Error(body);
   return body === '' ? undefined : JSON.parse(body);

@@ -2,6 +2,9 @@ import 'reflect-metadata';
 import { memoryAdapter, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { ChatResponses } from '../../lib/http/chat/chat-responses.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
+import { approvalSignal } from '../../lib/chat/user-signals.js';
+import { eventually } from '../support/eventually.js';
+import { startApplication } from '../support/running-application.js';
 import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
 import { startAssistant } from './chat-assistant.js';
 
@@ -43,6 +46,34 @@ describe('startIndex, as WorkflowChatTransport sends it', () => {
     expect(response.headers.get(TAIL_INDEX)).toBe('4');
     expect(await chunksOf(response)).toEqual(chunks);
     expect((await app.ask('GET', `/one/${run}/stream?startIndex=0`)).headers.has(TAIL_INDEX)).toBe(false);
+  });
+
+  it('AIS-32 shows a received approval once, at the same index before and after the answer continues', async () => {
+    const { orchestrator } = await startAssistant();
+    const options = { adapter: memoryAdapter(), orchestrators: [orchestrator] };
+    const app = await startChatApp({ ...options, role: 'submit' });
+    const worker = await startApplication({ ...options, role: 'work' });
+    const response = await app.ask('POST', '/one', { body: { messages: [said('Please refund order 7.')] } });
+    const asking = await chunksOf(response);
+    await worker.close();
+    const { toolCallId, approvalId } = asking.find(({ type }) => type === 'tool-approval-request')!;
+    const [{ id }] = await app.turns.list({ sessionId: 'one' });
+    await app.turns.signal(id, approvalSignal(toolCallId as string), { approved: true });
+
+    const run = response.headers.get(RUN_ID)!;
+    const shown: UIChunk[] = [];
+    const over = chunksOf(await app.ask('GET', '/one/one/stream?startIndex=0'), (chunk) => (shown.push(chunk), false));
+    await eventually(() => shown.some(({ type }) => type === 'tool-approval-response'));
+    expect(shown).toEqual([...asking.slice(0, -1), { type: 'tool-approval-response', approvalId, approved: true }]);
+    const begun = shown.length;
+    await startApplication({ ...options, role: 'work' });
+    await over;
+    expect(shown.filter(({ type }) => type === 'tool-approval-response')).toHaveLength(1);
+    expect(shown.at(-1)).toMatchObject({ type: 'finish' });
+    for (const start of [begun - 1, begun, shown.length - 1]) {
+      expect(await resumed(app, `/one/one/stream?startIndex=${start}`)).toEqual(shown.slice(start));
+      expect(await resumed(app, `/one/${run}/stream?startIndex=${start}`)).toEqual(shown.slice(start));
+    }
   });
 
   it('AIS-13 AIS-15 names a response by its chat if the store is unavailable for long', async () => {

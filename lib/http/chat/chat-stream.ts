@@ -1,4 +1,5 @@
 import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { UI_RESET } from '../../chat/message-fold.js';
 import { type Protocol, toProtocol, withoutAnswered } from '../../chat/protocol-chunks.js';
 import { withReceivedAnswers } from '../../chat/received-answers.js';
 import { replay } from '../../chat/replay.js';
@@ -24,6 +25,11 @@ export interface ChatRange {
    * chunks that show the whole answer so far; the segment is then 0.
    */
   readonly skip?: number;
+  /**
+   * True if the response begins with the chunks that are stored already, and with the answers of the user that the turn
+   * has received and not continued with (AIS-32). Default false: the turn has none.
+   */
+  readonly isResumed?: boolean;
 }
 
 /** The end of chunks that are incomplete. The connection must be broken, so that the client resumes. */
@@ -75,7 +81,7 @@ export class ChatStream {
   }
 
   private async *response(
-    { turnId, segment, skip }: ChatRange,
+    { turnId, segment, skip, isResumed = false }: ChatRange,
     signal: AbortSignal,
   ): AsyncGenerator<UIChunk | typeof CUT, void> {
     const response = new ResponseChunks(turnId, segment);
@@ -83,16 +89,25 @@ export class ChatStream {
     const reader = new UIEventReader();
     let after = 0;
     // Protocol 6 has no chunk for a reset, so that a client with nothing gets the chunks without what was replaced.
-    if (skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6)) {
+    const isReplay = skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6);
+    /** The answers of the user that the client gets before the turn continues with them. */
+    const early = new Set<string>();
+    if (isReplay || isResumed) {
       const events = await repeatWhileUnavailable(() => this.storedEvents(turnId), signal);
       after = events.at(-1)?.offset ?? 0;
       const stored = events.flatMap((event) => reader.read(event) ?? []);
-      const shown = replay(await repeatWhileUnavailable(() => this.withReceived(turnId, stored), signal));
-      for (const chunk of this.protocol === 6 ? withoutAnswered(shown) : shown) yield* response.add(chunk);
+      const known = new Set(stored);
+      const received = await repeatWhileUnavailable(() => this.withReceived(turnId, stored), signal);
+      for (const chunk of isReplay ? this.replayed(received) : received) {
+        if (!isReplay && !known.has(chunk)) early.add(keyOf(chunk));
+        yield* response.add(chunk);
+      }
     }
     for await (const event of this.events(turnId, after, signal)) {
       const chunk = reader.read(event);
-      if (chunk) yield* response.add(chunk);
+      if (chunk?.type === UI_RESET) early.clear();
+      // A client that counts its chunks gets each answer once.
+      if (chunk && !early.delete(keyOf(chunk))) yield* response.add(chunk);
       const last =
         event.type === SETTLED
           ? response.ended(event.data as unknown as AnswerEnd)
@@ -102,6 +117,10 @@ export class ChatStream {
       return;
     }
     yield CUT;
+  }
+
+  private replayed(chunks: readonly UIChunk[]): readonly UIChunk[] {
+    return this.protocol === 6 ? withoutAnswered(replay(chunks)) : replay(chunks);
   }
 
   private async *events(turnId: string, from: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
@@ -127,4 +146,9 @@ export class ChatStream {
       if (page.length < PAGE) return events;
     }
   }
+}
+
+/** Identifies the answer to a request. */
+function keyOf({ type, approvalId, toolCallId }: UIChunk): string {
+  return `${type} ${String(approvalId ?? toolCallId)}`;
 }

@@ -83,14 +83,14 @@ export class ClientChats implements OnApplicationBootstrap {
     const turn =
       session && ((await this.turns.current(session.id)) ?? (skip ? await this.last(session.id) : undefined));
     if (turn?.id === undefined) throw new NothingToResumeError();
-    return { turnId: turn.id, segment: 0, ...(skip === undefined ? {} : { skip }) };
+    return { turnId: turn.id, segment: 0, isResumed: true, ...(skip === undefined ? {} : { skip }) };
   }
 
   /** Returns the response of a turn that began with a segment. @throws TurnNotFoundError */
   async responseOf(principal: Principal, turnId: string, segment: number): Promise<ChatRange> {
     const turn = await this.turns.get(turnId);
     if (!(await this.sessions.isOwn(principal, turn.sessionId))) throw new TurnNotFoundError(turnId);
-    return { turnId, segment };
+    return { turnId, segment, isResumed: true };
   }
 
   /**

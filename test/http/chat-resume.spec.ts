@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import * as ai6 from 'ai';
 import * as ai7 from '../ai-7/ai.js';
+import { memoryAdapter } from 'nestjs-agent-sessions';
 import { type ChatMessages } from 'nestjs-agent-sessions/http';
 import { isTerminal } from '../../lib/ledger/turn.js';
 import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
@@ -100,6 +101,30 @@ describe('a response that is continued with startIndex, by the id of the chat', 
     // Another user of the same id is not affected.
     expect((await app.ask('GET', '/one/stream?startIndex=3', { as: { userId: 'bob' } })).status).toBe(204);
     expect(await read(app, 0)).toEqual([{ type: 'finish' }]);
+  });
+
+  it('AIS-33 continues after a restart with the only answer, and ends if the next one runs', async () => {
+    const { orchestrator, hold } = echo();
+    const options = { adapter: memoryAdapter(), orchestrators: [orchestrator], turns: TURNS };
+    const first = await startChatApp(options);
+    const one = hold('One.');
+    const sent = chunksOf(await send(first, 'one', 'One.'));
+    const begun = await read(first, 0, 4);
+    one.open();
+    const whole = await sent;
+    await first.close();
+
+    const second = await startChatApp(options);
+    expect([...begun, ...(await read(second, 4))]).toEqual(whole);
+    await second.close();
+
+    const third = await startChatApp(options);
+    const two = hold('Two.');
+    const next = chunksOf(await send(third, 'one', 'Two.'));
+    await eventually(async () => (await third.turns.list({ sessionId: 'one', status: 'running' })).length === 1);
+    expect((await third.ask('GET', '/one/stream?startIndex=4')).status).toBe(204);
+    two.open();
+    await next;
   });
 
   async function start() {

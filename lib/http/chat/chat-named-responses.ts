@@ -13,8 +13,8 @@ export type NamedResponse = Pick<ChatRange, 'turnId' | 'segment'>;
  * the next one begun, whose chunks must not follow those of the old answer (AIS-33).
  *
  * A response is remembered after its end: the server does not notice that a client has not received the end. Another
- * process does not know the response. It continues the current answer of the chat. `ClientChats.continued` ignores
- * responses whose turns ended earlier than a client reconnects.
+ * process, or the same one after a restart, does not know the response. It continues the answer only if no other one was
+ * open within the time in which clients reconnect. `ClientChats.continued` ignores responses whose turns ended before.
  */
 export class ChatNamedResponses {
   /** By user and chat, the latest last. Two are enough to know that a client may have had either. */

@@ -58,6 +58,18 @@ export class ChatTurns {
     return (await this.open(sessionId))[0];
   }
 
+  /**
+   * Returns the turn of which a client has chunks: the only one that has begun, and is open or has settled within a
+   * time. `undefined` also if there are several, because the client may have chunks of either (AIS-33).
+   */
+  async only(sessionId: string, withinMs: number): Promise<Turn | undefined> {
+    const turns = await this.turns.list({ sessionId, order: 'desc', limit: MAX_OPEN });
+    const recent = turns.filter((turn) => {
+      return this.isShown(turn) && turn.startedAt !== undefined && isOpenOrRecent(turn, withinMs);
+    });
+    return recent.length === 1 ? recent[0] : undefined;
+  }
+
   /** @throws TurnNotFoundError, also for a turn of another session or orchestrator */
   async get(turnId: string, sessionId?: string): Promise<Turn> {
     const turn = await this.turns.get(turnId);
@@ -179,4 +191,9 @@ export class ChatTurns {
 /** Returns whether a turn has the message of the user, or is the turn of the answer. */
 function hasMessage(turn: Turn, messageId: string): boolean {
   return turn.id === messageId || messageIdOf(turn) === messageId;
+}
+
+/** Returns whether a turn is open, or has settled within a time. */
+export function isOpenOrRecent({ settledAt }: Turn, withinMs: number): boolean {
+  return settledAt === undefined || Date.now() - Date.parse(settledAt) < withinMs;
 }

@@ -6,7 +6,7 @@ import { traceOf } from '../../common/error-trace.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { type Session } from '../../ledger/session.js';
-import { type Transcript, type TranscriptTurn } from '../../orchestrator/transcript.js';
+import { type Transcript } from '../../orchestrator/transcript.js';
 import { type Principal } from '../../transport/principal.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
 import { NothingToResumeError } from '../http.errors.js';
@@ -14,7 +14,7 @@ import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery, type Sto
 import { type NamedResponse } from './chat-named-responses.js';
 import { type ChatSessions } from './chat-sessions.js';
 import { type ChatRange } from './chat-stream.js';
-import { type ChatTurns } from './chat-turns.js';
+import { type ChatTurns, isOpenOrRecent } from './chat-turns.js';
 
 /** A chat of the user, with all metadata: do not store anything there that the user must not see. */
 export type ChatView = Pick<Session, 'id' | 'state' | 'createdAt' | 'lastActivityAt' | 'metadata'>;
@@ -75,14 +75,15 @@ export class ClientChats implements OnApplicationBootstrap {
 
   /**
    * Returns what a front end shows when it resumes: the answer of the current turn.
-   * @param skip the number of chunks that it has received. If there are any, and no turn is open, they are of the last turn
+   * @param skip the number of chunks that it has received. If there are any, they are of the only turn that was open
+   * within {@link RECONNECT_MS}
    * @throws NothingToResumeError
    */
   async resume(principal: Principal, chatId: string, skip?: number): Promise<ChatRange> {
     const session = await this.sessions.find(principal, chatId);
     const turn =
-      session && ((await this.turns.current(session.id)) ?? (skip ? await this.last(session.id) : undefined));
-    if (turn?.id === undefined) throw new NothingToResumeError();
+      session && (skip ? await this.turns.only(session.id, RECONNECT_MS) : await this.turns.current(session.id));
+    if (!turn) throw new NothingToResumeError();
     return { turnId: turn.id, segment: 0, isResumed: true, ...(skip === undefined ? {} : { skip }) };
   }
 
@@ -130,12 +131,6 @@ export class ClientChats implements OnApplicationBootstrap {
     await this.sessions.erase(principal, chatId);
   }
 
-  /** Returns the last turn that front ends show. */
-  private async last(sessionId: string): Promise<TranscriptTurn | undefined> {
-    const { turns } = await this.transcript.page({ sessionId, orchestrators: this.orchestrators });
-    return turns.at(-1);
-  }
-
   /** Only a message of the user begins a chat. */
   private async sessionFor(principal: Principal, chatId: string, { message }: ChatRequest): Promise<Session> {
     if (message.role === 'user') return this.sessions.open(principal, chatId);
@@ -146,8 +141,7 @@ export class ClientChats implements OnApplicationBootstrap {
 
   private async isRecent(turnId: string): Promise<boolean> {
     try {
-      const { settledAt } = await this.turns.get(turnId);
-      return settledAt === undefined || Date.now() - Date.parse(settledAt) < RECONNECT_MS;
+      return isOpenOrRecent(await this.turns.get(turnId), RECONNECT_MS);
     } catch (error) {
       if (error instanceof TurnNotFoundError) return false;
       throw error;

@@ -15,6 +15,8 @@ export class AnswerRecording {
   readonly parts: ModelPart[] = [];
   /** The parts that are held, in their order. */
   readonly held: ModelPart[] = [];
+  /** A lower bound of the size of {@link parts} as JSON, in bytes. */
+  leastBytes = 0;
   /** True if the answer has ended as the provider intended. */
   isComplete = false;
 
@@ -28,6 +30,7 @@ export class AnswerRecording {
   }
 
   private record(part: ModelPart): void {
+    this.leastBytes += leastBytesOf(part);
     const merged = merge(this.parts.at(-1), part);
     if (merged) this.parts[this.parts.length - 1] = merged;
     else this.parts.push(part);
@@ -41,6 +44,13 @@ export class AnswerRecording {
 function isFinal({ type, providerExecuted }: ModelPart): boolean {
   if (type === 'tool-input-start' || type === 'tool-call') return providerExecuted !== true;
   return type === 'tool-approval-request' || type === 'finish';
+}
+
+/** Counts the content only: each character needs at least one byte. */
+function leastBytesOf(part: ModelPart): number {
+  const { delta, data } = part as ModelPart & { readonly data?: unknown };
+  if (typeof delta === 'string') return delta.length;
+  return typeof data === 'string' || data instanceof Uint8Array ? data.length : 1;
 }
 
 /** @returns `undefined` if the parts are not deltas of the same block with the same metadata, or too long together */

@@ -120,10 +120,12 @@ export class DurableLanguageModel implements CallableModel {
     const begun = deferred<ModelStream>();
     const parts = deferred<readonly ModelPart[]>();
     let onUsage: ReportUsage = () => {};
+    let maxBytes = Infinity;
     const stored = this.calls.run({
       prompt: new ModelPrompt('doStream', options),
-      ask: async (report) => {
+      ask: async (report, limit) => {
         onUsage = report;
+        maxBytes = limit;
         begun.resolve(await this.model.doStream({ ...options, abortSignal, storedBy: DURABLE_MODEL }));
         return parts.promise;
       },
@@ -133,7 +135,8 @@ export class DurableLanguageModel implements CallableModel {
     const first = await Promise.race([begun.promise, stored]);
     if (!('stream' in first)) return { stream: ReadableStream.from(first) };
     // Created outside of the step: the code that reads the stream runs in its context, for example tools.
-    return { ...first, stream: recordStream(first.stream, { parts, stored, signal: abortSignal, reader, onUsage }) };
+    const live = { parts, stored, signal: abortSignal, reader, onUsage, maxBytes };
+    return { ...first, stream: recordStream(first.stream, live) };
   }
 
   private signalWith(...others: readonly (AbortSignal | undefined)[]): AbortSignal {

@@ -16,8 +16,11 @@ export type ModelTurn = Pick<TurnContext, 'step' | 'signal' | 'usage'>;
 /** A call of a model, and how its answer is stored. */
 export interface ModelCall<Answer> {
   readonly prompt: ModelPrompt;
-  /** Asks the provider. Reports the usage when it arrives, because the answer can still fail (AIS-36). */
-  readonly ask: (report: ReportUsage) => Promise<Answer>;
+  /**
+   * Asks the provider. Reports the usage when it arrives, because the answer can still fail (AIS-36).
+   * @param maxBytes the maximum size of the stored answer as JSON
+   */
+  readonly ask: (report: ReportUsage, maxBytes: number) => Promise<Answer>;
   /** Returns the part of the answer that is stored and replayed. */
   readonly storedPart: (answer: Answer) => unknown;
   /** Returns the usage in a stored answer. */
@@ -82,9 +85,9 @@ export class ModelCalls {
   private async first<Answer>(call: ModelCall<Answer>): Promise<Answer> {
     this.count += 1;
     const live: Live<Answer> = {};
-    const stored = await this.runStep(async ({ key: id }) => {
+    const stored = await this.runStep(async ({ key: id, maxBytes }) => {
       try {
-        return await this.ask(call, live);
+        return await this.ask(call, live, maxBytes);
       } catch (error) {
         // The attempt ends here, so the number is free.
         if (this.turn.signal.aborted) throw error;
@@ -101,7 +104,7 @@ export class ModelCalls {
   private async retry<Answer>(call: ModelCall<Answer>, id: string): Promise<Answer> {
     const live: Live<Answer> = {};
     try {
-      const stored = await this.runStep(() => this.ask(call, live), { key: id });
+      const stored = await this.runStep(({ maxBytes }) => this.ask(call, live, maxBytes), { key: id });
       return this.read(call, stored as StoredAnswer, live);
     } catch (error) {
       this.failed = { id, prompt: call.prompt.digests };
@@ -109,7 +112,7 @@ export class ModelCalls {
     }
   }
 
-  private async ask<Answer>(call: ModelCall<Answer>, live: Live<Answer>): Promise<StoredAnswer> {
+  private async ask<Answer>(call: ModelCall<Answer>, live: Live<Answer>, maxBytes: number): Promise<StoredAnswer> {
     this.turn.usage.assertWithinBudget();
     const count = this.turn.usage.beginCall();
     let isCounted = false;
@@ -120,7 +123,7 @@ export class ModelCalls {
       isCounted = true;
     };
     try {
-      live.answer = await call.ask(report);
+      live.answer = await call.ask(report, maxBytes);
     } catch (error) {
       throw withRetryAfter(withoutProxy(error));
     }

@@ -1,3 +1,4 @@
+import { TooLargeError } from '../common/sessions.error.js';
 import { IncompleteAnswerError } from './ai-sdk.errors.js';
 import { AnswerRecording } from './answer-recording.js';
 import { type Deferred } from './deferred.js';
@@ -19,17 +20,21 @@ export interface LiveAnswer {
   readonly reader: AbortController;
   /** Called with the usage of the answer, also if the answer fails. */
   readonly onUsage: ReportUsage;
+  /** The maximum size of the stored answer as JSON. */
+  readonly maxBytes: number;
 }
 
 /**
  * Passes an answer on while recording it. Each part is read when the reader asks for it, up to the first part that must
  * be held. Then the rest is read at once, and the held parts follow when the answer is stored.
  *
+ * An answer that cannot be stored because of its size fails at once: some never end (AIS-34).
+ *
  * An answer that fails ends with an `error` part and then breaks, so that it cannot be mistaken for a complete one.
  */
 export function recordStream(
   source: ReadableStream<ModelPart>,
-  { parts, stored, signal, reader, onUsage }: LiveAnswer,
+  { parts, stored, signal, reader, onUsage, maxBytes }: LiveAnswer,
 ): ReadableStream<ModelPart> {
   const provider = source.getReader();
   const recording = new AnswerRecording();
@@ -57,12 +62,18 @@ export function recordStream(
       async pull(controller) {
         try {
           for (let part = await read(); part; part = await read()) {
-            if (recording.add(part)) return controller.enqueue(part);
+            const isLive = recording.add(part);
+            if (recording.leastBytes > maxBytes) {
+              throw new TooLargeError('The answer of the model', recording.leastBytes, maxBytes);
+            }
+            if (isLive) return controller.enqueue(part);
           }
           if (!recording.isComplete) throw new IncompleteAnswerError();
           parts.resolve(recording.parts);
         } catch (error) {
           parts.reject(error);
+          // Ends the request of an answer that is too large.
+          provider.cancel(error).catch(() => undefined);
         }
         try {
           await stored;

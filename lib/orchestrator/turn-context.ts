@@ -24,6 +24,8 @@ export interface StepInfo {
   readonly key: string;
   /** Aborted when the turn must stop. */
   readonly signal: AbortSignal;
+  /** The maximum size of the result as JSON, in bytes. @internal */
+  readonly maxBytes: number;
   /**
    * Runs a step inside this one, as `turn.step` does. It belongs to this call even if a limiter or pool runs the code in
    * the asynchronous context of another call (FIX-82). @throws StepContextError after this call has ended

@@ -335,7 +335,8 @@ export class TurnSteps {
         return this.runIn(call, place, name, work, options, site);
       });
     };
-    return { key: `${this.turnId}:${id}`, signal: this.handle.signal, step };
+    const { signal, maxStepBytes: maxBytes } = this.handle;
+    return { key: `${this.turnId}:${id}`, signal, maxBytes, step };
   }
 
   /** Waits until steps that run beside a wait are stored, so that the next attempt does not repeat them. */

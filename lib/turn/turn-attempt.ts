@@ -230,6 +230,10 @@ export class TurnAttempt implements AttemptHandle {
     return this.dependencies.settings.maxReplyBytes;
   }
 
+  get maxStepBytes(): number {
+    return this.dependencies.settings.maxStepBytes;
+  }
+
   async write<T>(call: () => Promise<T>): Promise<T> {
     this.signal.throwIfAborted();
     await this.ensureLease();
@@ -247,8 +251,7 @@ export class TurnAttempt implements AttemptHandle {
     if (this.stop.isOver) this.assertOpen();
     const { kind, name, value } = step;
     // The parts of an iteration have separate limits.
-    if (kind !== 'iteration')
-      assertWithin(value, this.dependencies.settings.maxStepBytes, `The result of ${kind} ${name}`);
+    if (kind !== 'iteration') assertWithin(value, this.maxStepBytes, `The result of ${kind} ${name}`);
     const saved = this.spending.recordAlone((spending) =>
       this.lease.retrying('saveStep', () =>
         this.dependencies.ledger.saveStep(this.claimed.hold, step, undefined, spending),

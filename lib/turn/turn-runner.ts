@@ -21,6 +21,8 @@ export interface AttemptHandle {
   readonly telemetry: Telemetry;
   /** The maximum size of a reply, a message or a decision as JSON, in bytes. */
   readonly maxReplyBytes: number;
+  /** The maximum size of the result of a step as JSON, in bytes. */
+  readonly maxStepBytes: number;
   /**
    * Wraps a promise for the handler: a rejection that it does not await is logged. @param call the method that the
    * handler called

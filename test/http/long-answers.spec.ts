@@ -59,6 +59,25 @@ describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
     expect(shown.at(-1)).toMatchObject({ type: 'finish' });
   });
 
+  it('AIS-34 fails an answer that never ends when it exceeds maxStepBytes', async () => {
+    let words = 0;
+    const text = async function* () {
+      for (; words < 1_000_000; words += 1) {
+        yield `w${words} `;
+        if (words % 50 === 0) await delay(1);
+      }
+    };
+    const { app } = await start(() => ({ text: text() }), { maxStepBytes: 20_000 });
+    const chunks = await chunksOf(await app.ask('POST', '/long', { body: { messages: [said('Write.')] } }));
+    expect(deltasIn(chunks).join('').length).toBeLessThanOrEqual(20_000);
+    expect(chunks.at(-1)).toMatchObject({ type: 'error' });
+    const [{ status, error, failures }] = await app.turns.list({ sessionId: 'long' });
+    expect({ status, code: error?.code, failures }).toEqual({ status: 'failed', code: 'TOO_LARGE', failures: 1 });
+    const asked = words;
+    await delay(50);
+    expect(words).toBe(asked);
+  });
+
   it('AIS-34 stores all of an answer above maxReplyBytes that is stopped while it waits for its user', async () => {
     const text = wordsOf('a', 300);
     const { app } = await start(() => ({ text, calls: [{ name: 'ask' }] }), { maxReplyBytes: 500 });
@@ -167,11 +186,13 @@ describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
       version = 7,
       maxBytes,
       maxReplyBytes,
+      maxStepBytes,
       find = () => 'found',
     }: {
       readonly version?: 6 | 7;
       readonly maxBytes?: number;
       readonly maxReplyBytes?: number;
+      readonly maxStepBytes?: number;
       readonly find?: () => unknown;
     } = {},
   ) {
@@ -197,6 +218,7 @@ describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
         retry,
         ...(maxBytes === undefined ? {} : { events: { maxBytes } }),
         ...(maxReplyBytes === undefined ? {} : { maxReplyBytes }),
+        ...(maxStepBytes === undefined ? {} : { maxStepBytes }),
       },
     });
     return { app, adapter, batches };

@@ -9,6 +9,11 @@ import { steadyClock } from '../support/steady-clock.js';
 
 /** Of the sample's module. */
 const LEASE_MS = 2000;
+const PROGRAMS = [
+  ['a worker', 'main.js', { ROLE: 'work' }],
+  ['the API', 'main.js', { ROLE: 'submit', PORT: '0' }],
+  ['the servers', 'servers.js', {}],
+] as const;
 
 describeRedis('one API and two workers', () => {
   // A separate database: other files use the default names.
@@ -141,11 +146,7 @@ describeRedis('one API and two workers', () => {
     await expect(fetch(url)).rejects.toThrow('fetch failed');
   });
 
-  it.each([
-    ['a worker', 'main.js', { ROLE: 'work' }],
-    ['the API', 'main.js', { ROLE: 'submit', PORT: '0' }],
-    ['the servers', 'servers.js', {}],
-  ])('FIX-80 %s ends cleanly if its starter ends while it starts', async (_, program, env) => {
+  it.each(PROGRAMS)('FIX-80 %s ends cleanly if its starter ends while it starts', async (_, program, env) => {
     const child = fork(join(process.cwd(), 'build/sample/05-workers', program), [], {
       env: { PATH: process.env.PATH, STORE_URL: redisUrl, REDIS_URL: redisUrl, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -32,7 +32,7 @@ const inTurn = (code: string): string => `export async function answer(turn: Tur
 const NOT_AN_OUTCOME = 'An intent returns reply(...)';
 
 /** What a user writes by mistake, and a part of the compiler's message. */
-const MISTAKES: readonly (readonly [string, string])[] = [
+const MISTAKES = withTitles([
   [
     inClass(`answer(turn: TurnContext<Desk>) { return reply(turn.input.text, { state: { orderID: 7 } }); }`),
     'no key orderID',
@@ -68,9 +68,9 @@ const MISTAKES: readonly (readonly [string, string])[] = [
   [inObject(`() => null`), 'not assignable'],
   [`export const root = SessionsModule.forRoot({ ttlSeconds: '1h' });`, '"1h"'],
   [`export const root = SessionsModule.forRoot({ orchestration: { ttlSeconds: 'forever' } });`, '"forever"'],
-];
+]);
 
-const CORRECT: readonly string[] = [
+const CORRECT = withTitles([
   inClass(
     `answer(turn: TurnContext<Desk>) { return reply(turn.input.text, { state: { orderId: 7, note: undefined } }); }`,
   ),
@@ -108,10 +108,10 @@ const CORRECT: readonly string[] = [
   });`,
   `export const root = SessionsModule.forRoot({ ttlSeconds: '3600', orchestration: { ttlSeconds: 'never' } });`,
   `export const root = SessionsModule.forRoot({ ttlSeconds: 3600, orchestration: { ttlSeconds: '60' } });`,
-];
+]);
 
 /** Mistakes that the compiler rejects since DAY-05. */
-const MORE_MISTAKES: readonly (readonly [string, string])[] = [
+const MORE_MISTAKES = withTitles([
   [routed(`route: () => 'refnd'`), 'There is no intent refnd.'],
   [routed(`route: (turn) => (turn.turnIndex > 0 ? 'refund' : 'statsu')`), 'There is no intent statsu.'],
   [routed(`route: async (turn) => (turn.turnIndex > 0 ? END : 'refnd')`), 'There is no intent refnd.'],
@@ -198,9 +198,9 @@ const MORE_MISTAKES: readonly (readonly [string, string])[] = [
     `export const session = sessions.updateMetadata('s1', { since: new Date() });`,
     'The value.since cannot be stored as JSON.',
   ],
-];
+]);
 
-const MORE_CORRECT: readonly string[] = [
+const MORE_CORRECT = withTitles([
   `type Event = { type: 'delta'; data: { text: string } } | { type: 'tool'; data: { name: string } };
   export const send = (turn: TurnContext, event: Event) => turn.emit(event);`,
   `export const logged = (turn: TurnContext): TurnContext => ({ ...turn, emit: async (event) => turn.emit(event) });`,
@@ -264,35 +264,44 @@ const MORE_CORRECT: readonly string[] = [
   `export const session = (metadata: Record<string, unknown>) => sessions.create({ userId: 'ann', metadata });`,
   `export const session = sessions.create({ userId: 'ann' });`,
   `export const session = sessions.updateMetadata('s1', { plan: undefined, seats: 3 });`,
-];
+]);
 
 describe('the types of orchestrators and options', () => {
   let problemsOf: (code: string) => string[];
 
   beforeAll(() => {
-    problemsOf = compile([...[...MISTAKES, ...MORE_MISTAKES].map(([code]) => code), ...CORRECT, ...MORE_CORRECT]);
+    problemsOf = compile([...MISTAKES, ...MORE_MISTAKES, ...CORRECT, ...MORE_CORRECT].map(({ code }) => code));
   }, 120_000);
 
-  it.each([...cases('DAY-16', MISTAKES), ...cases('DAY-05', MORE_MISTAKES)])(
-    '$row rejects $shown',
-    ({ code, message }) => {
-      const problems = problemsOf(code);
-      expect(problems).toHaveLength(1);
-      expect(problems[0]).toContain(message);
-      expect(problems[0]).not.toContain('No overload matches');
-    },
-  );
+  it.each(MISTAKES)('DAY-16 rejects $shown', rejects);
+  it.each(MORE_MISTAKES)('DAY-05 rejects $shown', rejects);
+  it.each(CORRECT)('DAY-16 accepts $shown', accepts);
+  it.each(MORE_CORRECT)('DAY-05 accepts $shown', accepts);
 
-  it.each([
-    ...CORRECT.map((code) => ({ row: 'DAY-16', code, shown: onOneLine(code) })),
-    ...MORE_CORRECT.map((code) => ({ row: 'DAY-05', code, shown: onOneLine(code) })),
-  ])('$row accepts $shown', ({ code }) => {
+  function rejects({ code, message }: Example): void {
+    const problems = problemsOf(code);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toContain(message);
+    expect(problems[0]).not.toContain('No overload matches');
+  }
+
+  function accepts({ code }: Example): void {
     expect(problemsOf(code)).toEqual([]);
-  });
+  }
 });
 
-function cases(row: string, mistakes: readonly (readonly [string, string])[]) {
-  return mistakes.map(([code, message]) => ({ row, code, message, shown: onOneLine(code) }));
+/** Code, and a part of the message of the compiler if it rejects the code. */
+interface Example {
+  readonly code: string;
+  readonly message: string;
+  readonly shown: string;
+}
+
+function withTitles(examples: readonly (string | readonly [string, string])[]): Example[] {
+  return examples.map((example) => {
+    const [code, message] = typeof example === 'string' ? [example, ''] : example;
+    return { code, message, shown: onOneLine(code) };
+  });
 }
 
 function onOneLine(code: string): string {

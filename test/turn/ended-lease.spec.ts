@@ -5,21 +5,19 @@ import { claimRequest } from '../support/ledger-requests.js';
 import { LIVE_STORES, startApplication } from '../support/running-application.js';
 
 const LEASE_MS = 900;
+const PAUSES = [
+  ['the process stood still', standStill],
+  ['the machine slept', sleep],
+] as const;
 
 describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ open }) => {
   afterEach(() => jest.restoreAllMocks());
 
-  it.each([
-    ['the process stood still', standStill],
-    ['the machine slept', sleep],
-  ])('FIX-07 FIX-90 does not run when %s and another worker has the turn', async (_, pause) => {
+  it.each(PAUSES)('FIX-07 FIX-90 does not run when %s and another worker has the turn', async (_, pause) => {
     expect(await effectsOf(true, pause)).toEqual(['attempt 2']);
   });
 
-  it.each([
-    ['the process stood still', standStill],
-    ['the machine slept', sleep],
-  ])('FIX-07 FIX-90 runs when %s and the lease could be renewed', async (_, pause) => {
+  it.each(PAUSES)('FIX-07 FIX-90 runs when %s and the lease could be renewed', async (_, pause) => {
     expect(await effectsOf(false, pause)).toEqual(['attempt 1']);
   });
 

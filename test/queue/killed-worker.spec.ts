@@ -26,13 +26,19 @@ class Worker {
     });
   }
 
-  /** Resolves when the worker is running. */
-  static async start(setup: object): Promise<Worker> {
+  /** Resolves when the process has loaded its modules. */
+  static async load(setup: object): Promise<Worker> {
     const child = forkProgram(PROGRAM, setup);
-    const ready = once(child, 'message');
-    const worker = new Worker(child);
+    await once(child, 'message');
+    return new Worker(child);
+  }
+
+  /** Resolves when the worker is running. */
+  async start(): Promise<Worker> {
+    const ready = once(this.child, 'message');
+    this.child.send('start');
     await ready;
-    return worker;
+    return this;
   }
 
   /** @returns the id of a turn that it accepted and runs without a notification */
@@ -54,8 +60,8 @@ class Worker {
 /** Runs the cases concurrently, because they only wait for the lease. */
 const SERVERS = TEST_SERVERS.filter((server) => server !== MARIADB);
 
-/** An API in this process, and a function that starts its workers. */
-async function deploy(server: TestServer): Promise<{ api: Application; startWorker: () => Promise<Worker> }> {
+/** An API in this process, and a function that loads its workers. */
+async function deploy(server: TestServer): Promise<{ api: Application; loadWorker: () => Promise<Worker> }> {
   const store = serverStore(server).place?.();
   if (!store) throw new Error('Workers need a shared store.');
   const queue = placeOfNotifications(server);
@@ -65,8 +71,8 @@ async function deploy(server: TestServer): Promise<{ api: Application; startWork
     turns: { queue: bullmqQueue(queueOptionsOn(server, queue)) },
     orchestrators: [desk],
   });
-  const startWorker = (): Promise<Worker> => Worker.start({ store, queue, role: 'both' });
-  return { api, startWorker };
+  const loadWorker = (): Promise<Worker> => Worker.load({ store, queue, role: 'both' });
+  return { api, loadWorker };
 }
 
 /** Returns the time that the slowest of several turns takes, which run until `end`. A busy machine delays all turns. */
@@ -84,8 +90,8 @@ async function slowestTurn(api: Application, end: Promise<unknown>): Promise<num
 }
 
 async function killOne(server: TestServer, count: number): Promise<void> {
-  const { api, startWorker } = await deploy(server);
-  const worker = await startWorker();
+  const { api, loadWorker } = await deploy(server);
+  const worker = await (await loadWorker()).start();
   const sessionIds = await Promise.all(Array.from({ length: 5 }, () => api.session()));
   // One of the turns is its own.
   const own = await worker.submit(sessionIds[0], 'long');
@@ -97,11 +103,13 @@ async function killOne(server: TestServer, count: number): Promise<void> {
     }),
   );
   await eventually(() => worker.attempts.length === sessionIds.length);
-  const others = await Promise.all(Array.from({ length: count - 1 }, () => startWorker()));
+  const others = await Promise.all(Array.from({ length: Math.max(1, count - 1) }, () => loadWorker()));
+  const startOthers = (): Promise<unknown> => Promise.all(others.map((other) => other.start()));
+  if (count > 1) await startOthers();
 
   await worker.kill();
   const killedAt = steadyClock.now();
-  if (count === 1) others.push(await startWorker());
+  if (count === 1) await startOthers();
   const recovery = Promise.all(turns.flat().map((id) => api.turns.result(id, { timeoutMs: 60_000 })));
   const reference = slowestTurn(api, recovery);
   const results = await recovery;

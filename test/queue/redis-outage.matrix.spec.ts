@@ -50,6 +50,9 @@ async function resumesAfterOutage(program: string): Promise<void> {
   });
   const worker = forkProgram(program, { store, queue, role: 'work' });
   await once(worker, 'message');
+  const ready = once(worker, 'message');
+  worker.send('start');
+  await ready;
   const sessionId = await api.session();
   const submit = async (text: string): Promise<string> => (await api.turns.submit('desk', text, { sessionId })).id;
   const reply = async (id: string): Promise<unknown> => (await api.turns.result(id, { timeoutMs: RESUMED_MS })).reply;

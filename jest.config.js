@@ -9,7 +9,7 @@ export default {
   // The files of a worker share one global object, and the modules of packages and of lib.
   testEnvironment: '<rootDir>/test/support/environment.mjs',
   runtime: '<rootDir>/test/support/runtime.mjs',
-  setupFiles: ['<rootDir>/test/support/reset-logger.mjs'],
+  setupFiles: ['<rootDir>/test/support/reset-logging.mjs'],
   roots: ['<rootDir>/test'],
   // Lanes copy specs, or need other packages.
   testPathIgnorePatterns: [

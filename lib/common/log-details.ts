@@ -11,12 +11,12 @@ export interface LogDetails {
 type GivenDetails = Partial<LogDetails>;
 
 /** The options `logging` of the running applications of this process, which share Nest's logger. */
-const running = new Set<GivenDetails>();
+export const runningApplications = new Set<GivenDetails>();
 
 /** Returns what logs may show now: what every running application shows. By default, this is nothing in production. */
 export function logDetails(): LogDetails {
   const isDefault = process.env.NODE_ENV !== 'production';
-  const all: readonly GivenDetails[] = running.size === 0 ? [{}] : [...running];
+  const all: readonly GivenDetails[] = runningApplications.size === 0 ? [{}] : [...runningApplications];
   return {
     messages: all.every(({ messages = isDefault }) => messages),
     ids: all.every(({ ids = isDefault }) => ids),
@@ -26,8 +26,8 @@ export function logDetails(): LogDetails {
 /** Applies the option of an application. @returns a function that the application calls when it has stopped */
 export function useLogDetails(given: GivenDetails): () => void {
   const details = { ...given };
-  running.add(details);
-  return () => void running.delete(details);
+  runningApplications.add(details);
+  return () => void runningApplications.delete(details);
 }
 
 /** Returns an id for a log: the id, or its hash (NST-22). */

@@ -42,10 +42,21 @@ export function withoutOpenTurn(progress: StoredProgress): StoredProgress {
   return { ...(isNeeded ? progress : base), turn: { fence: turn.fence } };
 }
 
-/** Returns the progress that an attempt of a turn starts from: without uses of its earlier attempts. */
-export function startOf(turnId: string, progress: StoredProgress): StoredProgress {
+/** Returns the progress that an attempt of a turn starts from: without uses of earlier attempts, and with its undo. */
+export function startOf(
+  { id, undo = [] }: { readonly id: string; readonly undo?: readonly OrchestrationEntry[] },
+  progress: StoredProgress,
+  rules: OrchestrationRules,
+): StoredProgress {
   const open = progress.turn?.open;
-  return open?.id === turnId ? open.base : withoutTurn(withoutOpenTurn(progress));
+  const start = open?.id === id ? open.base : withoutTurn(withoutOpenTurn(progress));
+  const now = new Date().toISOString();
+  return undo.reduce<StoredProgress>((from, entry) => applyEntry(from, entry, now, rules).progress, start);
+}
+
+/** Marks entries as stored with the turn's first use. Until the turn has stored a use, the mark has no effect. */
+export function storedParts(entries: readonly OrchestrationEntry[]): readonly TurnPart[] {
+  return entries.map((entry): TurnPart => ({ ...entry, stored: true }));
 }
 
 /** Returns the uses of a turn that are stored before its settlement, without failed ones, by the id of their call. */

@@ -2,8 +2,8 @@ import { mintId } from '../common/ids.js';
 import { SessionStateError } from '../ledger/session.errors.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
-import { applyEntry, type OrchestrationRules } from './apply-entry.js';
-import { sharedUses, startOf } from './open-turn.js';
+import { type OrchestrationRules } from './apply-entry.js';
+import { sharedUses, startOf, storedParts } from './open-turn.js';
 import { type OrchestrationEntry, type TurnEntry, type TurnPart } from './orchestration-entry.js';
 import { NO_PROGRESS, shownProgress, type StoredProgress, type ToolUse } from './orchestration-state.js';
 import { type StepPlan } from './step-plan.js';
@@ -20,7 +20,7 @@ export interface SharingAttempt {
   readonly fence: number;
   /** Makes a store call for the attempt, see `AttemptHandle.write`. */
   readonly write: <T>(call: () => Promise<T>) => Promise<T>;
-  /** The entries of an undo that the turn stores when it settles; its journal starts after them. Default: none. */
+  /** The entries of an undo that the turn stores with its first use or its settlement, before its own. Default: none. */
   readonly undo?: readonly OrchestrationEntry[];
 }
 
@@ -56,7 +56,8 @@ export class SharedUses {
   ) {
     this.earlier = sharedUses(attempt.id, progress);
     this.isAnyOpen = progress.turn?.open !== undefined;
-    this.undo = attempt.undo ?? [];
+    // An earlier attempt has stored the undo with its first use.
+    this.undo = progress.turn?.open?.id === attempt.id ? [] : (attempt.undo ?? []);
     this.version = version;
   }
 
@@ -103,9 +104,14 @@ export class SharedUses {
     return this.inOrder(() => this.replace());
   }
 
-  /** @param entries all entries of the turn, which settles; none if it failed or was cancelled */
-  end(entries: readonly TurnPart[]): TurnEntry {
-    return this.entry('end', entries);
+  /** @param entries all entries of the turn, which settles */
+  settle(entries: readonly TurnPart[]): TurnEntry {
+    return this.entry('end', [...storedParts(this.attempt.undo ?? []), ...entries]);
+  }
+
+  /** Returns the entry that ends a turn which failed or was cancelled. */
+  withdraw(): TurnEntry {
+    return this.entry('end', []);
   }
 
   private async add(use: TurnUse): Promise<boolean> {
@@ -146,9 +152,8 @@ export class SharedUses {
       const { id: turnId } = attempt;
       return { type: 'tool', tool, callId, turnId, outcome: 'admitted', plan: plan.signature, facts: [] };
     });
-    const { undo = [] } = attempt;
-    const first = this.undo.length > 0 ? undo : undo.map((entry): TurnPart => ({ ...entry, stored: true }));
-    if (await this.store('replace', [...first, ...journal.parts(), ...rest])) this.stored(length);
+    const parts = [...storedParts(attempt.undo ?? []), ...journal.parts(), ...rest];
+    if (await this.store('replace', parts)) this.stored(length);
   }
 
   /** @param length of the journal when its entries were sent */
@@ -187,16 +192,10 @@ export class SharedUses {
     const version = state?.version ?? 0;
     const isUnchanged = applied && version === this.version + 1;
     this.version = version;
-    if (!isUnchanged) journal.rebase(this.undone(startOf(attempt.id, after)));
+    if (!isUnchanged) journal.rebase(startOf(attempt, after, this.rules));
     if (!applied) return null;
     this.isAnyStored = true;
     return appended;
-  }
-
-  private undone(progress: StoredProgress): StoredProgress {
-    const now = new Date().toISOString();
-    const { undo = [] } = this.attempt;
-    return undo.reduce((from, entry) => applyEntry(from, entry, now, this.rules).progress, progress);
   }
 
   /** Emits the violation. @returns the error */

@@ -65,7 +65,7 @@ export class TurnOrchestration {
     private readonly rules: OrchestrationRules,
     known: KnownState,
   ) {
-    this.journal = new TurnJournal(startOf(turn.id, known.progress), rules);
+    this.journal = new TurnJournal(startOf(turn, known.progress, rules), rules);
     this.shared = new SharedUses(turn, plan, states, rules, this.journal, known);
   }
 
@@ -205,17 +205,17 @@ export class TurnOrchestration {
     entries.forEach((entry) => this.journal.add(entry));
   }
 
-  /** Returns the changes for the settlement. An empty change renews the expiry of the state. */
+  /** Returns the changes for the settlement, with the undo. An empty change renews the expiry of the state. */
   changes(): readonly StateChange[] {
-    const entries = this.entries();
-    if (this.shared.isOpen) return [this.change([this.shared.end(entries)])];
+    if (this.shared.isOpen) return [this.change([this.shared.settle(this.entries())])];
+    const entries = [...(this.turn.undo ?? []), ...this.entries()];
     return entries.length > 0 || this.document ? [this.change(entries)] : [];
   }
 
   /** Returns the change that removes stored uses of a turn that fails or is cancelled; `null` if there are none. */
   withdrawal(): StateChange | null {
     if (!this.shared.isOpen) return null;
-    const { name, append } = this.change([this.shared.end([])]);
+    const { name, append } = this.change([this.shared.withdraw()]);
     const { initial: _, ...existing } = append;
     return { name, append: existing };
   }

@@ -4,7 +4,6 @@ import { tokensOf } from '../common/token-usage.js';
 import { interruptedResults } from '../conversation/whole-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
-import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
 import { type OrchestratedTurn, TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { type Session } from '../ledger/session.js';
 import { ModuleJournal } from '../state/module-journal.js';
@@ -24,7 +23,7 @@ import { TurnContextFactory, type TurnModules, type TurnTask } from './turn-cont
 import { TurnConversation } from './turn-conversation.js';
 import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
-import { type TurnToRun, withUndo } from './replacement.js';
+import { type TurnToRun, undoOfPlan } from './replacement.js';
 import { type TurnParts } from './turn-parts.js';
 import { TurnModuleState } from './turn-module-state.js';
 import { advance, begin, messagesOf, type TurnProgress } from './turn-progress.js';
@@ -184,8 +183,7 @@ export class OrchestratorTurn {
     const messages = toMessages(claimed.turn, messagesOf(progress));
     const usage = this.tally.totalWith(conversation.usage);
     const { replacement } = this.turn;
-    const own = orchestration ? [...orchestration.changes(), ...modules] : modules;
-    const changes = replacement ? withUndo(replacement.changes, own) : own;
+    const changes = [...(replacement?.head ?? []), ...(orchestration?.changes() ?? []), ...modules];
     this.handle.onSettled((settled) => {
       // The settlement was rejected, and the turn failed.
       if (settled.status !== status) return;
@@ -227,7 +225,6 @@ export class OrchestratorTurn {
     const { turn, hold } = this.claimed;
     const { id, sessionId, request, usage } = turn;
     const states = agents.get(plan.agent);
-    const undo = this.turn.replacement?.changes.filter(({ name }) => name.namespace === states.name.namespace) ?? [];
     const begun: OrchestratedTurn = {
       id,
       sessionId,
@@ -235,7 +232,7 @@ export class OrchestratorTurn {
       usage,
       fence: hold.fence,
       write: (call) => this.handle.write(call),
-      undo: undo.flatMap(({ append }) => append.entries as unknown as readonly OrchestrationEntry[]),
+      undo: undoOfPlan(this.turn.replacement),
     };
     return TurnOrchestration.begin(begun, plan, states, predicates, this.turn.documents.plan);
   }

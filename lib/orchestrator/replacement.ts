@@ -1,6 +1,9 @@
+import { type JsonValue } from '../common/json.js';
 import { HEAD } from '../conversation/conversation-head.js';
 import { type StateChange, type StateDocument } from '../ledger/state.store.js';
 import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
+import { storedParts } from '../orchestration/open-turn.js';
+import { type OrchestrationEntry, type StoredEntry, type TurnEntry } from '../orchestration/orchestration-entry.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type LoadState, type Rewind } from './rewind.js';
 import { type TurnDocuments } from './turn-parts.js';
@@ -14,8 +17,10 @@ export interface Replacement {
   readonly turnId: string;
   /** The index of the checkpoint before the replaced turns; undefined before the first turn. */
   readonly parent: number | undefined;
-  /** The changes of the undo, which the turn stores before its own. */
-  readonly changes: readonly StateChange[];
+  /** Restores the plan's progress, as part of the turn: uses outside of the turn may follow it (FIX-88). */
+  readonly plan: StateChange | undefined;
+  /** Stops the use of a summary that covers undone messages. */
+  readonly head: readonly StateChange[];
 }
 
 /** A turn to run, and the state documents that it was claimed with. */
@@ -35,36 +40,28 @@ export async function replacing(
 ): Promise<TurnToRun> {
   const { before, checkpoint, changes } = await rewind.from(turnId, definition, claimed, load);
   const latest = claimed.checkpoint?.turnIndex ?? -1;
-  const ofHead = changes.filter(isOfHead);
+  const head = changes.filter(isOfHead);
   // Without its document, the plan has no progress to restore.
-  const ofPlan = documents.plan ? changes.filter((change) => !isOfHead(change)) : [];
+  const plan = documents.plan ? changes.find((change) => !isOfHead(change)) : undefined;
   return {
     claimed: { ...claimed, checkpoint: { ...checkpoint, turnIndex: latest, savedAt: claimed.turn.acceptedAt } },
-    documents: { plan: withChanges(documents.plan, ofPlan), head: withChanges(documents.head, ofHead) },
-    replacement: { turnId, parent: before?.turnIndex, changes: [...ofPlan, ...ofHead] },
+    documents: { plan: documents.plan, head: withChanges(documents.head, head) },
+    replacement: { turnId, parent: before?.turnIndex, plan, head },
   };
 }
 
-/** Puts the changes of an undo before those of the turn, at most one per document. */
-export function withUndo(undo: readonly StateChange[], changes: readonly StateChange[]): readonly StateChange[] {
-  const isSame = (a: StateChange, b: StateChange): boolean =>
-    a.name.namespace === b.name.namespace && a.name.scope === b.name.scope && a.name.key === b.name.key;
-  const merged = changes.map((change) => {
-    const first = undo.find((each) => isSame(each, change));
-    if (!first) return change;
-    return { ...change, append: { ...change.append, entries: [...first.append.entries, ...change.append.entries] } };
-  });
-  return [...undo.filter((each) => !changes.some((change) => isSame(each, change))), ...merged];
+/** Returns the entries that restore the plan's progress. */
+export function undoOfPlan(replacement: Replacement | undefined): readonly OrchestrationEntry[] {
+  return (replacement?.plan?.append.entries ?? []) as unknown as readonly OrchestrationEntry[];
 }
 
 /** Adds the replacement to the settlement of a stopped turn, with the state and plan from before the replaced turns. */
-export function withReplacement(
-  settlement: TurnSettlement,
-  { claimed: { turn, checkpoint }, replacement }: TurnToRun,
-): TurnSettlement {
+export function withReplacement(settlement: TurnSettlement, stopped: TurnToRun): TurnSettlement {
+  const { replacement } = stopped;
+  const { turn, checkpoint } = stopped.claimed;
   if (!replacement || !checkpoint) return settlement;
   const { savedAt: _, parent: __, ...before } = checkpoint;
-  const { turnId, parent, changes } = replacement;
+  const { turnId, parent, head } = replacement;
   return {
     ...settlement,
     checkpoint: {
@@ -74,8 +71,25 @@ export function withReplacement(
       replaces: turnId,
       ...(parent === undefined ? {} : { parent }),
     },
-    stateChanges: withUndo(changes, settlement.stateChanges ?? []),
+    stateChanges: [...head, ...withPlanOf(stopped, settlement.stateChanges ?? [])],
   };
+}
+
+/** Puts the undo of the plan into the entry that ends the turn. The document has at most one change. */
+function withPlanOf({ claimed, replacement }: TurnToRun, changes: readonly StateChange[]): readonly StateChange[] {
+  const plan = replacement?.plan;
+  if (!plan) return changes;
+  const known = changes.find((change) => isSame(change, plan));
+  const others = (known?.append.entries ?? []) as unknown as readonly StoredEntry[];
+  const { turnId, fence } = claimed.hold;
+  const end: TurnEntry = { type: 'turn', turnId, fence, mode: 'end', entries: storedParts(undoOfPlan(replacement)) };
+  const entries = [...others.filter(({ type }) => type !== 'turn'), end] as unknown as readonly JsonValue[];
+  const { name, append } = known ?? plan;
+  return [...changes.filter((change) => change !== known), { name, append: { ...append, entries } }];
+}
+
+function isSame(a: StateChange, b: StateChange): boolean {
+  return a.name.namespace === b.name.namespace && a.name.scope === b.name.scope && a.name.key === b.name.key;
 }
 
 function isOfHead({ name }: StateChange): boolean {

@@ -12,6 +12,8 @@ import {
 } from '../../lib/orchestration/orchestration-entry.js';
 import { isLimited } from '../../lib/orchestration/tool-limits.js';
 
+type EntryOf<Type> = Extract<OrchestrationEntry, { type: Type }>;
+
 const AT = '2026-11-21T08:00:00.000Z';
 const PLAN = defineStepPlan({
   agent: 'test',
@@ -32,7 +34,7 @@ const RULES: OrchestrationRules = {
   plan: (signature) => [PLAN, PAY_ONCE].find((plan) => plan.signature === signature),
 };
 
-const used = (turnId: string, tool: string, outcome: 'succeeded' | 'failed' = 'succeeded'): OrchestrationEntry => ({
+const used = (turnId: string, tool: string, outcome: 'succeeded' | 'failed' = 'succeeded'): EntryOf<'tool'> => ({
   type: 'tool',
   tool,
   callId: `${turnId} ${tool}`,
@@ -41,7 +43,7 @@ const used = (turnId: string, tool: string, outcome: 'succeeded' | 'failed' = 's
   plan: PLAN.signature,
   facts: [],
 });
-const admitted = (tool: string, turnId?: string, plan = PLAN): OrchestrationEntry => ({
+const admitted = (tool: string, turnId?: string, plan = PLAN): EntryOf<'admit'> => ({
   type: 'admit',
   tool,
   callId: `${turnId ?? 'outside'} ${tool}`,

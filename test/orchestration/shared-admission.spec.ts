@@ -297,6 +297,40 @@ describe.each(LIVE_STORES)('uses by a turn and outside of it, over $name', ({ op
     expect((await desk.state(sessionId))?.toolHistory).toMatchObject([{ turnId: second.id, outcome: 'succeeded' }]);
   });
 
+  it.each([
+    ['settles', 1],
+    ['is retried and settles', 2],
+    ['is stopped and kept', 0],
+  ])('FIX-88 keeps a use that follows those of a turn that replaces another one and %s', async (_, attempts) => {
+    const desk = await start(IN_ORDER);
+    const { app } = desk;
+    const sessionId = await desk.session();
+    const look = async ({ id, tools }: TurnContext): Promise<void> => {
+      await tools.use('look', id, () => null);
+    };
+    const first = await desk.say(sessionId, look);
+    const { pass } = gate();
+    const outside: string[] = [];
+    const work = async (turn: TurnContext): Promise<void> => {
+      await look(turn);
+      outside.push(await payOutside(desk, sessionId));
+      if (attempts === 0) await pass(turn.signal);
+      if (turn.attempt < attempts) throw new Error('try again');
+    };
+    const { id } = await app.turns.submit('desk', 'again', { sessionId, replaces: first.id, context: { work } });
+    if (attempts === 0) {
+      await eventually(() => outside.length > 0);
+      await app.turns.cancel(id, { keep: [{ role: 'assistant', content: 'half' }] });
+      await rejection(app.turns.result(id), TurnCancelledError);
+    } else await app.turns.result(id);
+
+    expect(outside).toEqual(attempts === 2 ? ['done', 'refused'] : ['done']);
+    expect(await payOutside(desk, sessionId)).toBe('refused');
+    const outcome = attempts === 0 ? 'admitted' : 'succeeded';
+    expect(await historyOf(desk, sessionId)).toEqual([`turn look ${outcome}`, 'outside pay succeeded']);
+    expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'thank', toolHistory: [{ turnId: id }, {}] });
+  });
+
   it('FIX-88 takes one round trip for a use that the plan limits, and none for others', async () => {
     const calls: string[] = [];
     const desk = await startDesk(

@@ -54,9 +54,11 @@ export function orchestrationParts(
 export interface Appended {
   readonly state: OrchestrationState;
   /**
-   * The progress right after the append, without later appends of others. Unlike the state, it includes the uses of a
-   * turn that has not settled.
+   * The progress right before the append. Unlike the state, it includes the uses of a turn that has not settled. The
+   * current progress if nothing was appended.
    */
+  readonly before: StoredProgress;
+  /** The progress right after the append, without later appends of others. */
   readonly after: StoredProgress;
   readonly effects: readonly OrchestrationEffect[];
   /** False if the state had another version than expected. */
@@ -144,9 +146,8 @@ export class AgentOrchestration {
       // The entries are stored; only their effect could not be determined.
       throw new StoreUnavailableError('The state was changed, but could not be read.', { cause, maybeApplied: true });
     });
-    const { state, after, effects } = readStateWith(id, sessionId, document, rules);
     const applied = document.batches.some((batch) => batch.id === id);
-    return { document, rules, appended: { state, after, effects, applied } };
+    return { document, rules, appended: { ...readStateWith(id, sessionId, document, rules), applied } };
   }
 
   /**

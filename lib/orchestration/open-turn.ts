@@ -116,11 +116,17 @@ function mergeInto(
   entries: readonly TurnPart[],
 ): [from: StoredProgress, parts: readonly TurnPart[]] {
   if (!isFollowed) return [base, entries];
-  // The store recognizes uses by their ids, and the turn's own tokens replace each other.
-  const isRepeatable = (part: TurnPart): boolean => part.type === 'tool' || (part.type === 'tokens' && !!part.turnId);
   return [all, entries.filter((part) => !part.stored || isRepeatable(part))];
 }
 
-function withoutTurn({ turn: _, ...progress }: StoredProgress): StoredProgress {
+/**
+ * Returns true if a stored entry of a turn may be applied again: uses are recognized by their ids, and the turn's own
+ * tokens replace each other.
+ */
+export function isRepeatable(entry: OrchestrationEntry): boolean {
+  return entry.type === 'tool' || (entry.type === 'tokens' && entry.turnId !== undefined);
+}
+
+export function withoutTurn({ turn: _, ...progress }: StoredProgress): StoredProgress {
   return progress;
 }

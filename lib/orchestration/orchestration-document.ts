@@ -29,8 +29,8 @@ export function progressOf({ value, batches }: StateDocument, rules: Orchestrati
 }
 
 /**
- * Returns the current state, the state right after the batch with this id, and the effects of the batch; no effects if
- * the batch is missing.
+ * Returns the current state, the progress right before and after the batch with this id, and the effects of the batch;
+ * the current progress and no effects if the batch is missing.
  */
 export function readStateWith(
   id: string,
@@ -39,18 +39,24 @@ export function readStateWith(
   rules: OrchestrationRules,
 ): {
   readonly state: OrchestrationState;
+  readonly before: StoredProgress;
   readonly after: StoredProgress;
   readonly effects: readonly OrchestrationEffect[];
 } {
   let progress = fromValue(document.value);
+  let before: StoredProgress | undefined;
   let after: StoredProgress | undefined;
   let effects: readonly OrchestrationEffect[] = [];
   for (const batch of document.batches) {
     const decision = applyBatch(progress, batch, rules);
+    if (batch.id === id) {
+      before = progress;
+      ({ effects, progress: after } = decision);
+    }
     progress = decision.progress;
-    if (batch.id === id) ({ effects, progress: after } = decision);
   }
-  return { state: describe(sessionId, document, progress), after: after ?? progress, effects };
+  const state = describe(sessionId, document, progress);
+  return { state, before: before ?? progress, after: after ?? progress, effects };
 }
 
 /** Returns a fold that shortens the document without changing its state; `null` if it is short. */

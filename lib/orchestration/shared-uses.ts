@@ -3,7 +3,7 @@ import { SessionStateError } from '../ledger/session.errors.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { type OrchestrationRules } from './apply-entry.js';
-import { sharedUses, startOf, storedParts } from './open-turn.js';
+import { sharedUses, startOf, storedParts, withoutTurn } from './open-turn.js';
 import { type OrchestrationEntry, type TurnEntry, type TurnPart } from './orchestration-entry.js';
 import { NO_PROGRESS, shownProgress, type StoredProgress, type ToolUse } from './orchestration-state.js';
 import { type StepPlan } from './step-plan.js';
@@ -45,6 +45,8 @@ export class SharedUses {
   /** The entries of the undo, until they are stored with the first use. */
   private undo: readonly OrchestrationEntry[];
   private version: number;
+  /** The progress in the newest state that this attempt knows. */
+  private latest: StoredProgress;
 
   constructor(
     private readonly attempt: SharingAttempt,
@@ -59,6 +61,7 @@ export class SharedUses {
     // An earlier attempt has stored the undo with its first use.
     this.undo = progress.turn?.open?.id === attempt.id ? [] : (attempt.undo ?? []);
     this.version = version;
+    this.latest = progress;
   }
 
   /** True if the stored state contains uses of a turn that has not settled: of this turn, or of one that was lost. */
@@ -81,10 +84,12 @@ export class SharedUses {
     return isLimited(this.plan, tool);
   }
 
-  /** Called when the journal contains a use that an earlier attempt has stored. */
-  reached({ callId }: TurnUse): void {
-    this.earlier.delete(callId!);
+  /** Called when the journal contains a use. Does nothing unless an earlier attempt has stored it. */
+  reached({ tool, callId }: TurnUse): void {
+    if (callId === undefined || !this.isStored(tool, callId)) return;
+    this.earlier.delete(callId);
     this.journal.store(this.journal.length);
+    if (this.isFollowed) this.rebase(this.latest);
   }
 
   /**
@@ -156,6 +161,22 @@ export class SharedUses {
     if (await this.store('replace', parts)) this.stored(length);
   }
 
+  /** True if uses outside of the turn follow its stored uses, all of which are in the journal. */
+  private get isFollowed(): boolean {
+    const open = this.latest.turn?.open;
+    return open?.id === this.attempt.id && open.isFollowed && this.earlier.size === 0;
+  }
+
+  /**
+   * Applies the journal to a state that others have changed. Uses of the turn that others follow keep their place.
+   * @param stored the progress with the stored entries of the journal
+   */
+  private rebase(stored: StoredProgress): void {
+    const { journal, attempt } = this;
+    if (this.isFollowed) journal.rebase(withoutTurn(stored), true);
+    else journal.rebase(startOf(attempt, this.latest, this.rules));
+  }
+
   /** @param length of the journal when its entries were sent */
   private stored(length: number): void {
     this.journal.store(length);
@@ -183,16 +204,17 @@ export class SharedUses {
     entries: readonly TurnPart[],
     ifVersion?: number,
   ): Promise<Appended | null> {
-    const { states, attempt, journal } = this;
+    const { states, attempt } = this;
     this.isAnyOpen = true;
     const id = mintId();
     const entry = this.entry(mode, entries);
     const appended = await attempt.write(() => states.appendOfTurn(attempt.sessionId, entry, { id, ifVersion }));
-    const { applied = false, state, after = NO_PROGRESS } = appended ?? {};
+    const { applied = false, state, before = NO_PROGRESS, after = NO_PROGRESS } = appended ?? {};
     const version = state?.version ?? 0;
     const isUnchanged = applied && version === this.version + 1;
     this.version = version;
-    if (!isUnchanged) journal.rebase(startOf(attempt, after, this.rules));
+    this.latest = after;
+    if (!isUnchanged) this.rebase(before);
     if (!applied) return null;
     this.isAnyStored = true;
     return appended;

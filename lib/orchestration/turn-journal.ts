@@ -1,4 +1,5 @@
 import { applyEntry, type OrchestrationRules } from './apply-entry.js';
+import { isRepeatable } from './open-turn.js';
 import { type OrchestrationEffect, type OrchestrationEntry, type TurnPart } from './orchestration-entry.js';
 import { type OrchestrationProgress } from './orchestration-state.js';
 
@@ -23,6 +24,8 @@ export class TurnJournal {
   private changes = 0;
   /** The number of items that are stored already (FIX-88). */
   private stored = 0;
+  /** The number of items that the start includes. */
+  private included = 0;
 
   constructor(
     private start: OrchestrationProgress,
@@ -85,9 +88,13 @@ export class TurnJournal {
     return this.items.flatMap(({ entry }, index) => (entry ? marked(entry, index) : []));
   }
 
-  /** Applies the entries to another start, because others have changed the state. */
-  rebase(start: OrchestrationProgress): void {
+  /**
+   * Applies the entries to another start, because others have changed the state.
+   * @param includesStored true if the start includes the stored entries, at their place among those of others
+   */
+  rebase(start: OrchestrationProgress, includesStored = false): void {
     this.start = start;
+    this.included = includesStored ? this.stored : 0;
     this.recompute();
   }
 
@@ -118,7 +125,8 @@ export class TurnJournal {
       const each = toolHistory[at];
       if (each.callId !== callId || each.turnId !== turnId || each.tool !== tool || each.outcome !== 'admitted')
         continue;
-      toolHistory[at] = { ...each, outcome: 'succeeded' };
+      const { moved: _, ...about } = each;
+      toolHistory[at] = { ...about, outcome: 'succeeded' };
       this.current = { ...this.current, toolHistory };
       return;
     }
@@ -138,7 +146,9 @@ export class TurnJournal {
   drop(use: TurnUse): void {
     const first = this.items.indexOf(this.itemOf(use));
     this.items.forEach((item, index) => {
-      if (index === first || (index > first && item.entry?.type === 'evaluate')) item.entry = null;
+      if (index !== first && (index < first || item.entry?.type !== 'evaluate')) return;
+      item.entry = null;
+      item.effects = [];
     });
     this.recompute();
   }
@@ -146,7 +156,12 @@ export class TurnJournal {
   private recompute(): void {
     this.changes += 1;
     this.current = this.start;
-    for (const item of this.items) item.effects = item.entry ? this.apply(item.entry) : [];
+    this.items.forEach((item, index) => {
+      if (!item.entry) return;
+      if (index >= this.included) item.effects = this.apply(item.entry);
+      // Adds the outcome, which may be newer. The effects were computed when the entry was added.
+      else if (isRepeatable(item.entry)) this.apply(item.entry);
+    });
   }
 
   private itemOf(use: TurnUse): Item {

@@ -133,7 +133,7 @@ export class TurnOrchestration {
       journal.add(use);
       // The end of a sequence has precedence over conditions.
       this.isOutdated = use.facts === undefined && this.activeStep === before;
-      if (isStored) shared.reached(use);
+      shared.reached(use);
       return use;
     });
   }
@@ -202,7 +202,10 @@ export class TurnOrchestration {
 
   /** Repeats the entries of an earlier attempt whose code does not run again. */
   replay(entries: readonly OrchestrationEntry[]): void {
-    entries.forEach((entry) => this.journal.add(entry));
+    for (const entry of entries) {
+      this.journal.add(entry);
+      if (entry.type === 'tool') this.shared.reached(entry);
+    }
   }
 
   /** Returns the changes for the settlement, with the undo. An empty change renews the expiry of the state. */

@@ -19,7 +19,7 @@ import {
   rejection,
 } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
-import { type Desk, stallingWorker, startDesk } from './turn-desk.js';
+import { type Desk, stallingWorker, startDesk, toolsOf } from './turn-desk.js';
 
 /** One payment, then none. */
 const PAY_ONCE: readonly OrchestrationStep[] = [
@@ -295,6 +295,65 @@ describe.each(LIVE_STORES)('uses by a turn and outside of it, over $name', ({ op
     expect(second.reply).toBe('paid');
     expect(seen).toEqual(['refused']);
     expect((await desk.state(sessionId))?.toolHistory).toMatchObject([{ turnId: second.id, outcome: 'succeeded' }]);
+  });
+
+  it.each([1, 2])(
+    'FIX-88 shows the turn, and its checkpoint, the order of the store after a use outside of it, in attempt %i',
+    async (attempts) => {
+      const desk = await start(IN_ORDER);
+      const sessionId = await desk.session();
+      const seen: unknown[] = [];
+      await desk.say(sessionId, async ({ tools, attempt }) => {
+        await tools.use('look', '1', () => null);
+        if (attempt === 1) seen.push(await payOutside(desk, sessionId));
+        if (attempt < attempts) throw new Error('try again');
+        if (attempt === 1) seen.push(...(await statusOf([tools.use('pay', '2', () => null)])));
+        seen.push(tools.activeStep?.name, tools.allowed(['look', 'pay', 'thank']));
+        seen.push(
+          tools.toAIOrchestrationState().activeStep,
+          tools.state.toolHistory.map(({ tool }) => tool),
+        );
+        await tools.use('thank', '3', () => null);
+      });
+      const order = ['look', 'pay'];
+      const view = ['thank', ['thank'], 'thank', order];
+      expect(seen).toEqual(attempts === 1 ? ['done', 'refused', ...view] : ['done', ...view]);
+      expect(await historyOf(desk, sessionId)).toEqual([
+        'turn look succeeded',
+        'outside pay succeeded',
+        'turn thank succeeded',
+      ]);
+      const checkpoint = await desk.app.adapter.checkpoints.load('desk', sessionId);
+      expect(checkpoint?.documents?.[0].value).toMatchObject({
+        activeStep: 'thank',
+        toolHistory: [...order, 'thank'].map((tool) => ({ tool, outcome: 'succeeded' })),
+      });
+      await eventually(() => desk.events.some((event) => event.type === 'tool-recorded' && event.tool === 'thank'));
+      const recorded = desk.events.flatMap((event) => (event.type === 'tool-recorded' ? event.tool : []));
+      expect(recorded.sort()).toEqual(['look', 'pay', 'thank']);
+    },
+  );
+
+  it('FIX-88 shows a retry the order of the store after an iteration that it does not repeat', async () => {
+    const desk = await startDesk(open(), { steps: IN_ORDER, iterate: true, maxIterations: 2 });
+    const sessionId = await desk.session();
+    const seen: unknown[] = [];
+    await desk.say(sessionId, async ({ tools, iteration, attempt }) => {
+      if (iteration === 0) {
+        await tools.use('look', '1', () => null);
+        seen.push(await payOutside(desk, sessionId));
+        return;
+      }
+      if (attempt === 1) throw new Error('try again');
+      seen.push(tools.activeStep?.name, toolsOf(tools.state));
+      await tools.use('thank', '2', () => null);
+    });
+    expect(seen).toEqual(['done', 'thank', ['look', 'pay']]);
+    expect(await historyOf(desk, sessionId)).toEqual([
+      'turn look succeeded',
+      'outside pay succeeded',
+      'turn thank succeeded',
+    ]);
   });
 
   it.each([

@@ -20,7 +20,7 @@ export type Work = (
   turn: TurnContext,
 ) => Promise<IntentResult<Record<string, unknown>>> | IntentResult<Record<string, unknown>>;
 
-export type Plan = Pick<OrchestratorConfig, 'steps' | 'onViolation' | 'tokenBudget'>;
+export type Plan = Pick<OrchestratorConfig, 'steps' | 'onViolation' | 'tokenBudget' | 'iterate' | 'maxIterations'>;
 
 /** Retries follow immediately. */
 const IMPATIENT = { retry: { attempts: 3, backoff: { delayMs: 0 } } };

@@ -94,7 +94,8 @@ function applyTurn(
   // The turn has failed, or its last attempt used nothing.
   if (mode === 'end' && entries.length === 0) return { ...withoutOpenTurn(known), turn: { fence } };
   const all = withoutTurn(known);
-  const open = known.turn?.open ?? { id: turnId, base: all, isFollowed: false, isNeeded: false };
+  const opened = known.turn?.open ?? { id: turnId, base: all, isFollowed: false, isNeeded: false };
+  const open = mode === 'restart' && canRestart(opened, entries) ? { ...opened, isFollowed: false } : opened;
   const [from, parts] = mode === 'add' ? [all, entries] : mergeInto(open, all, entries);
   const after = parts.reduce<StoredProgress>((progress, part) => applyEntry(progress, part, at, rules).progress, from);
   const turn: SharingTurn = mode === 'end' ? { fence } : { fence, open };
@@ -104,6 +105,11 @@ function applyTurn(
 /** Returns true for the write of an attempt that has lost the turn, or has ended. */
 function isLate(last: SharingTurn, fence: number, mode: TurnEntry['mode']): boolean {
   return fence < last.fence || (fence === last.fence && !last.open && mode !== 'end');
+}
+
+/** Returns true if the turn may come after the uses that follow it, which are in `base`. An undo would remove them. */
+function canRestart({ isNeeded }: OpenTurn, entries: readonly TurnPart[]): boolean {
+  return !isNeeded && !entries.some(({ type }) => type === 'merge');
 }
 
 /**

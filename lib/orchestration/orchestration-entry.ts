@@ -89,6 +89,7 @@ export type TurnPart = OrchestrationEntry & { readonly stored?: true };
  *
  * - `add`: new entries of the running turn.
  * - `replace`: all entries of the running turn, without those that it dropped.
+ * - `restart`: the same, without uses of earlier attempts, unless a use outside of the turn needs them.
  * - `end`: all entries of the turn, which settles. Empty for a turn that failed or was cancelled.
  */
 export interface TurnEntry {
@@ -96,7 +97,7 @@ export interface TurnEntry {
   readonly turnId: string;
   /** The fence of the attempt. After an entry with a later fence, the entry has no effect. */
   readonly fence: number;
-  readonly mode: 'add' | 'replace' | 'end';
+  readonly mode: 'add' | 'replace' | 'restart' | 'end';
   readonly entries: readonly TurnPart[];
 }
 

@@ -3,9 +3,10 @@ import { SessionStateError } from '../ledger/session.errors.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { type OrchestrationRules } from './apply-entry.js';
-import { sharedUses, startOf, storedParts, withoutTurn } from './open-turn.js';
+import { applyStored, sharedUses, startOf, storedParts, withoutTurn } from './open-turn.js';
 import { type OrchestrationEntry, type TurnEntry, type TurnPart } from './orchestration-entry.js';
 import { NO_PROGRESS, shownProgress, type StoredProgress, type ToolUse } from './orchestration-state.js';
+import { type ToolNotAllowedError } from './orchestration.errors.js';
 import { type StepPlan } from './step-plan.js';
 import { hasPredicates } from './step-predicates.js';
 import { isLimited } from './tool-limits.js';
@@ -106,12 +107,23 @@ export class SharedUses {
 
   /** Stores the uses again, without those that failed. */
   shareAgain(): Promise<void> {
-    return this.inOrder(() => this.replace());
+    return this.inOrder(() => this.replace('replace'));
   }
 
-  /** @param entries all entries of the turn, which settles */
-  settle(entries: readonly TurnPart[]): TurnEntry {
-    return this.entry('end', [...storedParts(this.attempt.undo ?? []), ...entries]);
+  /**
+   * Returns the entries that settle the turn. They remove the uses of earlier attempts that this one has not repeated,
+   * unless a use outside of the turn needs them.
+   * @param entries all entries of the turn
+   */
+  settle(entries: readonly TurnPart[]): readonly TurnEntry[] {
+    const undo = storedParts(this.attempt.undo ?? []);
+    const end = this.entry('end', [...undo, ...entries]);
+    if (this.earlier.size === 0) return [end];
+    const restart = this.entry('restart', undo);
+    this.earlier.clear();
+    this.latest = applyStored(this.latest, restart, new Date().toISOString(), this.rules).progress;
+    this.rebase(this.latest);
+    return [restart, end];
   }
 
   /** Returns the entry that ends a turn which failed or was cancelled. */
@@ -120,7 +132,7 @@ export class SharedUses {
   }
 
   private async add(use: TurnUse): Promise<boolean> {
-    const { plan, journal } = this;
+    const { plan, journal, earlier } = this;
     journal.add(use);
     const { length } = journal;
     const entries = journal.unstored().map((entry) => (entry === use ? toAdmission(use, plan) : entry));
@@ -141,8 +153,14 @@ export class SharedUses {
     const wasStored = journal.hasStored;
     this.stored(length);
     const uses = sharedUses(this.attempt.id, appended.after);
-    if (uses.has(use.callId!)) return true;
+    if (uses.get(use.callId!)?.tool === use.tool) return true;
     journal.drop(use);
+    if (earlier.size > 0 && !this.refusalIn(journal.progress, use.tool)) {
+      // An earlier attempt may have made the same call under another id.
+      earlier.clear();
+      await this.replace('restart');
+      return false;
+    }
     if (!wasStored || uses.size > 0) throw this.refusal(use.tool, appended.after);
     // The state was reset or removed meanwhile: all uses of the turn are stored again.
     journal.unstore();
@@ -150,7 +168,7 @@ export class SharedUses {
     return false;
   }
 
-  private async replace(): Promise<void> {
+  private async replace(mode: 'replace' | 'restart'): Promise<void> {
     const { journal, attempt, plan, earlier } = this;
     const { length } = journal;
     const rest = [...earlier.values()].map(({ tool, callId }): TurnUse => {
@@ -158,7 +176,7 @@ export class SharedUses {
       return { type: 'tool', tool, callId, turnId, outcome: 'admitted', plan: plan.signature, facts: [] };
     });
     const parts = [...storedParts(attempt.undo ?? []), ...journal.parts(), ...rest];
-    if (await this.store('replace', parts)) this.stored(length);
+    if (await this.store(mode, parts)) this.stored(length);
   }
 
   /** True if uses outside of the turn follow its stored uses, all of which are in the journal. */
@@ -200,7 +218,7 @@ export class SharedUses {
    * @returns `null` if the state has another version than expected
    */
   private async store(
-    mode: 'add' | 'replace',
+    mode: 'add' | 'replace' | 'restart',
     entries: readonly TurnPart[],
     ifVersion?: number,
   ): Promise<Appended | null> {
@@ -214,7 +232,7 @@ export class SharedUses {
     const isUnchanged = applied && version === this.version + 1;
     this.version = version;
     this.latest = after;
-    if (!isUnchanged) this.rebase(before);
+    if (!isUnchanged || mode === 'restart') this.rebase(before);
     if (!applied) return null;
     this.isAnyStored = true;
     return appended;
@@ -222,14 +240,17 @@ export class SharedUses {
 
   /** Emits the violation. @returns the error */
   private refusal(tool: string, progress: StoredProgress): Error {
-    const { attempt, plan, states } = this;
-    const { id, sessionId, fence } = attempt;
-    const refusal = refusalOf(plan, sessionId, shownProgress(progress), tool);
+    const { id, sessionId, fence } = this.attempt;
+    const refusal = this.refusalIn(progress, tool);
     // The plan allows the use: another attempt has stored entries, or the turn has ended.
     if (!refusal) return new TurnFencedError(sessionId, id, fence);
     const { step, allowed } = refusal;
-    states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
+    this.states.tell(sessionId, [{ type: 'tool-violated', tool, step, allowed }]);
     return refusal;
+  }
+
+  private refusalIn(progress: StoredProgress, tool: string): ToolNotAllowedError | null {
+    return refusalOf(this.plan, this.attempt.sessionId, shownProgress(progress), tool);
   }
 }
 

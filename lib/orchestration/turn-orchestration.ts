@@ -210,7 +210,7 @@ export class TurnOrchestration {
 
   /** Returns the changes for the settlement, with the undo. An empty change renews the expiry of the state. */
   changes(): readonly StateChange[] {
-    if (this.shared.isOpen) return [this.change([this.shared.settle(this.entries())])];
+    if (this.shared.isOpen) return [this.change(this.shared.settle(this.entries()))];
     const entries = [...(this.turn.undo ?? []), ...this.entries()];
     return entries.length > 0 || this.document ? [this.change(entries)] : [];
   }
@@ -223,7 +223,7 @@ export class TurnOrchestration {
     return { name, append: existing };
   }
 
-  /** Returns the state after the turn, for its checkpoint. */
+  /** Returns the state after the turn, for its checkpoint. Call it after {@link changes}. */
   snapshot(): StateSnapshot {
     return { name: this.states.name, value: toValue(this.state) };
   }

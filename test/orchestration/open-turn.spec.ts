@@ -30,6 +30,12 @@ const PAY_ONCE = defineStepPlan({
     { name: 'paid', conditions: [{ type: 'tool_used', value: 'pay' }], availableTools: { denied: ['pay'] } },
   ],
 });
+/** Restores the progress before the first turn. */
+const UNDO: OrchestrationEntry = {
+  type: 'merge',
+  updates: { recentlyUsedTools: [], toolHistory: [], sequenceIndex: 0, progress: {} },
+  unset: ['activeStep'],
+};
 const RULES: OrchestrationRules = {
   plan: (signature) => [PLAN, PAY_ONCE].find((plan) => plan.signature === signature),
 };
@@ -137,6 +143,41 @@ describe('a turn that stores uses before it settles', () => {
     expect(seen(look, admitted('pay'), replaced)).toBe('thank 0, look failed, pay admitted');
   });
 
+  it('FIX-88 drops uses of an earlier attempt when it restarts, unless a use follows that needs them', () => {
+    const pay = ofTurn('t1', 'add', 1, admitted('pay', 't1', PAY_ONCE));
+    const [mail, outside] = [admitted('mail', undefined, PAY_ONCE), admitted('pay', undefined, PAY_ONCE)];
+    const restart = ofTurn('t1', 'restart', 2);
+    expect(seen(pay, mail, restart, outside)).toBe('paid 0, mail admitted, pay admitted');
+    const again = ofTurn('t1', 'add', 2, { ...admitted('pay', 't1', PAY_ONCE), callId: 'again' });
+    expect(seen(pay, mail, restart, again, outside)).toBe('open 0, mail admitted');
+    const end = ofTurn('t1', 'end', 2, { ...used('t1', 'pay'), callId: 'again', plan: PAY_ONCE.signature });
+    expect(seen(pay, mail, restart, again, end)).toBe('paid 0, mail admitted, pay succeeded');
+    expect(seen(look, admitted('pay'), restart)).toBe('thank 0, look admitted, pay admitted');
+    expect(seen(look, admitted('pay'), restart, ofTurn('t1', 'end', 2))).toBe('thank 0, look admitted, pay admitted');
+  });
+
+  it('FIX-88 keeps the uses that follow an undo at the start of the turn, however the turn continues', () => {
+    const replaced = { ...used('t0', 'pay'), plan: PAY_ONCE.signature };
+    const pay = ofTurn('t1', 'add', 1, UNDO, admitted('pay', 't1', PAY_ONCE));
+    const mail = admitted('mail', undefined, PAY_ONCE);
+    const undo: TurnPart = { ...UNDO, stored: true };
+    const restart = ofTurn('t1', 'restart', 2, undo);
+    const end = ofTurn('t1', 'end', 2, undo, { ...used('t1', 'pay'), plan: PAY_ONCE.signature });
+    const stopped = ofTurn('t1', 'end', 2, undo);
+    const before = 'paid 0, pay succeeded';
+    expect(seen(replaced, pay, mail)).toBe(`${before}, mail admitted`);
+    expect(seen(replaced, pay, mail, end)).toBe('paid 0, pay succeeded, mail admitted');
+    expect(seen(replaced, pay, mail, restart, end)).toBe('paid 0, pay succeeded, mail admitted');
+    expect(seen(replaced, pay, mail, stopped)).toBe('paid 0, pay admitted, mail admitted');
+    expect(seen(replaced, pay, mail, ofTurn('t1', 'end', 2))).toBe(`${before}, mail admitted`);
+    // Without a use that follows, the undo applies to all that was stored before the turn settled.
+    for (const entries of [[], [restart]]) {
+      expect(seen(replaced, pay, ...entries, end)).toBe('paid 0, pay succeeded');
+      expect(seen(replaced, pay, ...entries, stopped)).toBe('undefined 0');
+    }
+    expect(seen(replaced, stopped)).toBe('undefined 0');
+  });
+
   it('FIX-88 is closed by the next turn', () => {
     expect(seen(look, ofTurn('t2', 'end', 2))).toBe('undefined 0');
     const both = ofTurn('t2', 'end', 2, used('t2', 'look'), used('t2', 'pay'));
@@ -166,11 +207,12 @@ describe('a turn that stores uses before it settles', () => {
   it('FIX-88 means the same wherever the entries are folded', () => {
     const tool = fc.constantFrom('look', 'pay', 'thank', 'mail');
     const turn = fc.constantFrom('t1', 't2');
-    const mode = fc.constantFrom('add' as const, 'replace' as const, 'end' as const);
+    const mode = fc.constantFrom('add' as const, 'replace' as const, 'restart' as const, 'end' as const);
     const fence = fc.integer({ min: 1, max: 3 });
     const part = fc.oneof(
       fc.tuple(turn, tool, fc.constantFrom('succeeded' as const, 'failed' as const)).map((all) => used(...all)),
       fc.tuple(tool, turn).map(([name, id]) => admitted(name, id)),
+      fc.constantFrom<TurnPart>(UNDO, { ...UNDO, stored: true }),
     );
     const outside = fc.oneof(
       tool.map((name) => admitted(name)),

@@ -50,12 +50,14 @@ const statusOf = async (uses: readonly Promise<unknown>[]): Promise<string[]> =>
     return use.reason instanceof ToolNotAllowedError ? 'refused' : String(use.reason);
   });
 
-/** Uses `pay` outside of turns. @returns `done` or `refused` */
-async function payOutside({ app }: Desk, sessionId: string): Promise<string> {
+/** Uses a tool outside of turns. @returns `done` or `refused` */
+async function useOutside({ app }: Desk, sessionId: string, tool: string): Promise<string> {
   const service = app.app.get(OrchestrationService, { strict: false }).of('desk');
-  const [status] = await statusOf([service.admitTool(sessionId, 'pay').then((use) => use.record('succeeded'))]);
+  const [status] = await statusOf([service.admitTool(sessionId, tool).then((use) => use.record('succeeded'))]);
   return status;
 }
+
+const payOutside = (desk: Desk, sessionId: string): Promise<string> => useOutside(desk, sessionId, 'pay');
 
 const historyOf = async ({ state }: Desk, sessionId: string): Promise<string[]> =>
   ((await state(sessionId))?.toolHistory ?? []).map(({ tool, outcome, turnId }) =>
@@ -355,6 +357,101 @@ describe.each(LIVE_STORES)('uses by a turn and outside of it, over $name', ({ op
       'turn thank succeeded',
     ]);
   });
+
+  it('FIX-88 replaces the use of an earlier attempt that a retry makes under another call id', async () => {
+    const ran: string[] = [];
+    const seen: string[] = [];
+    const say = async (desk: Desk, tool: string, after: (sessionId: string) => Promise<unknown>): Promise<string> => {
+      const sessionId = await desk.session();
+      await desk.say(sessionId, async ({ tools, attempt }) => {
+        const id = `attempt ${attempt}`;
+        seen.push(...(await statusOf([tools.use(tool, id, () => void ran.push(id))])));
+        await after(sessionId);
+        if (attempt === 1) throw new Error('try again');
+      });
+      return sessionId;
+    };
+    for (const steps of [PAY_ONCE, PREDICATE]) {
+      const desk = await start(steps, { providers: [HasPaid] });
+      const sessionId = await say(desk, 'pay', async (id) => seen.push(await payOutside(desk, id)));
+      expect(await desk.state(sessionId)).toMatchObject({ activeStep: 'paid', toolHistory: [{ callId: 'attempt 2' }] });
+      expect(await historyOf(desk, sessionId)).toEqual(['turn pay succeeded']);
+      expect(await payOutside(desk, sessionId)).toBe('refused');
+      expect(seen.splice(0)).toEqual(['done', 'refused', 'done', 'refused']);
+      expect(ran.splice(0)).toEqual(['attempt 1', 'attempt 2']);
+    }
+
+    // A use outside of the turn was admitted because of the earlier use, which therefore stays.
+    const desk = await start(IN_ORDER);
+    const sessionId = await say(desk, 'look', async (id) => seen.push(await payOutside(desk, id)));
+    expect(seen).toEqual(['done', 'done', 'refused', 'refused']);
+    expect(ran).toEqual(['attempt 1']);
+    expect(await historyOf(desk, sessionId)).toEqual(['turn look admitted', 'outside pay succeeded']);
+  });
+
+  it('FIX-88 admits one of many calls that a retry makes at the same time, each under a new id', async () => {
+    const desk = await start(PAY_ONCE);
+    const sessionId = await desk.session();
+    let outcomes: string[] = [];
+    await desk.say(sessionId, async ({ tools, attempt }) => {
+      const inside = async (id: number): Promise<string> =>
+        (await statusOf([tools.use('pay', `${attempt} ${id}`, () => null)]))[0];
+      if (attempt === 1) {
+        await inside(0);
+        throw new Error('try again');
+      }
+      outcomes = await Promise.all([0, 1, 2].flatMap((id) => [inside(id), payOutside(desk, sessionId)]));
+    });
+    expect(outcomes.sort()).toEqual(['done', 'refused', 'refused', 'refused', 'refused', 'refused']);
+    expect((await desk.state(sessionId))?.toolHistory).toMatchObject([{ tool: 'pay', outcome: 'succeeded' }]);
+  });
+
+  it('FIX-88 keeps the use of an earlier attempt if a use outside of the turn is why the store rejects another one', async () => {
+    const desk = await start([
+      { name: 'open', isDefault: true },
+      {
+        name: 'closed',
+        conditions: [{ type: 'tool_used', value: 'close' }],
+        availableTools: { denied: ['pay', 'close'] },
+      },
+      { name: 'paid', conditions: [{ type: 'tool_used', value: 'pay' }], availableTools: { denied: ['pay'] } },
+    ]);
+    const sessionId = await desk.session();
+    const seen: string[] = [];
+    await desk.say(sessionId, async ({ tools, attempt }) => {
+      if (attempt === 2) seen.push(...(await statusOf([tools.use('close', 'c', () => null)])));
+      seen.push(...(await statusOf([tools.use('pay', 'p', () => null)])));
+      if (attempt === 2) return;
+      seen.push(await useOutside(desk, sessionId, 'close'));
+      throw new Error('try again');
+    });
+    expect(seen).toEqual(['done', 'done', 'refused', 'done']);
+    expect(await historyOf(desk, sessionId)).toEqual(['turn pay succeeded', 'outside close succeeded']);
+  });
+
+  it.each([
+    ['drops', 'follows', PAY_ONCE, 'pay', 'mail', ['mail'], ['outside mail succeeded', 'turn mail succeeded'], 'done'],
+    ['keeps', 'needs it', IN_ORDER, 'look', 'pay', [], ['turn look admitted', 'outside pay succeeded'], 'refused'],
+  ])(
+    'FIX-88 %s a use of an earlier attempt that the last one did not make, if a use outside of the turn %s',
+    async (_, __, steps, first, outside, last: string[], history, status) => {
+      const desk = await start(steps);
+      const sessionId = await desk.session();
+      await desk.say(sessionId, async ({ tools, attempt }) => {
+        if (attempt === 1) {
+          await tools.use(first, '1', () => null);
+          await useOutside(desk, sessionId, outside);
+          throw new Error('try again');
+        }
+        for (const tool of last) await tools.use(tool, '2', () => null);
+      });
+      expect(await historyOf(desk, sessionId)).toEqual(history);
+      const checkpoint = await desk.app.adapter.checkpoints.load('desk', sessionId);
+      const uses = history.map((use) => ({ tool: use.split(' ')[1] }));
+      expect(checkpoint?.documents?.[0].value).toMatchObject({ toolHistory: uses });
+      expect(await payOutside(desk, sessionId)).toBe(status);
+    },
+  );
 
   it.each([
     ['settles', 1],

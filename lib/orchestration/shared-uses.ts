@@ -1,4 +1,5 @@
 import { mintId } from '../common/ids.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { SessionStateError } from '../ledger/session.errors.js';
 import { TurnFencedError } from '../ledger/turn.errors.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
@@ -41,6 +42,7 @@ export class SharedUses {
   private readonly earlier: Map<string, ToolUse>;
   private isAnyOpen: boolean;
   private isAnyStored = false;
+  private isUnanswered = false;
   /** Resolves when the last store call has ended. */
   private last: Promise<unknown> = Promise.resolve();
   /** The entries of the undo, until they are stored with the first use. */
@@ -73,6 +75,11 @@ export class SharedUses {
   /** True if this attempt has stored a use. */
   get hasStored(): boolean {
     return this.isAnyStored;
+  }
+
+  /** True if the last store call has no answer: it may still create the state, also after the turn has ended. */
+  get isUncertain(): boolean {
+    return this.isUnanswered;
   }
 
   /** Returns true if an earlier attempt has stored the use. It may have begun: it is not rejected or counted again. */
@@ -226,7 +233,8 @@ export class SharedUses {
     this.isAnyOpen = true;
     const id = mintId();
     const entry = this.entry(mode, entries);
-    const appended = await attempt.write(() => states.appendOfTurn(attempt.sessionId, entry, { id, ifVersion }));
+    const append = (): Promise<Appended | null> => states.appendOfTurn(attempt.sessionId, entry, { id, ifVersion });
+    const appended = await attempt.write(() => this.send(append));
     const { applied = false, state, before = NO_PROGRESS, after = NO_PROGRESS } = appended ?? {};
     const version = state?.version ?? 0;
     const isUnchanged = applied && version === this.version + 1;
@@ -236,6 +244,20 @@ export class SharedUses {
     if (!applied) return null;
     this.isAnyStored = true;
     return appended;
+  }
+
+  /** Makes a store call, and records whether it may be applied later. */
+  private async send<T>(call: () => Promise<T>): Promise<T> {
+    let isUnknown = false;
+    this.isUnanswered = true;
+    try {
+      return await call();
+    } catch (error) {
+      isUnknown = error instanceof StoreUnavailableError;
+      throw error;
+    } finally {
+      this.isUnanswered = isUnknown;
+    }
   }
 
   /** Emits the violation. @returns the error */

@@ -215,12 +215,17 @@ export class TurnOrchestration {
     return entries.length > 0 || this.document ? [this.change(entries)] : [];
   }
 
-  /** Returns the change that removes stored uses of a turn that fails or is cancelled; `null` if there are none. */
+  /**
+   * Returns the change that removes stored uses of a turn that fails or is cancelled; `null` if there are none. It
+   * creates the state only if a use may arrive after it: the state then rejects that use.
+   */
   withdrawal(): StateChange | null {
-    if (!this.shared.isOpen) return null;
-    const { name, append } = this.change([this.shared.withdraw()]);
-    const { initial: _, ...existing } = append;
-    return { name, append: existing };
+    const { shared } = this;
+    if (!shared.isOpen) return null;
+    const change = this.change([shared.withdraw()]);
+    if (shared.isUncertain) return change;
+    const { initial: _, ...append } = change.append;
+    return { ...change, append };
   }
 
   /** Returns the state after the turn, for its checkpoint. Call it after {@link changes}. */
@@ -238,7 +243,7 @@ export class TurnOrchestration {
 
   /** Emits that the turn created the state, if it did so before it failed. */
   ended(): void {
-    if (this.shared.hasStored) this.announce();
+    if (this.shared.hasStored || this.shared.isUncertain) this.announce();
   }
 
   /** Resets the recorded tokens first, so that conditions see the same tokens as in the turn. */

@@ -19,7 +19,7 @@ import {
   rejection,
 } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
-import { type Desk, stallingWorker, startDesk, toolsOf } from './turn-desk.js';
+import { delayingUses, type Desk, stallingWorker, startDesk, toolsOf } from './turn-desk.js';
 
 /** One payment, then none. */
 const PAY_ONCE: readonly OrchestrationStep[] = [
@@ -452,6 +452,33 @@ describe.each(LIVE_STORES)('uses by a turn and outside of it, over $name', ({ op
       expect(await payOutside(desk, sessionId)).toBe(status);
     },
   );
+
+  it('FIX-88 ignores a use that arrives after its turn was cancelled and has ended', async () => {
+    const { pass, open: arrive } = gate();
+    const arrived: string[] = [];
+    const adapter = delayingUses(open(), async (store) => {
+      arrived.push('sent');
+      await pass();
+      await store();
+      arrived.push('stored');
+    });
+    const desk = await startDesk(adapter, { steps: PAY_ONCE });
+    const sessionId = await desk.session();
+    const begun: string[] = [];
+    const waiting = desk.say(sessionId, async (turn) => {
+      begun.push(turn.id);
+      await turn.tools.use('pay', '1', () => null);
+    });
+    await eventually(() => arrived.length > 0);
+    await desk.app.turns.cancel(begun[0]);
+    await rejection(waiting, TurnCancelledError);
+    arrive();
+    await eventually(() => arrived.length === 2);
+
+    expect(await historyOf(desk, sessionId)).toEqual([]);
+    expect(await payOutside(desk, sessionId)).toBe('done');
+    expect(desk.events.filter(({ type }) => type === 'created')).toHaveLength(1);
+  });
 
   it.each([
     ['settles', 1],

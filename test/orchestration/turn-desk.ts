@@ -86,6 +86,22 @@ export function stallingWorker(adapter: SessionsAdapter, hasBegun: () => boolean
   return overlay(adapter, { turns: overlay(adapter.turns, { claim, renew }) });
 }
 
+/** A store whose appends for uses of running turns are applied when the given function calls `store`. */
+export function delayingUses(
+  adapter: SessionsAdapter,
+  whenSent: (store: () => Promise<unknown>) => Promise<unknown>,
+): SessionsAdapter {
+  const append: SessionsAdapter['state']['append'] = async (address, given) => {
+    const isUse = given.entries.some((entry) => (entry as { readonly mode?: string }).mode === 'add');
+    const store = (): ReturnType<typeof append> => adapter.state.append(address, given);
+    if (!isUse) return store();
+    let result: ReturnType<typeof append> | undefined;
+    await whenSent(() => (result = store()));
+    return result!;
+  };
+  return overlay(adapter, { state: overlay(adapter.state, { append }) });
+}
+
 function overlay<T extends object>(target: T, over: Partial<T>): T {
   return new Proxy(target, {
     get: (_, key) => {

@@ -58,7 +58,7 @@ function dependenciesOf(
     queue,
     notifier: new LaneNotifier(queue),
     recovery: new TurnRecovery(),
-    versionHandoff: new VersionHandoff(settings.turns),
+    versionHandoff: new VersionHandoff(settings.turns, adapter.shared),
     start,
     runner,
     contexts,

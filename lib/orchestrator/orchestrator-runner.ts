@@ -29,8 +29,6 @@ import { readCommandFailure } from './time-travel.errors.js';
 export class OrchestratorRunner extends TurnRunner {
   private readonly logger = new Logger(OrchestratorRunner.name);
   private wanted: Pick<ClaimRequest, 'windows' | 'documents'> = { windows: {} };
-  /** Structures that were stored earlier are those of code that this process replaces. */
-  private readonly startedAt = Date.now();
 
   constructor(
     private readonly registry: OrchestratorRegistry,
@@ -47,9 +45,7 @@ export class OrchestratorRunner extends TurnRunner {
   isOutgrown({ turn, checkpoint, steps }: ClaimedTurn): boolean {
     const definition = this.registry.get(turn.orchestrator);
     if (!definition) return false;
-    if (!knowsDecisions(definition, steps)) return true;
-    if (checkpoint === null || Date.parse(checkpoint.savedAt) <= this.startedAt) return false;
-    return isOutgrown(definition, checkpoint);
+    return !knowsDecisions(definition, steps) || (checkpoint !== null && isOutgrown(definition, checkpoint));
   }
 
   names(): string[] {

@@ -91,8 +91,8 @@ export abstract class TurnRunner {
   /** Returns an orchestrator by name; `undefined` if this process does not have it. */
   abstract find(orchestrator: string): RunnableOrchestrator | undefined;
   /**
-   * Returns true if code with more intents has continued the session or the turn, and is newer than this process as far
-   * as it can tell (FIX-84).
+   * Returns true if code with more intents has continued the session or the turn (FIX-84): newer code of the same
+   * version, or code from before intents were removed.
    */
   abstract isOutgrown(claimed: ClaimedTurn): boolean;
   /** Returns the names of all orchestrators of this process. */

@@ -282,11 +282,14 @@ export class TurnWorker {
     const known = this.dependencies.runner.find(orchestrator);
     const hasVersion = known !== undefined && compareVersions(known.version, version) >= 0;
     const wanted = hasVersion ? `version ${version} with more intents` : `version ${version} or newer`;
+    const cure = hasVersion
+      ? 'If none does, the turn fails with ORCHESTRATOR_DRIFT. If you removed intents, set a new version and add a migration.'
+      : 'To run it here, register the orchestrator with SessionsModule.forFeature([...]).';
     if (this.unknown.has(`${orchestrator} ${wanted}`)) return;
     this.unknown.add(`${orchestrator} ${wanted}`);
     this.logger.warn(
       `A turn waits for orchestrator ${orchestrator}, ${wanted}, which this process does not have. ` +
-        'Other processes can run it. To run it here, register the orchestrator with SessionsModule.forFeature([...]).',
+        `Other processes can run it. ${cure}`,
     );
   }
 

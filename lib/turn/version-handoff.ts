@@ -13,19 +13,27 @@ export class VersionHandoff {
     maxSize: REMEMBERED,
   });
 
-  constructor(private readonly settings: Pick<TurnSettings, 'leaseMs' | 'reconcileMs' | 'retry'>) {}
+  /** @param isShared whether several processes can run turns of the store */
+  constructor(
+    private readonly settings: Pick<TurnSettings, 'leaseMs' | 'reconcileMs' | 'retry'>,
+    private readonly isShared: boolean,
+  ) {}
 
   /**
    * Returns true if this process runs the turn. A turn whose last checkpoint is of a newer version, or which code with
    * more intents has continued, remains available to newer workers for the longest pause between attempts, counted from
    * its first offer to this process.
+   *
+   * The stored intents alone decide, because a process that restarts remembers nothing. Code from which an intent was
+   * removed therefore waits too, unless the store has one process: no worker with the intent can exist then.
    * @param known the orchestrator of this process
    * @param isOutgrown whether code with more intents has continued it
    */
   accepts(claimed: ClaimedTurn, known: RunnableOrchestrator | undefined, isOutgrown: boolean): boolean {
     const { turn, checkpoint } = claimed;
     if (!known || compareVersions(known.version, turn.version) < 0) return false;
-    const isBehind = isOutgrown || (checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0);
+    const lacksIntents = isOutgrown && this.isShared;
+    const isBehind = lacksIntents || (checkpoint !== null && compareVersions(known.version, checkpoint.version) < 0);
     if (!isBehind || turn.request.force === true) return true;
     const { leaseMs, reconcileMs, retry } = this.settings;
     const pauseMs = longestBackoffMs(retry.backoff);

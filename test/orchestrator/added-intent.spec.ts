@@ -7,6 +7,7 @@ import {
   reply,
   type SessionsAdapter,
 } from 'nestjs-agent-sessions';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { type Application, LASTING_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -16,6 +17,9 @@ interface Talk {
 
 const say: OrchestratorConfig<Talk>['intents'][string] = ({ state: { said = 0 } }) =>
   reply(`${said + 1}`, { state: { said: said + 1 } });
+
+/** Turns of sessions that code with more intents has continued stay available to it for one millisecond. */
+const SHORT = { retry: { backoff: { type: 'fixed', delayMs: 1 } } } as const;
 
 /** Its turns go to the first of the intents. */
 function desk(intents: readonly string[], more: Partial<OrchestratorConfig<Talk>> = {}) {
@@ -46,7 +50,7 @@ describe.each(LASTING_STORES)('an orchestrator with other intents over $name', (
 
   /** Deploys one version after the other; each answers one message. */
   async function deploy(version: Desk, act?: (app: Application) => Promise<unknown>): Promise<unknown> {
-    const app = await startApplication({ adapter: open(), orchestrators: [version] });
+    const app = await startApplication({ adapter: open(), orchestrators: [version], turns: SHORT });
     try {
       if (act) return await act(app);
       sessionId ||= await app.session();
@@ -148,11 +152,12 @@ describe.each(LASTING_STORES)('an orchestrator with other intents over $name', (
 });
 
 describe.each(LASTING_STORES)('old and new code side by side over $name', ({ create }) => {
-  async function deployBoth(former: Desk, latter: Desk): Promise<[old: Application, added: Application] | null> {
+  /** Starts a process of each. @returns null for a store that one process uses at a time */
+  async function deployBoth(former: Desk, latter: Desk) {
     const open = create();
     const old = await startApplication({ adapter: open(), orchestrators: [former] });
     if (!old.adapter.shared) return null;
-    return [old, await startApplication({ adapter: open(), orchestrators: [latter] })];
+    return { open, old, added: await startApplication({ adapter: open(), orchestrators: [latter] }) };
   }
 
   it.each([
@@ -165,7 +170,7 @@ describe.each(LASTING_STORES)('old and new code side by side over $name', ({ cre
     const [former, latter] = [desk(few), desk(more)];
     const apps = await deployBoth(former, latter);
     if (!apps) return;
-    const [old, added] = apps;
+    const { old, added } = apps;
     const sessionId = await old.session();
     expect(await old.handle(former).execute('hi', { sessionId })).toMatchObject({ turnIndex: 0 });
     expect(await added.handle(latter).execute('hi', { sessionId })).toMatchObject({ turnIndex: 1 });
@@ -177,6 +182,44 @@ describe.each(LASTING_STORES)('old and new code side by side over $name', ({ cre
     expect(signature).toBe(latter.signature);
   });
 
+  it('FIX-84 leaves them to it after a restart as well, with the sessions that it has begun', async () => {
+    const [former, latter] = [desk(['a', 'b']), desk(['c', 'b', 'a'])];
+    const apps = await deployBoth(former, latter);
+    if (!apps) return;
+    const { open, old, added } = apps;
+    const [begun, continued] = [await added.session(), await added.session()];
+    await old.handle(former).execute('hi', { sessionId: continued });
+    for (const sessionId of [begun, continued]) await added.handle(latter).execute('hi', { sessionId });
+    await old.close();
+
+    const restarted = await startApplication({ adapter: open(), orchestrators: [former] });
+    for (const [sessionId, turnIndex] of [[begun, 1] as const, [continued, 2] as const]) {
+      const result = await restarted.handle(former).execute('hi', { sessionId });
+      expect(result).toMatchObject({ turnIndex, reply: `${turnIndex + 1}` });
+      expect(await restarted.turns.get(result.id)).toMatchObject({ failures: 0, lost: 0 });
+    }
+  });
+
+  it('FIX-84 leaves a turn to newer code that starts later, and counts no attempt', async () => {
+    const [former, latter] = [desk(['a', 'b']), desk(['a', 'b', 'c'])];
+    const apps = await deployBoth(former, latter);
+    if (!apps) return;
+    const { open, old, added } = apps;
+    const sessionId = await added.session();
+    await added.handle(latter).execute('hi', { sessionId });
+    await Promise.all([old.close(), added.close()]);
+
+    const { lines, logger } = capturingLogger();
+    const restarted = await startApplication({ adapter: open(), orchestrators: [former], logger });
+    const { id } = await restarted.handle(former).submit('hi', { sessionId });
+    await eventually(() =>
+      lines.some((line) => line.includes('waits for orchestrator desk, version 1 with more intents')),
+    );
+    await startApplication({ adapter: open(), orchestrators: [latter] });
+    expect(await restarted.turns.result(id)).toMatchObject({ turnIndex: 1 });
+    expect(await restarted.turns.get(id)).toMatchObject({ failures: 0, lost: 0 });
+  });
+
   it('FIX-84 leaves a turn whose route has chosen an intent that it does not have', async () => {
     const former = desk(['a', 'b']);
     const latter = desk(['c', 'a', 'b'], {
@@ -185,7 +228,7 @@ describe.each(LASTING_STORES)('old and new code side by side over $name', ({ cre
     });
     const apps = await deployBoth(former, latter);
     if (!apps) return;
-    const [old, added] = apps;
+    const { old, added } = apps;
     const { id } = await added.handle(latter).submit('hi', { sessionId: await old.session() });
     await eventually(async () => (await old.turns.get(id))?.status === 'waiting');
     await old.turns.signal(id, 'approval', 'yes');

@@ -10,14 +10,14 @@ const SETTINGS: ConstructorParameters<typeof VersionHandoff>[0] = {
 const AWAY_MS = 100;
 
 it('BOT-35 a turn is offered since the first time that it came, as long as it keeps coming', () => {
-  const handoff = new VersionHandoff(SETTINGS);
+  const handoff = new VersionHandoff(SETTINGS, true);
   const ages = [1000, 1060, 1160, 1260].map((now) => handoff.offeredFor(turn('a'), AWAY_MS, now));
   expect(ages).toEqual([0, 60, 160, 260]);
   expect(handoff.offeredFor(turn('b'), AWAY_MS, 1270)).toBe(0);
 });
 
 it('BOT-35 one that got further, or was away for long, is new', () => {
-  const handoff = new VersionHandoff(SETTINGS);
+  const handoff = new VersionHandoff(SETTINGS, true);
   handoff.offeredFor(turn('a'), AWAY_MS, 1000);
   expect(handoff.offeredFor(turn('a', 1), AWAY_MS, 1050)).toBe(0);
   expect(handoff.offeredFor(turn('a', 1), AWAY_MS, 1100)).toBe(50);
@@ -25,7 +25,7 @@ it('BOT-35 one that got further, or was away for long, is new', () => {
 });
 
 it('BOT-35 does not remember every turn that ever came', () => {
-  const handoff = new VersionHandoff(SETTINGS);
+  const handoff = new VersionHandoff(SETTINGS, true);
   for (let index = 0; index <= 10_000; index += 1) handoff.offeredFor(turn(`turn-${index}`), AWAY_MS, 1000);
   expect(handoff.offeredFor(turn('turn-0'), AWAY_MS, 1001)).toBe(0);
   expect(handoff.offeredFor(turn('turn-10000'), AWAY_MS, 1001)).toBe(1);

@@ -56,6 +56,23 @@ describe('replay', () => {
     );
   }
 
+  // Kills restart the only worker. A lane whose turns were lost may not wait until the others have finished.
+  it.each([29, 67, 150])(
+    'FIX-83 lets no lane wait much longer than the others, with a kill every %i turns',
+    async (killEvery) => {
+      const file = recordFile(...Array.from({ length: 40 }, (_, lane) => smallTalk(`a-${lane}`, 10)));
+
+      const { code, stdout } = await replay(file, '--concurrency', '8', '--kill-every', `${killEvery}`);
+
+      const waits = cells(stdout);
+      expect(Number(waits.kills)).toBeGreaterThanOrEqual(2);
+      expect(Number(waits['longest wait s'])).toBeLessThanOrEqual(3 * Number(waits['median wait s']));
+      expect(Number(waits['worst ratio'])).toBeLessThanOrEqual(5);
+      expect(code).toBe(0);
+    },
+    60_000,
+  );
+
   const airlineTitle = 'TRN-15 replays ten recorded conversations of an airline agent with kills';
   if (existsSync(AIRLINE)) {
     it(
@@ -124,6 +141,8 @@ describe('arguments of replay', () => {
     ['an unknown queue', ['a', '--queue', 'kafka'], '--queue must be one of in-process'],
     ['BullMQ without a server', ['a', '--queue', 'bullmq'], '--queue bullmq needs a server'],
     ['workers without BullMQ', ['a', '--adapter', 'redis', '--workers', '2'], '--workers is for --queue bullmq'],
+    ['a limit with BullMQ', ['a', '--queue', 'bullmq', '--adapter', 'redis', '--concurrency', '8'], '--concurrency is'],
+    ['no turn at a time', ['a', '--concurrency', '0'], '--concurrency must be an integer of at least 1. Received: 0.'],
     ['a memory that is killed', ['a', '--adapter', 'memory', '--kill-every', '5'], 'memory does not'],
   ])('TRN-15 rejects %s', (_, args, message) => {
     expect(() => parseOptions(args)).toThrow(message);
@@ -137,9 +156,10 @@ describe('arguments of replay', () => {
       workers: 1,
       sessions: Infinity,
     });
-    expect(parseOptions(['a.jsonl', '--sessions', '3', '--kill-every', '40'])).toMatchObject({
+    expect(parseOptions(['a.jsonl', '--sessions', '3', '--kill-every', '40', '--concurrency', '8'])).toMatchObject({
       sessions: 3,
       killEvery: 40,
+      concurrency: 8,
     });
   });
 });
@@ -163,6 +183,29 @@ describe('the watch over lanes', () => {
     await delay(50);
     lanes.settled('busy');
     expect(lanes.longestMs).toBe(longest);
+  });
+
+  it('FIX-83 compares the longest wait of each lane with the median', async () => {
+    const lanes = new LaneWatch();
+    const names = ['a', 'b', 'c'];
+    for (const lane of names) lanes.submitted(lane);
+    lanes.submitted('c');
+    await delay(10);
+    lanes.settled('a');
+    lanes.settled('b');
+    const short = lanes.waits().medianMs;
+    expect(short).toBeGreaterThanOrEqual(9);
+    await delay(10 * short);
+    lanes.killed();
+    // The lanes without work did not wait. The third one still does.
+    expect(lanes.waits().medianMs).toBeLessThanOrEqual(short);
+    expect(lanes.worstRatio).toBeGreaterThan(9);
+    lanes.settled('c');
+    const { longestMs } = lanes.waits();
+    expect(longestMs).toBeGreaterThan(9 * short);
+    await delay(1);
+    lanes.settled('c');
+    expect(lanes.waits().longestMs).toBe(longestMs);
   });
 });
 
@@ -322,6 +365,15 @@ function conversation(id: string): RecordedConversation {
       { role: 'assistant', content: 'Bye', calls: [{ name: 'hang_up', results: 1 }] },
     ],
   };
+}
+
+/** A conversation whose turns have one answer each. */
+function smallTalk(id: string, turns: number): RecordedConversation {
+  const messages = Array.from({ length: turns }, (_, turn) => [
+    { role: 'user' as const, content: `Question ${turn}` },
+    { role: 'assistant' as const, content: `Answer ${turn}` },
+  ]).flat();
+  return { id, userId: 'ann', messages };
 }
 
 /** Returns the conversation as the module would store it. */

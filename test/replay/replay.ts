@@ -31,7 +31,8 @@ async function main(args: string[]): Promise<number> {
   const records = readRecords(options.file).slice(0, options.sessions);
   const folder = mkdtempSync(join(tmpdir(), 'replay-'));
   const { store, queue, close } = await openPlace(options, folder);
-  const actors = new Actors({ file: resolve(options.file), folder, store, queue }, options.workers);
+  const { file, concurrency, workers } = options;
+  const actors = new Actors({ file: resolve(file), folder, store, queue, concurrency }, workers);
   let equal = false;
   try {
     equal = await replay(records, options, actors, new EffectLog(join(folder, effectFile)));
@@ -61,6 +62,7 @@ async function replay(
     onSettled: () => bar.increment(1, { kills: actors.kills }),
   }).finally(() => bar.stop());
   const seconds = (performance.now() - startedAt) / 1000;
+  const waits = lanes.waits();
 
   const effects = effectLog.read();
   const replayed: ReplayedConversation[] = [];
@@ -78,6 +80,9 @@ async function replay(
     kills: actors.kills,
     restarts: actors.restarts,
     longestStopMs: lanes.longestMs,
+    longestWaitMs: waits.longestMs,
+    medianWaitMs: waits.medianMs,
+    worstWaitRatio: lanes.worstRatio,
     attemptsRepeated: sum(replayed, ({ stored }) => attemptsRepeated(stored.turns)),
     stepsRepeated: stepRuns - steps,
     seconds,

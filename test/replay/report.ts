@@ -10,6 +10,12 @@ export interface Summary {
   readonly restarts: number;
   /** The longest time from a kill to the next settled turn of a lane with work. */
   readonly longestStopMs: number;
+  /** The longest time in which a lane with work settled no turn. */
+  readonly longestWaitMs: number;
+  /** The median of these times of all lanes, each at its longest. */
+  readonly medianWaitMs: number;
+  /** The longest of these times as a multiple of the median, at the kill with the highest multiple. */
+  readonly worstWaitRatio: number;
   /** See the function of this name. */
   readonly attemptsRepeated: number;
   readonly stepsRepeated: number;
@@ -37,7 +43,8 @@ export function progressBar(turns: number): progress.SingleBar {
 }
 
 export function summaryTable(summary: Summary): string {
-  const { sessions, turns, messages, kills, restarts, longestStopMs, stepsRepeated, seconds, equal } = summary;
+  const { sessions, turns, messages, kills, restarts, stepsRepeated, seconds, equal } = summary;
+  const { longestStopMs, longestWaitMs, medianWaitMs, worstWaitRatio } = summary;
   const cells: Readonly<Record<string, string | number>> = {
     sessions,
     turns,
@@ -45,6 +52,9 @@ export function summaryTable(summary: Summary): string {
     kills,
     restarts,
     'longest stop s': (longestStopMs / 1000).toFixed(1),
+    'longest wait s': (longestWaitMs / 1000).toFixed(2),
+    'median wait s': (medianWaitMs / 1000).toFixed(2),
+    'worst ratio': worstWaitRatio.toFixed(1),
     'attempts repeated': summary.attemptsRepeated,
     'steps repeated': stepsRepeated,
     seconds: seconds.toFixed(1),

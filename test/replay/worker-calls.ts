@@ -41,6 +41,8 @@ export interface WorkerSetup {
   readonly role: ProcessRole;
   /** The queue. Default: in process. */
   readonly queue?: QueuePlace;
+  /** The number of turns that the queue in process runs at a time. Default: that of the module. */
+  readonly concurrency?: number;
 }
 
 export const effectFile = 'effects.log';

@@ -11,23 +11,7 @@ import {
 import { rejectedCalls } from '../conversation/histories.js';
 import { eventually } from '../support/eventually.js';
 import { aborted, type Gate, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
-
-const called = (...ids: string[]): MessageDraft => ({
-  role: 'assistant',
-  content: null,
-  toolCalls: ids.map((id) => ({ id, name: 'find', arguments: '{}' })),
-});
-const found = (toolCallId: string): MessageDraft => ({ role: 'tool', toolCallId, content: `found ${toolCallId}` });
-
-/** The messages of an answer, one per iteration: parallel calls, an id that is used again, and an answer. */
-const ANSWER: readonly MessageDraft[] = [
-  called('a', 'b'),
-  found('b'),
-  found('a'),
-  called('a'),
-  found('a'),
-  { role: 'assistant', content: 'Found.' },
-];
+import { ANSWER, called, isInterrupted, openIn } from './scripted-answer.js';
 
 /** How a turn can end while its iteration `cut` runs, and what stays of it. */
 interface Ending {
@@ -228,16 +212,3 @@ describe.each(LIVE_STORES)('calls of tools that the client runs, on $name', ({ o
     expect(rejectedCalls(summarized[0])).toEqual([]);
   });
 });
-
-function isInterrupted({ metadata }: MessageDraft): boolean {
-  return metadata?.error === 'interrupted';
-}
-
-/** Returns the calls without a result, in their order. */
-function openIn(messages: readonly MessageDraft[]): string[] {
-  let open: string[] = [];
-  for (const { toolCalls = [], toolCallId } of messages) {
-    open = [...open.filter((id) => id !== toolCallId), ...toolCalls.map(({ id }) => id)];
-  }
-  return open;
-}

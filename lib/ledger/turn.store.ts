@@ -312,11 +312,10 @@ export interface TurnLedger {
   cancel(turnId: string, mode: CancelMode, keep?: readonly NewMessage[]): Promise<ChangedLane>;
   /**
    * Stores the result of a step. An already stored step keeps its first result.
-   * @param before a step that this step depends on, stored in the same commit unless it is already stored
    * @param spending recorded in the same commit, even if the step is already stored
    * @returns the stored step
    */
-  saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep>;
+  saveStep(hold: TurnHold, step: StoredStep, spending?: TurnSpending): Promise<StoredStep>;
   /** Returns the turn, or `null` if it does not exist. */
   get(turnId: string): Promise<Turn | null>;
   /** Lists turns by position in the lane, in the requested order. */

@@ -253,9 +253,7 @@ export class TurnAttempt implements AttemptHandle {
     // The parts of an iteration have separate limits.
     if (kind !== 'iteration') assertWithin(value, this.maxStepBytes, `The result of ${kind} ${name}`);
     const saved = this.spending.recordAlone((spending) =>
-      this.lease.retrying('saveStep', () =>
-        this.dependencies.ledger.saveStep(this.claimed.hold, step, undefined, spending),
-      ),
+      this.lease.retrying('saveStep', () => this.dependencies.ledger.saveStep(this.claimed.hold, step, spending)),
     );
     return saved.catch((error: unknown) => {
       // The turn fails, whatever the handler does with the error: another attempt would repeat the effect of the step.

@@ -101,10 +101,9 @@ export class CoreTurnLedger implements TurnLedger {
     return this.db.write((tx) => cancelTurn(tx, find(tx, turnId), mode, keep));
   }
 
-  saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
+  saveStep(hold: TurnHold, step: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
     return this.db.write((tx) => {
       const turn = recordSpending(tx, held(tx, hold), spending);
-      if (before) storeStep(tx, turn, before);
       return { ...step, value: storeStep(tx, turn, step) };
     });
   }

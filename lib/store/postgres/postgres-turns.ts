@@ -230,12 +230,11 @@ export class PostgresTurns implements TurnLedger {
     return { turn, notify };
   }
 
-  async saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
+  async saveStep(hold: TurnHold, step: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
     const args = {
       ...holdArgs(hold),
       step: toStepArgs(step),
       value: JSON.stringify(step.value),
-      ...(before ? { before: toStepArgs(before), before_value: JSON.stringify(before.value) } : {}),
       ...spendingArgs(hold, spending),
     };
     const stored = await this.inLane<{ value: string }>('save_step_v1', args);

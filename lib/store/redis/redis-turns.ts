@@ -255,11 +255,9 @@ export class RedisTurns implements TurnLedger {
     return { turn, notify: notify === 1 };
   }
 
-  async saveStep(hold: TurnHold, step: StoredStep, before?: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
-    const texts = [step, ...(before ? [before] : [])].flatMap((each) => [stepText(each), JSON.stringify(each.value)]);
-    // Most steps need no further arguments.
-    const more = spending ? [...(before ? [] : ['', '']), ...spendingArgs(hold, spending)] : [];
-    const [value] = await this.db.run<[value: string]>(SCRIPTS.saveStep, ...holdArgs(hold), ...texts, ...more);
+  async saveStep(hold: TurnHold, step: StoredStep, spending?: TurnSpending): Promise<StoredStep> {
+    const args = [stepText(step), JSON.stringify(step.value), ...spendingArgs(hold, spending)];
+    const [value] = await this.db.run<[value: string]>(SCRIPTS.saveStep, ...holdArgs(hold), ...args);
     const known = spending && this.held.get(hold);
     if (known) this.held.set(hold, { ...known, turn: { ...known.turn, spent: JSON.stringify(spending.usage) } });
     return { ...step, value: JSON.parse(value) as JsonValue };

@@ -1,5 +1,4 @@
 import { type ClaimedTurn, type TurnSettlement } from '../../ledger/turn.store.js';
-import { type StoredStep } from '../../ledger/turn-step.js';
 import { type CancelMode, WHEN_BUSY } from '../../ledger/turn.js';
 import { type Call, itMayBeSentTwice, Refused } from './sent-twice.js';
 import { DESK, LONG_MS, NOTES, TestLane, WAYS_BACK } from './test-lane.js';
@@ -252,13 +251,6 @@ export function describeRepeatsOfTurns(context: ConformanceContext): void {
     const { hold, look } = await runningWithSteps(lane);
     const step = lane.step('charge', { id: 1 });
     return { send: ({ turns }) => turns.saveStep(hold, step), again: same, look };
-  });
-
-  repeat('FIX-08 saveStep with what the step rests on', async (lane) => {
-    const { hold, look } = await runningWithSteps(lane);
-    const decision: StoredStep = { ...lane.step('decision', ['answer']), kind: 'route' };
-    const step = lane.step('charge', { id: 1 });
-    return { send: ({ turns }) => turns.saveStep(hold, step, decision), again: same, look };
   });
 
   it('TRN-03 a late repeat of a worker that lost its turn changes nothing', async () => {

@@ -1,4 +1,3 @@
-import { TurnFencedError } from '../../ledger/turn.errors.js';
 import { stepId, type StoredStep } from '../../ledger/turn-step.js';
 import { DESK, TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
@@ -81,24 +80,6 @@ export function describeTurnsClaim(context: ConformanceContext): void {
     const stored = await lane.adapter.turns.steps(hold.turnId);
     expect(stored).toHaveLength(steps.length);
     expect(stored).toEqual(expect.arrayContaining(steps));
-  });
-
-  it('FIX-08 stores the decision behind a step in the same commit, once', async () => {
-    const { hold } = await lane.run('first');
-    const { turns } = lane.adapter;
-    const decision: StoredStep = { ...lane.step('decision', ['refund']), kind: 'route', intent: '' };
-    const charge = lane.step('charge', 1);
-    expect(await turns.saveStep(hold, charge, decision)).toEqual(charge);
-    expect(await turns.saveStep(hold, { ...charge, value: 2 }, { ...decision, value: ['other'] })).toEqual(charge);
-    await turns.release(hold, 0);
-    const { hold: next, steps } = await lane.take();
-    expect(steps).toHaveLength(2);
-    expect(steps).toEqual(expect.arrayContaining([decision, charge]));
-
-    await expect(turns.saveStep(hold, lane.step('late', 1), { ...decision, name: 'late' })).rejects.toThrow(
-      TurnFencedError,
-    );
-    expect(await turns.steps(next.turnId)).toHaveLength(2);
   });
 
   it('BOT-30 keeps the steps of turns separate', async () => {

@@ -203,10 +203,6 @@ export function describeTurnsLost(context: ConformanceContext): void {
     it.each([
       ['a step', step('new')],
       ['an iteration', (hold) => lane.adapter.turns.saveStep(hold, { ...lane.step('', 1), kind: 'iteration' })],
-      [
-        'a step before a known one',
-        (hold) => lane.adapter.turns.saveStep(hold, lane.step('known', 1), lane.step('new', 1)),
-      ],
       ['the result of a wait whose signal was early', (hold) => signal(hold).then(() => wait(hold))],
       [
         'the result of a wait whose signal resumed it',

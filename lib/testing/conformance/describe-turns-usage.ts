@@ -54,22 +54,22 @@ export function describeTurnsUsage(context: ConformanceContext): void {
 
   it('FIX-15 records usage with a step, once', async () => {
     const { hold, turn } = await lane.run('hello');
-    const [step, before, first] = [lane.step('ask', 1), lane.step('decide', 2), spending(7)];
+    const [step, first] = [lane.step('ask', 1), spending(7)];
 
-    expect(await lane.adapter.turns.saveStep(hold, step, before, first)).toEqual(step);
-    await lane.adapter.turns.saveStep(hold, step, before, first);
+    expect(await lane.adapter.turns.saveStep(hold, step, first)).toEqual(step);
+    await lane.adapter.turns.saveStep(hold, step, first);
     expect(await lane.get(turn.id)).toEqual({ ...turn, usage: spent(7) });
     expect(await counted()).toEqual([7]);
 
-    await lane.adapter.turns.saveStep(hold, lane.step('pay', 3), undefined, spending(9));
+    await lane.adapter.turns.saveStep(hold, lane.step('pay', 3), spending(9));
     expect(await lane.get(turn.id)).toEqual({ ...turn, usage: spent(9) });
     expect(await counted()).toEqual([7, 9]);
-    expect(await lane.adapter.turns.steps(turn.id)).toHaveLength(3);
+    expect(await lane.adapter.turns.steps(turn.id)).toHaveLength(2);
   });
 
   it('FIX-15 records usage without a document', async () => {
     const { hold, turn } = await lane.run('hello');
-    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), undefined, { usage: spent(7) });
+    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), { usage: spent(7) });
     expect((await lane.get(turn.id))?.usage).toEqual(spent(7));
     expect(await counted()).toEqual([]);
   });
@@ -77,7 +77,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
   it('FIX-15 passes the usage of a lost attempt to the next one', async () => {
     await lane.accept('hello');
     const { hold } = await lane.lapse();
-    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), undefined, spending(7));
+    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), spending(7));
     const again = await lane.take();
     expect(again.turn).toMatchObject({ lost: 1, usage: spent(7) });
     expect((await lane.settle(again.hold, { status: 'failed', error: ERROR })).turn.usage).toEqual(spent(7));
@@ -86,7 +86,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
   it('FIX-15 keeps the usage of a turn that was lost too often', async () => {
     await lane.accept('hello');
     const { hold, turn } = await lane.lapse();
-    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), undefined, spending(7));
+    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), spending(7));
     expect(await lane.claim({ maxLost: 1 })).toBeNull();
     expect(await lane.get(turn.id)).toMatchObject({ status: 'failed', usage: spent(7) });
   });
@@ -137,7 +137,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
   it('FIX-15 replaces the usage with that of a settlement, or keeps it', async () => {
     const record = async (tokens: number) => {
       const claimed = await lane.run('hello');
-      await lane.adapter.turns.saveStep(claimed.hold, lane.step('ask', 1), undefined, spending(tokens));
+      await lane.adapter.turns.saveStep(claimed.hold, lane.step('ask', 1), spending(tokens));
       return claimed;
     };
     const [kept, replaced] = [await record(7), () => record(8)];
@@ -153,7 +153,7 @@ export function describeTurnsUsage(context: ConformanceContext): void {
     await lane.accept('hello');
     const { hold, turn } = await lane.lapse();
     await lane.take();
-    const late = lane.adapter.turns.saveStep(hold, lane.step('late', 1), undefined, spending(7));
+    const late = lane.adapter.turns.saveStep(hold, lane.step('late', 1), spending(7));
     await expect(late).rejects.toThrow(TurnFencedError);
     expect(await lane.get(turn.id)).not.toHaveProperty('usage');
     expect(await counted()).toEqual([]);
@@ -162,9 +162,9 @@ export function describeTurnsUsage(context: ConformanceContext): void {
   it('FIX-15 records usage, and skips a document whose namespace was reset since', async () => {
     const { hold, turn } = await lane.run('hello');
     const { sessionId } = lane;
-    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), undefined, spending(7));
+    await lane.adapter.turns.saveStep(hold, lane.step('ask', 1), spending(7));
     await context.adapter.state.reset({ sessionId, namespaces: [NOTES.namespace], epoch: context.id() });
-    await lane.adapter.turns.saveStep(hold, lane.step('pay', 2), undefined, spending(8));
+    await lane.adapter.turns.saveStep(hold, lane.step('pay', 2), spending(8));
     const error = { error: ERROR, delayMs: LONG_MS };
     const retried = await lane.adapter.turns.retry(hold, { ...error, spending: spending(9) });
     expect(retried.usage).toEqual(spent(9));

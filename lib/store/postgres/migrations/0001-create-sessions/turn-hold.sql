@@ -53,16 +53,13 @@ DECLARE
   turn {turn};
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS a(session_id text, turn_id text, fence bigint,
-    step json, value text, before json, before_value text, usage text, change json);
+    step json, value text, usage text, change json);
   lane := {lock_lane_v1}(given.session_id, false);
   turn := {held_v1}(lane, given.turn_id, given.fence);
   IF turn.id IS NULL THEN
     RETURN {fenced_v1}(given.session_id, given.turn_id, given.fence);
   END IF;
   PERFORM {record_spending_v1}(lane, turn, given.usage, given.change);
-  IF given.before IS NOT NULL THEN
-    PERFORM {store_step_v1}(turn, given.before, given.before_value);
-  END IF;
   RETURN json_build_object('value', {store_step_v1}(turn, given.step, given.value));
 END $$;
 

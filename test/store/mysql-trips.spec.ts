@@ -13,6 +13,7 @@ const RULES = { policy: 'move', maxSurfaces: 16 } as const;
 describeMariadb('round trips of the MySQL store', () => {
   let store: OpenMysql;
   let count = 0;
+  let idle = 0;
   let emitting: TurnHold;
 
   beforeAll(async () => {
@@ -21,6 +22,10 @@ describeMariadb('round trips of the MySQL store', () => {
     await new SessionStore(store.sessions).create({ id: 'r', userId: 'rita' });
     await store.ports.turns.accept(turnRequest('turn-e', { sessionId: 'e' }));
     emitting = ((await store.ports.turns.claim('e', claimRequest('worker'))) as ClaimedTurn).hold;
+    await new SessionStore(store.sessions).create({ id: 'i', userId: 'ines' });
+    for (let turn = 0; turn < 2; turn += 1) {
+      await store.ports.turns.settle((await acceptAndClaim()).hold, answerOf(turn, 'i'));
+    }
     await new SessionStore(store.sessions).create({ id: 's', userId: 'ann' });
     for (let turn = 0; turn < 20; turn += 1) {
       await accept();
@@ -40,6 +45,18 @@ describeMariadb('round trips of the MySQL store', () => {
 
   it('PRF-05 claim with the checkpoint, the window and the steps takes 4', async () => {
     expect(await tripsOf(() => take())).toBe(4);
+  });
+
+  it('PRF-05 a turn that finds its lane idle takes 8: 5 to accept and claim it, and 3 to settle it', async () => {
+    let claimed!: ClaimedTurn;
+    const first = await tripsOf(async () => {
+      claimed = await acceptAndClaim();
+    });
+    const second = await tripsOf(() =>
+      store.ports.turns.settle(claimed.hold, answerOf(2, 'i'), claimRequest('next', WINDOWS)),
+    );
+
+    expect([first, second]).toEqual([5, 3]);
   });
 
   it('PRF-05 settle with the claim of the next turn takes 4', async () => {
@@ -121,6 +138,13 @@ describeMariadb('round trips of the MySQL store', () => {
     return store.ports.turns.accept(turnRequest(`turn-${(count += 1)}`, changes));
   }
 
+  async function acceptAndClaim(): Promise<ClaimedTurn> {
+    const request = { sessionId: 'i', claim: claimRequest('worker', WINDOWS) };
+    const { claimed } = await store.ports.turns.accept(turnRequest(`idle-${(idle += 1)}`, request));
+    if (!claimed) throw new Error('The accept did not claim the turn.');
+    return claimed;
+  }
+
   async function take(holder = 'worker'): Promise<ClaimedTurn> {
     const claimed = await store.ports.turns.claim('s', claimRequest(holder, WINDOWS));
     if (!claimed) throw new Error('Nothing was claimed.');
@@ -132,10 +156,10 @@ const DRAFT = { userId: 'ann', attachedSurfaces: [], metadata: {} };
 const MESSAGE = { id: 'message', role: 'user', content: 'hello' } as const;
 const ADDRESS = { namespace: 'n', scope: '', sessionId: 's', key: 'k' };
 
-function answerOf(turnIndex: number): TurnSettlement {
+function answerOf(turnIndex: number, sessionId = 's'): TurnSettlement {
   const checkpoint = {
     orchestrator: 'desk',
-    sessionId: 's',
+    sessionId,
     turnIndex,
     state: {},
     lastRoute: [],

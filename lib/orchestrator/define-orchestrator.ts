@@ -16,7 +16,6 @@ import { toHistoryWindow } from '../conversation/history-window.js';
 import { defineStepPlan } from '../orchestration/define-step-plan.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type MemoryPort } from './memory-port.js';
-import { type InitialStateCheck } from './orchestrator-decorator.js';
 import { signatureOf } from './orchestrator-signature.js';
 import { checkMigrations } from './state-migrations.js';
 import { isStateSchema } from './state-schema.js';
@@ -37,7 +36,7 @@ export function defineOrchestrator<
   State = Record<string, unknown>,
   Intent extends string = string,
   const Decision extends RouteDecision = RouteDecision,
->(config: OrchestratorConfig<State, Intent, Decision> & InitialStateCheck<State>): OrchestratorDefinition<State> {
+>(config: OrchestratorConfig<State, Intent, Decision>): OrchestratorDefinition<State> {
   return toDefinition(config as unknown as OrchestratorConfig<State>);
 }
 

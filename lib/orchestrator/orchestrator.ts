@@ -5,6 +5,7 @@ import { type HistoryWindow, type HistoryWindowOption } from '../conversation/hi
 import { type OnViolation, type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type Evaluation, type IntentReply } from './evaluation.js';
+import { type InitialStateCheck } from './orchestrator-decorator.js';
 import { type OrchestratorListeners } from './orchestrator-events.js';
 import { type MemoryPort, type MemoryScope } from './memory-port.js';
 import { type RouteCheck } from './route-check.js';
@@ -129,33 +130,34 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
 }
 
 /**
- * The options of `defineOrchestrator`.
+ * The options of `defineOrchestrator`. A state with required keys requires `initialState`.
  * @typeParam Intent the names of the intents
  * @typeParam Decision what the route returns
  */
-export interface OrchestratorConfig<
+export type OrchestratorConfig<
   State = Record<string, unknown>,
   Intent extends string = string,
   Decision extends RouteDecision = RouteDecision,
-> extends OrchestratorOptions<State> {
-  /** Chooses the intents that handle a turn. Default: the `router`, or the only intent. */
-  readonly route?: RouteFunction<NoInfer<State>, Decision> & RouteCheck<Decision, NoInfer<Intent>>;
-  /**
-   * The intents by name. The state type is not inferred from their results: pass an `initialState`, whose type it is. With a type
-   * argument instead, the compiler does not check the names that the route returns.
-   */
-  readonly intents: { readonly [Name in Intent]?: IntentFunction<NoInfer<State>> | undefined };
-  /**
-   * The intent of the first iteration of every turn, used instead of calling the route. Requires `iterate`. Default:
-   * the route is called.
-   */
-  readonly initialIntent?: NoInfer<Intent>;
-  /**
-   * Evaluates the replies of an iteration. Requires `iterate`. Default: iterations continue until `maxIterations`, END
-   * or a status.
-   */
-  readonly evaluate?: EvaluateFunction<NoInfer<State>>;
-}
+> = OrchestratorOptions<State> &
+  InitialStateCheck<State> & {
+    /** Chooses the intents that handle a turn. Default: the `router`, or the only intent. */
+    readonly route?: RouteFunction<NoInfer<State>, Decision> & RouteCheck<Decision, NoInfer<Intent>>;
+    /**
+     * The intents by name. The state type is not inferred from their results: pass an `initialState`, whose type it is. With a type
+     * argument instead, the compiler does not check the names that the route returns.
+     */
+    readonly intents: { readonly [Name in Intent]?: IntentFunction<NoInfer<State>> | undefined };
+    /**
+     * The intent of the first iteration of every turn, used instead of calling the route. Requires `iterate`. Default:
+     * the route is called.
+     */
+    readonly initialIntent?: NoInfer<Intent>;
+    /**
+     * Evaluates the replies of an iteration. Requires `iterate`. Default: iterations continue until `maxIterations`, END
+     * or a status.
+     */
+    readonly evaluate?: EvaluateFunction<NoInfer<State>>;
+  };
 
 /** A validated orchestrator with all defaults applied. Decorators and `defineOrchestrator` compile to this. */
 export interface OrchestratorDefinition<State = Record<string, unknown>> {

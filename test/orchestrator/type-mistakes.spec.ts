@@ -127,6 +127,10 @@ const MORE_MISTAKES = withTitles([
     'There is no intent tow.',
   ],
   [`export const bot = defineOrchestrator<Desk>({ name: 'desk', intents: { answer: () => 'ok' } });`, 'initialState'],
+  [
+    `export const config: OrchestratorConfig<Desk> = { name: 'desk', intents: { answer: () => 'ok' } };`,
+    'initialState',
+  ],
   [`@Orchestrator<Desk>({ name: 'desk' }) export class Bot {}`, 'initialState'],
   [
     decorated(`{ name: 'desk' }`, `answer(turn: TurnContext<Desk>) { return turn.input.text; }`),
@@ -224,6 +228,11 @@ const MORE_CORRECT = withTitles([
   `const intents: Record<string, () => string> = {};
   export const bot = defineOrchestrator({ name: 'desk', route: () => 'any', intents });`,
   `export const from = (config: OrchestratorConfig) => defineOrchestrator(config);`,
+  `const config: OrchestratorConfig<Desk> = {
+    name: 'desk', initialState: () => ({ orderId: 0 }), intents: { answer: ({ state }) => ({ orderId: state.orderId + 1 }) },
+  };
+  export const bot = defineOrchestrator(config);`,
+  `export const named = <State extends object>(config: OrchestratorConfig<State>) => defineOrchestrator<State>(config);`,
   `export const bot = defineOrchestrator<{ note?: string }>({ name: 'desk', intents: { answer: ({ state }) => state.note } });`,
   `export const bot = defineOrchestrator({
     name: 'desk', initialState: (): Desk => ({ orderId: 0 }), intents: { answer: ({ state }) => ({ orderId: state.orderId + 1 }) },

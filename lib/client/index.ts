@@ -22,7 +22,7 @@ export { type TokenUsage } from '../common/token-usage.js';
 export { type EmittedEvent, type NewTurnEvent } from '../ledger/turn-event.js';
 export { type TerminalTurnStatus } from '../ledger/turn.js';
 export { type TurnEnd, type TurnWaiting } from '../turn/turn-result.js';
-export { type SessionView } from '../http/sessions/sessions-controller.js';
+export { type SessionView } from '../http/sessions/session-view.js';
 export { type ConversationPage, type ConversationTurn, type MessageView } from '../http/turns/conversation-view.js';
 export { type TurnView } from '../http/turns/turn-view.js';
 export {

@@ -16,7 +16,7 @@ export { ChatControllerOptions } from './controllers/controllers.options.js';
 export { type ChatList, type ChatMessages, type ChatView, type StoppedChat } from './chat/client-chats.js';
 export { SessionsControllersOptions } from './controllers/controllers.options.js';
 export { NothingToResumeError, TooManyStreamsError, UnsupportedMediaTypeError } from './http.errors.js';
-export { type SessionView } from './sessions/sessions-controller.js';
+export { type SessionView } from './sessions/session-view.js';
 export { SessionsControllerOptions } from './controllers/controllers.options.js';
 export { STATE_CAPABILITIES, type StateCapability } from './state/state-access.js';
 export { StateControllerOptions } from './controllers/controllers.options.js';

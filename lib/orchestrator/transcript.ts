@@ -1,32 +1,19 @@
-import { type Patch } from '../common/patch.js';
 import { type BegunLog, type ConversationHeads } from '../conversation/conversation-heads.js';
 import { undoneBy, withoutUndone } from '../conversation/undone-messages.js';
 import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
-import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
+import { type ConversationMessage } from '../ledger/message.js';
 import { type TurnLedger } from '../ledger/turn.store.js';
 import { isTerminal, type Turn, type TurnStatus } from '../ledger/turn.js';
 import { userMessage } from '../ledger/user-message.js';
 import { type UndoResult } from './time-travel.js';
 import { END, formatCursor, parseCursor, type TakenBackFrom, type TranscriptCursor } from './transcript-cursor.js';
 import { type TranscriptEntry, TranscriptReader } from './transcript-reader.js';
+import { type TranscriptMessage, type TranscriptTurn } from './transcript-turn.js';
 
 const DEFAULT_LIMIT = 50;
 /** The number of pages without messages that a call skips. The next call goes on after them. */
 const MAX_SKIPPED = 10;
-
-/** Messages of one turn, or those that no known turn wrote. */
-export interface TranscriptTurn {
-  /** Absent for messages that no turn wrote. */
-  readonly id?: string;
-  /** Absent if the turn was purged, or no turn wrote the messages. */
-  readonly turn?: Turn;
-  /** At least one. A message of a turn that has none in the log is the input of the turn. */
-  readonly messages: readonly TranscriptMessage[];
-}
-
-/** A message of the log, or one that is not in the log. */
-export type TranscriptMessage = MessageDraft & { readonly id: string } & Patch<ConversationMessage>;
 
 /** A page of a conversation, in its order. It can be empty if many turns are hidden: go on while it has `before`. */
 export interface TranscriptPage {

@@ -11,7 +11,7 @@ import { TurnNotFoundError } from '../ledger/turn.errors.js';
 import { isTerminal, type Turn, type TurnStatus } from '../ledger/turn.js';
 import { type TurnLedger } from '../ledger/turn.store.js';
 import { lengthOf, PageSize } from './turn-event-page.js';
-import { type FailureReader, toTurnEnd, toTurnWaiting } from './turn-result.js';
+import { type FailureReader, toTurnEnd, toTurnWaiting } from './to-turn-result.js';
 
 /** Polling interval for events from other processes, if the store does not notify. */
 const POLL_MS = 100;

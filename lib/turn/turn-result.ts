@@ -1,8 +1,8 @@
 import { type JsonValue } from '../common/json.js';
-import { type SessionsError } from '../common/sessions.error.js';
-import { type TokenUsage, tokensOf } from '../common/token-usage.js';
-import { TurnCancelledError, TurnFailedError, TurnSupersededError } from '../ledger/turn.errors.js';
-import { type TerminalTurnStatus, type Turn } from '../ledger/turn.js';
+import { type TokenUsage } from '../common/token-usage.js';
+import { type TerminalTurnStatus } from '../ledger/turn.js';
+
+// The entry `/client` exports these types. Front ends compile them without Nest.
 
 /** The result of a turn for its caller: plain JSON without internals, which can be returned as an HTTP response. */
 export interface TurnResult {
@@ -37,55 +37,4 @@ export interface TurnWaiting {
   readonly signals: readonly string[];
   /** When the wait expires, ISO-8601 by the store's clock. Absent: never. */
   readonly until?: string;
-}
-
-/** @param turn a turn with the status `waiting` */
-export function toTurnWaiting({ id, sessionId, waitingFor }: Turn): TurnWaiting {
-  const { signal, others = [], until } = waitingFor ?? { signal: '' };
-  return { id, sessionId, signals: [signal, ...others], ...(until === undefined ? {} : { until }) };
-}
-
-/** Recreates the typed error from a failed turn's record; `undefined` makes callers receive TurnFailedError. */
-export type FailureReader = (turn: Turn) => SessionsError | undefined;
-
-/**
- * @throws TurnCancelledError, TurnSupersededError, TurnFailedError, or the typed error, if the turn ended without a
- * result
- */
-export function toTurnResult(turn: Turn, readFailure: FailureReader): TurnResult {
-  const { id, sessionId, status, turnIndex = 0, reply } = turn;
-  if (status !== 'awaiting-input' && status !== 'completed') throw errorOf(turn, readFailure);
-  return {
-    id,
-    sessionId,
-    status,
-    turnIndex,
-    reply: reply?.text ?? null,
-    ...(reply?.data === undefined ? {} : { data: reply.data }),
-    ...usageOf(turn),
-  };
-}
-
-/** @param turn a turn that has ended */
-export function toTurnEnd(turn: Turn, readFailure: FailureReader): TurnEnd {
-  const { id, sessionId, supersededBy } = turn;
-  const status = turn.status as TerminalTurnStatus;
-  if (status === 'awaiting-input' || status === 'completed') return toTurnResult(turn, readFailure);
-  const { code } = errorOf(turn, readFailure);
-  return { id, sessionId, status, code, ...(supersededBy === undefined ? {} : { supersededBy }), ...usageOf(turn) };
-}
-
-function usageOf({ usage }: Turn): Pick<TurnResult, 'usage'> {
-  return usage ? { usage: tokensOf(usage) } : {};
-}
-
-function errorOf(turn: Turn, readFailure: FailureReader): SessionsError {
-  switch (turn.status) {
-    case 'superseded':
-      return new TurnSupersededError(turn.sessionId, turn.id, turn.supersededBy ?? '');
-    case 'cancelled':
-      return new TurnCancelledError(turn.sessionId, turn.id);
-    default:
-      return readFailure(turn) ?? new TurnFailedError(turn);
-  }
 }

@@ -32,7 +32,8 @@ import {
 import { type TurnEvent, type TurnEventMessage, toOffset } from '../ledger/turn-event.js';
 import { type EventResponse } from './turn-event-pace.js';
 import { type EventSources, TurnEventReaders } from './turn-event-readers.js';
-import { type FailureReader, toTurnResult, type TurnResult } from './turn-result.js';
+import { type FailureReader, toTurnResult } from './to-turn-result.js';
+import { type TurnResult } from './turn-result.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 import { type AcceptedTurn, type AcceptTurn } from '../ledger/turn.store.js';
 import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from '../ledger/turn.js';

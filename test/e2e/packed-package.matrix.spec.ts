@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { linksOf, readPage } from '../docs/pages.js';
@@ -73,6 +73,39 @@ describe('the packed package', () => {
 
     expect(run(application, 'main.cjs', imports)).toMatchObject({ turnIndex: 0, reply: 'You said hi.' });
   }, 180_000);
+
+  it('DAY-21 has an entry /client that compiles in a front end without Nest', () => {
+    const page = join(folder, 'page');
+    const installed = join(page, 'node_modules/nestjs-agent-sessions');
+    mkdirSync(installed, { recursive: true });
+    // npm would install Nest, which is a peer dependency.
+    execFileSync('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed]);
+    const compilerOptions = {
+      strict: true,
+      skipLibCheck: false,
+      module: 'nodenext',
+      target: 'es2022',
+      lib: ['es2022', 'dom', 'dom.iterable'],
+      types: [],
+      noEmit: true,
+    };
+    writeFileSync(join(page, 'package.json'), '{ "private": true, "type": "module" }');
+    writeFileSync(join(page, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['page.ts'] }));
+    writeFileSync(
+      join(page, 'page.ts'),
+      `import { type ConversationPage, readAnswer, type TurnView } from 'nestjs-agent-sessions/client';
+      export async function follow({ turns }: ConversationPage, { id }: TurnView): Promise<string> {
+        let shown = turns.flatMap(({ messages }) => messages.map(({ role }) => role)).join();
+        for await (const { text } of readAnswer({ url: \`/turns/\${id}/events\` })) shown = text;
+        return shown;
+      }`,
+    );
+
+    const compiler = join(process.cwd(), 'node_modules/typescript/bin/tsc');
+    const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', page], { encoding: 'utf8' });
+
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
+  }, 120_000);
 
   function install(name: string, manifest: object, versions: { nest: string; schedule: string }): string {
     const application = join(folder, name);

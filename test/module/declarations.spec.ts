@@ -59,6 +59,16 @@ const AI_APPLICATION = `
   }
 `;
 
+const PAGE = `
+  import { readAnswer, type SessionView, stateClient, type TurnView } from 'nestjs-agent-sessions/client';
+  export async function show(session: SessionView, turn: TurnView): Promise<string> {
+    let shown = turn.input?.text ?? session.id;
+    for await (const { text, settled } of readAnswer({ url: \`/turns/\${turn.id}/events\` })) shown = settled?.code ?? text;
+    return shown;
+  }
+  export const state = stateClient({ baseUrl: 'https://example.org' });
+`;
+
 const MAIN = join(project, 'application.ts');
 
 describe('the declarations of the package', () => {
@@ -92,6 +102,23 @@ describe('the declarations of the package', () => {
     120_000,
   );
 
+  it('DAY-21 of /client need neither Nest nor another package, nor the types of Node', () => {
+    const { module, moduleResolution } = {
+      module: ts.ModuleKind.ESNext,
+      moduleResolution: ts.ModuleResolutionKind.Bundler,
+    };
+    const options = { ...STRICT, module, moduleResolution, lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'], types: [] };
+    const program = programOf(PAGE, options, []);
+    const files = program.getSourceFiles().filter((file) => !program.isSourceFileDefaultLibrary(file));
+    expect(files.length).toBeGreaterThan(10);
+    expect(files.map(({ fileName }) => fileName).filter((name) => name.includes('/node_modules/'))).toEqual([]);
+    const problems = files.flatMap((file) => [
+      ...program.getSyntacticDiagnostics(file),
+      ...program.getSemanticDiagnostics(file),
+    ]);
+    expect(messagesOf(problems)).toEqual([]);
+  }, 120_000);
+
   it.each(['node_modules/ai', 'test/ai-7/node_modules/ai'])(
     'AIS-37 take the types of the AI SDK from the version that the application has installed: %s',
     (installed) => {
@@ -111,14 +138,14 @@ describe('the declarations of the package', () => {
   );
 });
 
-/** Returns a program of one file, which imports the package, and of the package's declarations. */
-function programOf(source: string, options: ts.CompilerOptions): ts.Program {
+/** Returns a program of one file, which imports the package, and of the declarations of these entries. */
+function programOf(source: string, options: ts.CompilerOptions, entries: readonly string[] = ENTRIES): ts.Program {
   const host = ts.createCompilerHost(options);
   const read = host.getSourceFile.bind(host);
   host.getSourceFile = (name, version, ...more) =>
     name === MAIN ? ts.createSourceFile(name, source, version, true) : read(name, version, ...more);
   host.fileExists = (name) => name === MAIN || ts.sys.fileExists(name);
-  return ts.createProgram([MAIN, ...ENTRIES], options, host);
+  return ts.createProgram([MAIN, ...entries], options, host);
 }
 
 function messagesOf(problems: readonly ts.Diagnostic[]): string[] {

@@ -13,7 +13,8 @@ import {
 } from 'nestjs-agent-sessions';
 import { type ConversationLog } from 'nestjs-agent-sessions/adapter';
 import { ConversationHeads } from '../../lib/conversation/conversation-heads.js';
-import { Transcript, type TranscriptTurn } from '../../lib/orchestrator/transcript.js';
+import { Transcript } from '../../lib/orchestrator/transcript.js';
+import { type TranscriptTurn } from '../../lib/orchestrator/transcript-turn.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import {

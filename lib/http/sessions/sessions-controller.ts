@@ -12,6 +12,7 @@ import { type SessionsControllerOptions } from '../controllers/controllers.optio
 import { GuardedController } from '../controllers/guarded-controller.js';
 import { type HttpRequest, readBody, readQuery } from '../controllers/http-request.js';
 import { CurrentPrincipal, PrincipalGuard } from '../controllers/principal.guard.js';
+import { type SessionView, toSessionView } from './session-view.js';
 import { describedAs } from './sessions-openapi.js';
 import { CreateSessionBody, ListSessionsQuery, RevokeSessionsBody, UpdateSessionBody } from './sessions.inputs.js';
 
@@ -119,23 +120,4 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
 
 function ownerOf({ userId, workspaceId }: Principal): { readonly userId: string; readonly workspaceId?: string } {
   return { userId, ...(workspaceId === undefined ? {} : { workspaceId }) };
-}
-
-/** A session as its owner sees it, with all metadata: do not store anything there that the owner must not see. */
-export type SessionView = Pick<
-  Session,
-  'id' | 'state' | 'createdAt' | 'lastActivityAt' | 'stateChangedAt' | 'attachedSurfaces' | 'metadata'
->;
-
-export function toSessionView(session: Session): SessionView {
-  const { id, state, createdAt, lastActivityAt, stateChangedAt, attachedSurfaces, metadata } = session;
-  return {
-    id,
-    state,
-    createdAt,
-    lastActivityAt,
-    ...(stateChangedAt === undefined ? {} : { stateChangedAt }),
-    attachedSurfaces,
-    metadata,
-  };
 }

@@ -10,6 +10,7 @@ import { IdempotencyConflictError, SessionBusyError, TurnNotFoundError } from '.
 import { type Turn, type TurnInput, type WhenBusy } from '../../ledger/turn.js';
 import { type Transcript } from '../../orchestrator/transcript.js';
 import { type SessionStore } from '../../session/session-store.service.js';
+import { toTurnEnd } from '../../turn/to-turn-result.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
 import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
@@ -177,7 +178,7 @@ export class ClientTurns implements OnApplicationBootstrap {
   }
 
   private viewOf(turn: Turn): TurnView {
-    return toTurnView(turn, (failed) => this.runner.readFailure(failed));
+    return toTurnView(turn, (ended) => toTurnEnd(ended, (failed) => this.runner.readFailure(failed)));
   }
 }
 

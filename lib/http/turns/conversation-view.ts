@@ -1,7 +1,7 @@
 import { type JsonObject } from '../../common/json.js';
 import { type ConversationMessage, type MessagePart } from '../../ledger/message.js';
 import { type Turn } from '../../ledger/turn.js';
-import { type TranscriptMessage, type TranscriptTurn } from '../../orchestrator/transcript.js';
+import { type TranscriptMessage, type TranscriptTurn } from '../../orchestrator/transcript-turn.js';
 import { type TurnView } from './turn-view.js';
 
 /** A page of a conversation, in its order. It can be empty: earlier turns follow while it has `before`. */

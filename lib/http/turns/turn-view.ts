@@ -1,5 +1,5 @@
 import { isTerminal, type Turn, type TurnInput } from '../../ledger/turn.js';
-import { type FailureReader, toTurnEnd, type TurnEnd } from '../../turn/turn-result.js';
+import { type TurnEnd } from '../../turn/turn-result.js';
 
 /** A turn as its user sees it. After its end it includes the fields of the `settled` event. */
 export interface TurnView
@@ -12,7 +12,8 @@ export interface TurnView
   readonly waitingFor?: { readonly signal: string };
 }
 
-export function toTurnView(turn: Turn, readFailure: FailureReader): TurnView {
+/** @param endOf returns how a turn has ended */
+export function toTurnView(turn: Turn, endOf: (turn: Turn) => TurnEnd): TurnView {
   const { id, sessionId, position, orchestrator, status, acceptedAt, startedAt, settledAt, waitingFor, request } = turn;
   return {
     id,
@@ -25,6 +26,6 @@ export function toTurnView(turn: Turn, readFailure: FailureReader): TurnView {
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(settledAt === undefined ? {} : { settledAt }),
     ...(waitingFor === undefined ? {} : { waitingFor: { signal: waitingFor.signal } }),
-    ...(isTerminal(status) ? toTurnEnd(turn, readFailure) : {}),
+    ...(isTerminal(status) ? endOf(turn) : {}),
   };
 }

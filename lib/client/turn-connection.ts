@@ -15,7 +15,7 @@ export interface TurnEventsSource {
   readonly url: string;
   /**
    * Headers, for example `{ authorization: 'Bearer ...', 'x-session-id': '...' }`. A function is called for each
-   * connection. The iteration rejects with its error. Default: none.
+   * connection. The iteration rejects with its error, and does not wait for it once `signal` is aborted. Default: none.
    */
   readonly headers?: HeaderFields | (() => HeaderFields | Promise<HeaderFields>);
   /** The function that sends requests. It must stream the body. Default: the global `fetch`. */
@@ -61,7 +61,7 @@ export class TurnConnection {
    */
   async open(after: number): Promise<boolean> {
     const { url, headers = {}, fetch = globalThis.fetch } = this.source;
-    const given = typeof headers === 'function' ? await headers() : headers;
+    const given = typeof headers === 'function' ? await this.untilEnd(headers()) : headers;
     const request = {
       headers: { accept: 'text/event-stream', ...given, ...(after > 0 ? { 'last-event-id': String(after) } : {}) },
       signal: this.abort.signal,
@@ -102,11 +102,27 @@ export class TurnConnection {
     const silent = (): void => this.abort.abort(new Error(`The server sent nothing for ${idleTimeoutMs} ms.`));
     const timer = setTimeout(silent, idleTimeoutMs);
     try {
-      return await work;
+      return await this.untilEnd(work);
     } catch (error) {
       throw new LostConnection(error);
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** Waits for work that may ignore the signal of the request, until the request has ended. */
+  private async untilEnd<T>(work: T | Promise<T>): Promise<T> {
+    const { signal } = this.abort;
+    let stop = (): void => undefined;
+    const ended = new Promise<never>((_, reject) => {
+      stop = () => reject(signal.reason as Error);
+      if (signal.aborted) stop();
+      else signal.addEventListener('abort', stop);
+    });
+    try {
+      return await Promise.race([work, ended]);
+    } finally {
+      signal.removeEventListener('abort', stop);
     }
   }
 

@@ -1,7 +1,4 @@
 import 'reflect-metadata';
-import { readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { runInNewContext } from 'node:vm';
 import { SessionStateService } from 'nestjs-agent-sessions';
 import { type FetchAnswer, stateClient, type StateClient, StateClientError } from 'nestjs-agent-sessions/client';
 import { rejection } from '../support/running-application.js';
@@ -156,37 +153,8 @@ describe('the client of the control plane', () => {
 
     expect(await rejection(busy.reset({ sessionId: 's1' }), StateClientError)).toMatchObject({ retryAfter: 1 });
   });
-
-  it('NST-04 needs fetch, but neither Nest nor Node', async () => {
-    const built = modulesOf(join(import.meta.dirname, '../../dist/client/index.js'));
-    const sent: unknown[] = [];
-    const code = [...built.values()]
-      .join('\n')
-      .replaceAll(/^(import|export \{.*\} from) .*$/gm, '')
-      .replaceAll(/^export /gm, '');
-    const fetch = async (...call: unknown[]) => {
-      sent.push(call);
-      return answer(200, '{"operation":"describe","stores":[]}');
-    };
-    const client = runInNewContext(`${code}\nstateClient({ baseUrl: 'http://desk' })`, { fetch }) as StateClient;
-
-    expect(await client.describe({})).toEqual({ operation: 'describe', stores: [] });
-    expect(sent).toMatchObject([['http://desk/state/describe', { method: 'POST', body: '{}' }]]);
-  });
 });
 
 function answer(status: number, text: string): FetchAnswer {
   return { status, text: async () => text };
-}
-
-/** Returns the source of a module and of its imports, by path. @throws if one imports a package */
-function modulesOf(file: string, found = new Map<string, string>()): Map<string, string> {
-  if (found.has(file)) return found;
-  const code = readFileSync(file, 'utf8');
-  const imports = [...code.matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)].map(([, specifier]) => specifier);
-  for (const specifier of imports) {
-    if (!specifier.startsWith('./')) throw new Error(`${file} imports ${specifier}.`);
-    modulesOf(resolve(dirname(file), specifier), found);
-  }
-  return found.set(file, code);
 }

@@ -373,6 +373,30 @@ describe('the reader of turn events with servers and proxies that fail', () => {
     expect(sent).toEqual(['first', 'second']);
   });
 
+  it('DAY-21 ends with its signal while the function for the headers is pending', async () => {
+    const leaving = new AbortController();
+    const headers = (): Promise<never> => {
+      setImmediate(() => leaving.abort());
+      return new Promise(() => undefined);
+    };
+
+    expect(await all(readTurnEvents({ url, headers, signal: leaving.signal }))).toEqual([]);
+    expect(resumed).toEqual([]);
+  });
+
+  it('DAY-21 reconnects and ends although fetch ignores the signal of the request', async () => {
+    const leaving = new AbortController();
+    let requests = 0;
+    const deaf: EventStreamFetch = () => {
+      requests += 1;
+      if (requests === 2) setImmediate(() => leaving.abort());
+      return new Promise(() => undefined);
+    };
+
+    expect(await all(readTurnEvents({ url, fetch: deaf, idleTimeoutMs: 10, signal: leaving.signal }))).toEqual([]);
+    expect(requests).toBe(2);
+  });
+
   it('DAY-21 ends with the error that onConnection throws', async () => {
     const onConnection = ({ failures }: TurnConnectionState): void => {
       if (failures > 1) throw new Error('The server is away.');

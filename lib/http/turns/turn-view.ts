@@ -6,7 +6,10 @@ export interface TurnView
   extends
     Pick<Turn, 'id' | 'sessionId' | 'position' | 'orchestrator' | 'status' | 'acceptedAt' | 'startedAt' | 'settledAt'>,
     Omit<TurnEnd, 'id' | 'sessionId' | 'status'> {
-  /** The user's message, with all its metadata. Absent if the turn is a command, such as an undo. */
+  /**
+   * The message of the user, or the prompt that the application submitted, with all its metadata. Absent if the turn is
+   * a command, such as an undo.
+   */
   readonly input?: TurnInput;
   /** Set while the turn is waiting. */
   readonly waitingFor?: { readonly signal: string };

@@ -47,12 +47,13 @@ export function featureProviders(features: readonly FeatureRef[] | FeatureOption
     else if (isSessionManagerDefinition(item)) managers.push(item);
     else throw strange(item, index);
   }
+  const exported = [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)];
   return {
     own: [
-      featureProvider(new OrchestratorFeature(orchestrators, plans, managers, stateModules)),
+      featureProvider(new OrchestratorFeature(orchestrators, plans, managers, stateModules), exported),
       ...[...orchestrators, ...stateModules].filter(isClass).map(placeholder),
     ],
-    exported: [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)],
+    exported,
   };
 }
 

@@ -1,4 +1,4 @@
-import { Inject, type Provider, type Type } from '@nestjs/common';
+import { type FactoryProvider, Inject, type Provider, type Type } from '@nestjs/common';
 import { type DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { findProvider } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
@@ -179,13 +179,14 @@ export class OrchestratorExplorer {
 /**
  * Provides a feature, if the application has a root (DAY-04). In a lazily loaded module, its parts are registered before the load ends
  * (FIX-71).
+ * @param exported the providers that the feature exports
  */
-export function featureProvider(feature: OrchestratorFeature): Provider {
+export function featureProvider(feature: OrchestratorFeature, exported: readonly FactoryProvider[]): Provider {
   return {
     provide: OrchestratorFeature,
     inject: [ModuleRef, ModulesContainer],
     useFactory: async (moduleRef: ModuleRef, modules: ModulesContainer) => {
-      assertRoot(feature.call, moduleRef, modules);
+      assertRoot(feature.call, exported, moduleRef, modules);
       const explorer: unknown = findProvider(moduleRef, OrchestratorExplorer);
       // While the application is being created, there may be no explorer yet.
       if (explorer instanceof OrchestratorExplorer) await explorer.load(feature, moduleRef);

@@ -1,10 +1,14 @@
 import 'reflect-metadata';
 import { type DynamicModule, type INestApplicationContext, Injectable, Logger, Module } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
 import { jest } from '@jest/globals';
 import {
   AffinityResolver,
   CheckpointStore,
+  defineSessionManager,
+  getOrchestratorToken,
+  getSessionManagerToken,
   InjectOrchestrator,
   memoryAdapter,
   OrchestratorHandle,
@@ -166,6 +170,25 @@ describe('SessionsModule', () => {
     it('NST-01 DAY-04 stops the start, naming the feature and the module that imports it', async () => {
       const start = startApplication({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker] });
       await expect(start).rejects.toThrow(missing);
+    });
+
+    it('DAY-04 runs tests that have replaced all that a feature provides', async () => {
+      const carts = defineSessionManager<{ items: string[] }>({ namespace: 'carts' });
+      @Module({ imports: [SessionsModule.forFeature([Echo, carts])], providers: [Speaker] })
+      class DeskModule {}
+      const withHandle = () =>
+        Test.createTestingModule({ imports: [DeskModule] })
+          .overrideProvider(getOrchestratorToken(Echo))
+          .useValue({ execute: async () => ({ reply: 'replaced' }) });
+      await expect(withHandle().compile()).rejects.toThrow('SessionsModule.forFeature([Echo, carts])');
+
+      const module = await withHandle()
+        .overrideProvider(getSessionManagerToken(carts))
+        .useFactory({ factory: () => ({}) })
+        .compile();
+      app = await module.init();
+      const { echo } = app.get(Speaker, { strict: false });
+      expect(await echo.execute('hello', { sessionId: 's' })).toEqual({ reply: 'replaced' });
     });
 
     it('NST-01 DAY-04 rejects a feature that is loaded lazily', async () => {

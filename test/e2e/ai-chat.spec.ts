@@ -275,6 +275,28 @@ describe('the page of the AI chat', () => {
     await expectStored(chat);
   });
 
+  it('AIS-13 shows an answer that ends between the requests of a page that loads', async () => {
+    const chat = await visit();
+    await beginAnswer(chat);
+    const resumed: number[] = [];
+    await chat.page.route('**/stream', async (route) => {
+      held?.open();
+      await eventually(async () => (await storedMessages(chat)).length === 2, { limitMs: LIMIT_MS });
+      const response = await route.fetch();
+      resumed.push(response.status());
+      await route.fulfill({ response });
+    });
+    await chat.page.reload();
+    await chat.answered();
+
+    expect(resumed).toEqual([204]);
+    expect(await lastText(chat)).toBe(policyOf(0));
+    expect(count(await chat.messages())).toBe(2);
+    expect(provider.asked).toHaveLength(1);
+    await chat.page.unroute('**/stream');
+    await expectStored(chat);
+  });
+
   it('AIS-17 shows the same in two tabs', async () => {
     const chat = await visit();
     await chat.send('Where is order 7?');
@@ -482,14 +504,19 @@ describe('the page of the AI chat', () => {
   /** Expects that the store, and the page after a reload, have what the page shows. */
   async function expectStored(chat: AiChatPage): Promise<void> {
     const shown = await chat.messages();
-    const url = `${sample.url}/api/chat/${chat.chatId}/messages`;
-    const { messages } = (await (await chat.page.request.get(url)).json()) as ChatMessages;
+    const messages = await storedMessages(chat);
     expect(messages.map(({ parts }) => parts.flatMap(({ text, type }) => (type === 'text' ? [text] : [])))).toEqual(
       shown.map(({ texts }) => texts),
     );
     await chat.page.reload();
     await eventually(async () => count(await chat.messages()) === messages.length, { limitMs: LIMIT_MS });
     expect(await chat.messages()).toEqual(shown);
+  }
+
+  /** Returns the messages of the chat that the server has. */
+  async function storedMessages(chat: AiChatPage): Promise<ChatMessages['messages']> {
+    const url = `${sample.url}/api/chat/${chat.chatId}/messages`;
+    return ((await (await chat.page.request.get(url)).json()) as ChatMessages).messages;
   }
 });
 

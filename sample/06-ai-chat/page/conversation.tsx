@@ -32,11 +32,9 @@ export function Conversation({ id, page, onChange }: Props) {
   useEffect(() => {
     if (hasUnsent) void sendAgain(chat);
   }, [chat, hasUnsent]);
-  const { messages, status, error, sendMessage, regenerate, addToolApprovalResponse } = useChat({
-    chat,
-    resume: !hasUnsent,
-  });
-  const isReconnecting = useReconnect(chat, error);
+  // Not `resume: true`: it shows nothing if the answer ends before it is resumed. `useReconnect` loads the messages then.
+  const { messages, status, error, sendMessage, regenerate, addToolApprovalResponse } = useChat({ chat });
+  const isReconnecting = useReconnect(chat, error, !hasUnsent);
   const [before, setBefore] = useState(page.before);
   const isBusy = status === 'submitted' || status === 'streaming';
   const last = messages.at(-1);

@@ -5,8 +5,15 @@ import { type ChatMessage, loadMessages } from './server';
 
 const RETRY_MS = 1000;
 
-/** Reconnects after a lost connection. Returns whether the connection is lost. */
-export function useReconnect(chat: Chat<ChatMessage>, error: Error | undefined): boolean {
+/**
+ * Continues the current answer when the page is opened, and after a lost connection. Returns whether the connection is lost.
+ * @param isWanted false if the page sends a message when it is opened
+ */
+export function useReconnect(chat: Chat<ChatMessage>, error: Error | undefined, isWanted: boolean): boolean {
+  useEffect(() => {
+    if (isWanted) resume(chat).catch(() => undefined);
+  }, [chat, isWanted]);
+
   // `fetch` throws a TypeError if the server does not answer, or if the connection breaks.
   const isLost = error instanceof TypeError;
   const [attempt, setAttempt] = useState(0);
@@ -31,11 +38,25 @@ export function useReconnect(chat: Chat<ChatMessage>, error: Error | undefined):
 
 /** Shows what the server has stored, and the current answer. Sends a message that the server has not accepted. */
 async function catchUp(chat: Chat<ChatMessage>): Promise<void> {
+  const last = chat.lastMessage;
   const { messages: stored } = await loadMessages(chat.id);
+  // The user may have sent a message meanwhile.
+  if (chat.lastMessage !== last) return;
   if (unsentOf(chat.id)) return sendAgain(chat);
   show(chat, stored);
+  await resume(chat);
+}
+
+/**
+ * Shows the current answer, then the stored messages: if the answer has ended after the messages were loaded, the server has no answer
+ * to resume (204).
+ */
+async function resume(chat: Chat<ChatMessage>): Promise<void> {
   await chat.resumeStream();
-  if (chat.status === 'ready') show(chat, (await loadMessages(chat.id)).messages);
+  if (chat.status !== 'ready') return;
+  const last = chat.lastMessage;
+  const { messages: stored } = await loadMessages(chat.id);
+  if (chat.lastMessage === last) show(chat, stored);
 }
 
 /** Replaces the latest messages. The answer of an open turn is not stored yet: it stays. */

@@ -137,11 +137,19 @@ export class SessionSweeper {
       return;
     }
     try {
-      // If sessions fail, the rest is still swept.
-      await this.sweepSessions(this.settings).finally(() => this.trim(this.settings));
+      await this.sweepAll(this.settings);
       this.tellRun('runs');
     } finally {
       await leases.release(lease);
+    }
+  }
+
+  private async sweepAll(settings: SweepSettings): Promise<void> {
+    try {
+      await this.sweepSessions(settings);
+    } finally {
+      // If sessions fail, the rest is still swept.
+      await this.trim(settings);
     }
   }
 

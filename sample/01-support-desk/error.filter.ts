@@ -34,7 +34,7 @@ function statusOf(error: unknown): number {
 
 function messageOf(error: unknown): string {
   if (!(error instanceof HttpException)) return (error as Error).message;
-  const response = error.getResponse() as { message?: string | string[] } | string;
+  const response: { message?: string | string[] } | string = error.getResponse();
   const message = typeof response === 'string' ? response : (response.message ?? error.message);
   return Array.isArray(message) ? message.join('; ') : message;
 }

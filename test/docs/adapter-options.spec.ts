@@ -38,7 +38,7 @@ describe('the options of stores and of the queue in docs/options.md', () => {
 function evaluate(block: string): Record<string, unknown> {
   const given: Record<string, unknown> = {};
   const names = INTERFACES.map(([name]) => name);
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page is ours
+  // oxlint-disable-next-line typescript/no-implied-eval -- the page is ours
   const run = new Function(...names, 'dataSource', block.replaceAll(/^import .*$/gm, '')) as (...a: unknown[]) => void;
   run(...names.map((name) => (options: unknown) => (given[name] = options)), {});
   return given;

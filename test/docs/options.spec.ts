@@ -55,7 +55,7 @@ describe('the options in docs/options.md', () => {
 /** Returns the options that the block passes to forRoot. */
 function evaluate(block: string): Tree {
   let options: Tree = {};
-  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- the page is ours
+  // oxlint-disable-next-line typescript/no-implied-eval -- the page is ours
   const run = new Function('SessionsModule', 'memoryAdapter', block) as (...names: unknown[]) => void;
   run({ forRoot: (given: Tree) => (options = given) }, memoryAdapter);
   return options;

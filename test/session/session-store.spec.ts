@@ -320,10 +320,10 @@ describe.each(BEHAVIOUR_STORES)('SessionStore over $name', ({ open }) => {
   });
 
   it('SES-17 works with detached methods', async () => {
-    /* eslint-disable @typescript-eslint/unbound-method -- taken off is what is tested */
+    /* oxlint-disable typescript/unbound-method -- taken off is what is tested */
     const { create, get, find, page, count, touch, touchWithOutcome, attachSurface, detachSurface } = store;
     const { expire, sweepStale, updateMetadata } = store;
-    /* eslint-enable @typescript-eslint/unbound-method */
+    /* oxlint-enable typescript/unbound-method */
     const { id, userId } = await create({ userId: mintId() });
 
     expect(await get(id)).toMatchObject({ id });

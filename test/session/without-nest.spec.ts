@@ -83,7 +83,7 @@ describe('the root entry without Nest', () => {
   });
 
   it('SES-17 works with detached methods of the store', async () => {
-    // eslint-disable-next-line @typescript-eslint/unbound-method -- detached methods are under test
+    // oxlint-disable-next-line typescript/unbound-method -- detached methods are under test
     const { create, touch, get } = createSessionStore({ adapter: new InMemorySessionStoreAdapter() });
     const { id } = await create({ userId: 'ann' });
 

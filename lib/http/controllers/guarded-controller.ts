@@ -47,7 +47,8 @@ export function GuardedController(options: {
 
 /** Returns the filter in the configuration of a Fastify route. */
 export function filterIn(config: object | undefined): Filter | undefined {
-  return (config as { readonly [FILTER]?: Filter } | undefined)?.[FILTER];
+  const marked: { readonly [FILTER]?: Filter } | undefined = config;
+  return marked?.[FILTER];
 }
 
 /**

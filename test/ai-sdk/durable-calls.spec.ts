@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { durableCalls } from '../../lib/ai-sdk/durable-calls.js';
 import { durableModel } from '../../lib/ai-sdk/durable-model.js';
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
-import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
+import { gate, rejection, SAMPLED_STORES } from '../support/running-application.js';
 import { CHAT_SDKS, startChat } from './fixtures/chat.js';
 import { failUntil, startDesk, withStepsAfter } from './fixtures/desk.js';
 import { type Answer, type ModelOptions, type Part, partsOf, readAll, type Sdk } from './fixtures/models.js';
@@ -35,7 +35,7 @@ describe.each(CHAT_SDKS)('durableCalls with $name', ({ sdk, scripted }) => {
       (await new sdk.ToolLoopAgent({ ...options, model }).generate({ prompt: options.prompt })).text,
   };
 
-  describe.each(LIVE_STORES)('over $name', ({ open }) => {
+  describe.each(SAMPLED_STORES)('over $name', ({ open }) => {
     it.each(Object.entries(loops))('AIS-37 makes a wrapped model durable in %s', async (_, loop) => {
       const { model, asked } = scripted((call) => LOOP[call - 1]);
       const { run } = await startDesk(open());

@@ -6,7 +6,7 @@ import type * as ai7 from '../ai-7/ai.js';
 import { createOpenAICompatible as createModels7 } from '../ai-7/openai-compatible.js';
 import { z } from 'zod';
 import { durableModel } from '../../lib/ai-sdk/durable-model.js';
-import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
+import { gate, rejection, SAMPLED_STORES } from '../support/running-application.js';
 import { failUntil, startDesk, withStepsAfter } from './fixtures/desk.js';
 import { type Answer, type Part, partsOf, readAll, type Script, SDKS, textParts } from './fixtures/models.js';
 
@@ -54,7 +54,7 @@ describe.each(SDKS)('durableModel with $name', ({ sdk, scripted }) => {
       (await new sdk.ToolLoopAgent({ ...options, model }).generate({ prompt: options.prompt })).text,
   };
 
-  describe.each(LIVE_STORES)('over $name', ({ open }) => {
+  describe.each(SAMPLED_STORES)('over $name', ({ open }) => {
     it.each(Object.entries(LOOPS))('AIS-01 asks only for answers that are not stored: %s', async (_, loop) => {
       // Agents print errors of the provider.
       jest.spyOn(console, 'error').mockImplementation(() => undefined);

@@ -11,7 +11,7 @@ import { diverging } from '../../sample/06-ai-chat/provider/script.js';
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
 import { comparable, fold } from '../chat/clients.js';
 import { eventually } from '../support/eventually.js';
-import { LIVE_STORES, startApplication } from '../support/running-application.js';
+import { SAMPLED_STORES, startApplication } from '../support/running-application.js';
 import { startProvider } from '../support/scripted-provider.js';
 import { type Chat, startChat } from './fixtures/chat.js';
 import { failUntil } from './fixtures/desk.js';
@@ -48,7 +48,7 @@ const refundOrder = ai6.tool({
 });
 
 describe.each(VERSIONS)('an assistant with $name and a provider', ({ sdk, modelOf }) => {
-  it.each(LIVE_STORES)('AIS-01 talks about orders, over $name', async ({ open }) => {
+  it.each(SAMPLED_STORES)('AIS-01 talks about orders, over $name', async ({ open }) => {
     const provider = await startProvider(diverging(shopAssistant));
     const answer = async (turn: TurnContext): Promise<TurnOutcome> => {
       const model = modelOf(provider.baseURL);

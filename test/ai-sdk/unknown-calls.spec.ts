@@ -10,7 +10,7 @@ import {
   TurnFailedError,
 } from 'nestjs-agent-sessions';
 import { durableModel } from '../../lib/ai-sdk/durable-model.js';
-import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 import { failUntil } from './fixtures/desk.js';
 import { type Part, partsOf, type Script, type ScriptedModel, SDKS, textParts, USAGE } from './fixtures/models.js';
 
@@ -101,7 +101,7 @@ describe.each(SDKS.slice(0, 2))('the tokens of model calls that fail with $name'
     await result.text;
   }
 
-  describe.each(LIVE_STORES)('over $name', ({ open }) => {
+  describe.each(SAMPLED_STORES)('over $name', ({ open }) => {
     it.each(Object.entries(FAILURES))('AIS-36 count if the answer %s', async (_, { isKnown, answer }) => {
       const { model } = scripted((call) => (call > 1 ? { text: 'Done.' } : answer()));
       const desk = await startDesk(open());

@@ -1,5 +1,5 @@
 import { type OrchestrationStep, ToolNotAllowedError } from 'nestjs-agent-sessions';
-import { LIVE_STORES, rejection } from '../support/running-application.js';
+import { rejection, SAMPLED_STORES } from '../support/running-application.js';
 import { startDesk, useAll } from './turn-desk.js';
 
 const SHOP: readonly OrchestrationStep[] = [
@@ -18,7 +18,7 @@ const SHOP: readonly OrchestrationStep[] = [
   { name: 'search', conditions: [{ type: 'tool_used', value: 'search' }] },
 ];
 
-describe.each(LIVE_STORES)('conditions on the message of a turn over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('conditions on the message of a turn over $name', ({ open }) => {
   it('FIX-22 lead to a step once: after its sequence the same message does not enter it again', async () => {
     const { say, session, state } = await startDesk(open(), { steps: SHOP });
     const sessionId = await session();

@@ -19,14 +19,14 @@ import {
   type Application,
   gate,
   LASTING_STORES,
-  LIVE_STORES,
   rejection,
+  SAMPLED_STORES,
   startApplication,
 } from '../support/running-application.js';
 
 const call = (toolCallId: string) => ({ toolCallId });
 
-describe.each(LIVE_STORES)('an orchestrator as a tool over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('an orchestrator as a tool over $name', ({ open }) => {
   it("BOT-50 runs each call as a turn in a child session with the caller's owner", async () => {
     const { app, say } = await startDesk(open, async (ask) => {
       const { reply: first, status } = await ask().execute({ input: 'one' }, call('c1'));
@@ -329,7 +329,7 @@ type Ask = (parent?: TurnContext['session']) => OrchestratorTool;
 
 /** A desk whose single intent runs `work`, and an expert that it may call. The expert waits on the input `wait`, and replies with the length of its history. */
 async function startDesk(
-  open: (typeof LIVE_STORES)[number]['open'],
+  open: (typeof SAMPLED_STORES)[number]['open'],
   work: (ask: Ask, otherId: string, turn: TurnContext) => Promise<unknown>,
   options: OrchestratorToolOptions = {},
   think: () => Promise<void> = async () => {},

@@ -9,7 +9,7 @@ import {
   SessionsModule,
   type TurnContext,
 } from 'nestjs-agent-sessions';
-import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 @Injectable()
 class Orders {
@@ -190,7 +190,7 @@ describe('how orchestrators are found', () => {
 });
 
 // BOT-52 also asks for drift, fork and undo per orchestrator: its id is not at the front of this title.
-describe.each(LIVE_STORES)('several orchestrators in one session (BOT-52) over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('several orchestrators in one session (BOT-52) over $name', ({ open }) => {
   it('share the lane and the conversation, and have separate states and turn indexes', async () => {
     const order: string[] = [];
     const [desk, sales] = ['desk', 'sales'].map((name) =>

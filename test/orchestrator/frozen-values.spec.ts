@@ -8,7 +8,7 @@ import {
   type TurnContext,
   TurnContextFactory,
 } from 'nestjs-agent-sessions';
-import { LIVE_STORES, startApplication } from '../support/running-application.js';
+import { SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 /** Every object that can be reached from a value, with its path. */
 function* objectsIn(value: unknown, path: string): Generator<[path: string, value: object]> {
@@ -31,7 +31,7 @@ function changeableValues(turn: TurnContext): string[] {
 
 const INPUT = { text: 'hi', content: [{ type: 'text', text: 'hi' }], metadata: { tags: ['a'] } };
 
-describe.each(LIVE_STORES)('values of a turn over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('values of a turn over $name', ({ open }) => {
   it('FIX-10 freezes every value that a route, an intent or evaluate reads, nested ones included', async () => {
     const found: string[][] = [];
     const note = (turn: TurnContext): void => void found.push(changeableValues(turn));

@@ -15,7 +15,7 @@ import {
   TurnFailedError,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 interface Research {
   found?: string[];
@@ -53,7 +53,7 @@ function researcher(extra: Partial<OrchestratorConfig<Research>> = {}) {
   return { desk, seen };
 }
 
-describe.each(LIVE_STORES)('iterating over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
   it('BOT-05 decides, dispatches, merges and evaluates until it is satisfied', async () => {
     const { desk, seen } = researcher();
     const { handle, session, turns, checkpoints, adapter } = await startApplication({

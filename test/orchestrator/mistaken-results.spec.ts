@@ -1,7 +1,7 @@
 import { defineOrchestrator, TurnFailedError } from 'nestjs-agent-sessions';
-import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
-describe.each(LIVE_STORES)('results of intents that were meant as a reply, with $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('results of intents that were meant as a reply, with $name', ({ open }) => {
   it.each([
     ['text', { text: 'Your order is shipped.' }],
     ['text', { text: 'Your order is shipped.', state: { orderId: 7 }, status: 'completed' }],

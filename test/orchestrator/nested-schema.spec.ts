@@ -8,7 +8,7 @@ import {
   turnOutcome,
   type TurnResult,
 } from 'nestjs-agent-sessions';
-import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 
 class Price {
@@ -97,7 +97,7 @@ const WRONG: readonly {
   },
 ];
 
-describe.each(LIVE_STORES)('nested schema classes over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('nested schema classes over $name', ({ open }) => {
   const desk = defineOrchestrator<Record<string, unknown>>({
     name: 'desk',
     initialState: () => ({ items: [] }),

@@ -8,7 +8,7 @@ import {
   TurnCancelledError,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
-import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 const used = (totalTokens: number) => ({ promptTokens: totalTokens - 1, completionTokens: 1, totalTokens });
 
@@ -21,7 +21,7 @@ class Explains extends IntentRouter {
   }
 }
 
-describe.each(LIVE_STORES)('the report of a turn over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('the report of a turn over $name', ({ open }) => {
   it('BOT-03 BOT-09 has decisions with source, reasoning and raw answer, what intents said, and usage by whom', async () => {
     const desk = defineOrchestrator({
       name: 'desk',

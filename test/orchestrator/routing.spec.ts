@@ -14,7 +14,7 @@ import {
   TurnFailedError,
 } from 'nestjs-agent-sessions';
 import { type IntentFunction } from 'nestjs-agent-sessions/types';
-import { type Application, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { type Application, gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 
 const UNKNOWN: readonly { readonly decision: unknown; readonly shown: string }[] = [
@@ -27,7 +27,7 @@ const UNKNOWN: readonly { readonly decision: unknown; readonly shown: string }[]
   { decision: '__proto__', shown: '__proto__' },
 ];
 
-describe.each(LIVE_STORES)('routing over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
   it('BOT-03 passes the input, the state and the turn to the route', async () => {
     const desk = deskOf(({ input, state, turnIndex }: TurnContext<{ refunding?: boolean }>) => {
       if (turnIndex === 0) return 'greet';

@@ -3,7 +3,7 @@ import fastq from 'fastq';
 import pLimit from 'p-limit';
 import { defineOrchestrator, reply, StepContextError, type StepInfo, type TurnContext } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { type Application, LIVE_STORES, startApplication } from '../support/running-application.js';
+import { type Application, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 const impatient = { retry: { backoff: { type: 'fixed' as const, delayMs: 1 } } };
 
@@ -48,7 +48,7 @@ const CURES: Readonly<Record<string, CallStep>> = {
 
 const ORDERS = ['c1', 'c2', 'c3'];
 
-describe.each(LIVE_STORES)('steps in limiters over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
   describe.each(Object.entries(LIMITERS))('%s', (_, create) => {
     it.each(Object.entries(CURES))(
       'FIX-82 gives each step its own scope with %s, across attempts',

@@ -16,12 +16,12 @@ import {
   aborted,
   gate,
   LASTING_STORES,
-  LIVE_STORES,
   rejection,
+  SAMPLED_STORES,
   startApplication,
 } from '../support/running-application.js';
 
-describe.each(LIVE_STORES)('the stream of a turn over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('the stream of a turn over $name', ({ open }) => {
   it('BOT-01 yields the emitted events and then the end of the turn; its result equals that of execute', async () => {
     const { say, session, turns } = await startDesk(open, async (turn) => {
       for (const word of ['a', 'b', 'c']) void turn.emit({ type: 'word', data: word });
@@ -129,7 +129,7 @@ it('BOT-23 keeps the process alive on drift if the result of a stream is not awa
   );
 });
 
-async function startDesk(open: (typeof LIVE_STORES)[number]['open'], answer: (turn: TurnContext) => unknown) {
+async function startDesk(open: (typeof SAMPLED_STORES)[number]['open'], answer: (turn: TurnContext) => unknown) {
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: answer as () => object } });
   const app = await startApplication({ adapter: open(), orchestrators: [desk] });
   const handle = app.handle(desk);

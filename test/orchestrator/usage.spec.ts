@@ -10,7 +10,7 @@ import {
   type TurnService,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 const IMPATIENT = { retry: { attempts: 7, backoff: { delayMs: 0 } } };
 
@@ -61,7 +61,7 @@ function withoutRenewal(adapter: SessionsAdapter): SessionsAdapter {
   return Object.create(adapter, { turns: { value: turns } }) as SessionsAdapter;
 }
 
-describe.each(LIVE_STORES)('tokens of a turn over $name', ({ open }) => {
+describe.each(SAMPLED_STORES)('tokens of a turn over $name', ({ open }) => {
   it('FIX-15 counts the tokens of every attempt: 420 of seven, and not the 60 of the last', async () => {
     const { turns, say, session, counted } = await startDesk(open());
     const sessionId = await session();

@@ -23,6 +23,7 @@ import {
   TurnService,
 } from 'nestjs-agent-sessions';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
+import { IS_MATRIX } from './matrix.js';
 import { openRecycled } from './recycled-tables.js';
 import { SQL_SERVERS } from './servers.js';
 import { BEHAVIOUR_STORES, type TestStore } from './stores.js';
@@ -58,6 +59,12 @@ export const LIVE_STORES: readonly LiveStore[] = BEHAVIOUR_STORES.map(({ name, o
   const target = targetOf(name, open);
   return { name, open: () => target().adapter };
 });
+
+/**
+ * {@link LIVE_STORES}, of which the matrix has only the first. For behaviour that cannot depend on the store, such as routing, reports, plans
+ * and the AI SDK entry: it uses the store through ports that the conformance suite tests, in one process, without faults of the store.
+ */
+export const SAMPLED_STORES = IS_MATRIX ? LIVE_STORES.slice(0, 1) : LIVE_STORES;
 
 /** A store that outlives an application. Each call of the function that `create` returns opens it again. */
 export interface LastingStore {

@@ -12,6 +12,7 @@ export default {
     'packed-package',
     'bundled-application',
     'declarations.spec',
+    'state-processes',
     '-page.spec',
   ],
   moduleNameMapper: { '^(@nestjs/.*)$': '<rootDir>/test/nest-11/node_modules/$1', ...config.moduleNameMapper },

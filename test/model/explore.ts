@@ -59,7 +59,7 @@ export function explore<State, Action, Answer>(
   system: System<State, Action, Answer>,
   properties: Properties<State, Action, Answer>,
 ): Exploration {
-  const rules = Object.entries(properties.rules);
+  const rules = Object.values(properties.rules);
   const ids = new Map<string, number>([[system.key(system.initial), 0]]);
   const graph = new Graph();
   const atRest: number[] = [];
@@ -84,9 +84,12 @@ export function explore<State, Action, Answer>(
         transitions += 1;
         const { answer, after } = system.perform(before, action);
         const step = { before, action, answer, after };
-        if (!rules.every(([, holds]) => holds(step))) {
-          const broken = rules.filter(([, holds]) => !holds(step)).map(([name]) => name);
-          return result({ rules: broken, trace: [...traceTo(system, graph, from), system.tell(action, answer)] });
+        if (!rules.every((holds) => holds(step))) {
+          const broken = Object.entries(properties.rules).filter(([, holds]) => !holds(step));
+          return result({
+            rules: broken.map(([name]) => name),
+            trace: [...traceTo(system, graph, from), system.tell(action, answer)],
+          });
         }
         let to = from;
         if (after !== before) {

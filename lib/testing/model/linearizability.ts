@@ -40,15 +40,16 @@ function firstOnes<Operation>(rest: readonly RecordedCall<Operation>[]): Recorde
 }
 
 function copyOf<Model extends object>(model: Model): Model {
-  return Object.assign(Object.create(Object.getPrototypeOf(model) as object) as Model, asJson(model));
+  const fields = JSON.parse(JSON.stringify(model)) as Model;
+  return Object.assign(Object.create(Object.getPrototypeOf(model) as object) as Model, fields);
 }
 
-/** Returns whether two values are the same JSON. */
+/**
+ * Returns whether two values are the same JSON. Compares their texts, because deep equality would distinguish arrays of other realms (test
+ * runners, native modules).
+ */
 export function isSame(a: unknown, b: unknown): boolean {
-  return isDeepStrictEqual(asJson(a), asJson(b));
-}
-
-/** Normalizes arrays of other realms (test runners, native modules), which deep equality would distinguish. */
-function asJson<T>(value: T): T {
-  return JSON.parse(JSON.stringify(value ?? null)) as T;
+  const [one, other] = [JSON.stringify(a ?? null), JSON.stringify(b ?? null)];
+  // The order of keys may differ.
+  return one === other || isDeepStrictEqual(JSON.parse(one), JSON.parse(other));
 }

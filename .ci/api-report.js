@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
+import { CompilerState, Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 
 const root = resolve(import.meta.dirname, '..');
 const packageJson = join(root, 'package.json');
@@ -18,9 +18,8 @@ const entries = Object.entries(exports).filter(([, target]) => target.types !== 
 const working = join(root, 'build/api-report');
 mkdirSync(working, { recursive: true });
 
-let changed = 0;
-for (const [entry, { types }] of entries) {
-  const config = ExtractorConfig.prepare({
+const configOf = (entry, types) =>
+  ExtractorConfig.prepare({
     packageJsonFullPath: packageJson,
     configObjectFullPath: undefined,
     configObject: {
@@ -38,7 +37,17 @@ for (const [entry, { types }] of entries) {
       },
     },
   });
-  const { apiReportChanged, succeeded } = Extractor.invoke(config, {
+
+const configs = entries.map(([entry, { types }]) => configOf(entry, types));
+// One program for all entries, because TypeScript takes seconds to parse and check it.
+const compilerState = CompilerState.create(configs[0], {
+  additionalEntryPoints: configs.map(({ mainEntryPointFilePath }) => mainEntryPointFilePath),
+});
+
+let changed = 0;
+for (const [index, [entry]] of entries.entries()) {
+  const { apiReportChanged, succeeded } = Extractor.invoke(configs[index], {
+    compilerState,
     localBuild: write,
     messageCallback: (message) => {
       if (message.category === 'console') message.logLevel = 'none';

@@ -1,6 +1,6 @@
 // Checks every PL/pgSQL function with plpgsql_check (Debian's package postgresql-15-plpgsql-check): unknown names and types,
 // unused variables and parameters, missing RETURNs. DDL is checked by running it: here, and in the tests of each dialect.
-// Needs the build and the test programs: npm run pretest.
+// Needs the build and the test programs: npm run build && npm run build:samples.
 import pg from 'pg';
 import { DataSource } from 'typeorm';
 import { startPrivateService } from '../build/test/support/services/services.js';

@@ -140,7 +140,7 @@ export {
 } from './orchestration/orchestration-config.js';
 export { type OrchestrationEvent, OrchestrationEvents } from './orchestration/orchestration-events.js';
 export { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
-export { type ToolUse } from './orchestration/orchestration-state.js';
+export { type OrchestrationState, type ToolUse } from './orchestration/orchestration-state.js';
 export {
   NewerStateError,
   readOrchestrationFailure,
@@ -203,8 +203,8 @@ export {
 } from './ledger/message.js';
 
 // Guards and decorators
+export { CurrentOrchestrationState } from './transport/current-orchestration-state.decorator.js';
 export { CurrentTurn } from './transport/current-turn.decorator.js';
-export { OrchestrationState } from './transport/orchestration-state.decorator.js';
 export { type Principal, type PrincipalResolver, signedInUser } from './transport/principal.js';
 export { AllowAnonymousSession, CurrentSession, SessionId, UseSession } from './transport/session.decorators.js';
 export { SessionGuard } from './transport/session.guard.js';

@@ -140,7 +140,7 @@ export type { MessageSpan } from './ledger/message.js';
 // Guards and decorators
 export type { CurrentTurnOptions } from './transport/current-turn.decorator.js';
 export type { IdSource } from './transport/id-source.js';
-export type { AgentOfState } from './transport/orchestration-state.decorator.js';
+export type { AgentOfState } from './transport/current-orchestration-state.decorator.js';
 export type { UseSessionOptions } from './transport/session.decorators.js';
 export type { RequiredTool } from './transport/tool.decorators.js';
 export type { IdPlace, SourceKind } from './transport/transport.js';

@@ -5,9 +5,10 @@ import { MessagePattern } from '@nestjs/microservices';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import {
   AllowAnonymousSession,
+  CurrentOrchestrationState,
   CurrentSession,
   CurrentTurn,
-  OrchestrationState,
+  type OrchestrationState,
   RequireTool,
   type Session,
   SessionGuard,
@@ -109,7 +110,7 @@ export abstract class Handlers {
 
   @Handler()
   @UseSession()
-  state(@OrchestrationState() state: OrchestrationState | undefined): object {
+  state(@CurrentOrchestrationState() state: OrchestrationState | undefined): object {
     return { state: state ?? null };
   }
 

@@ -3,9 +3,10 @@ import { Controller, Get, type Type, UseGuards } from '@nestjs/common';
 import { MessagePattern } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import {
+  CurrentOrchestrationState,
   CurrentSession,
   CurrentTurn,
-  OrchestrationState,
+  type OrchestrationState,
   RequireTool,
   type Session,
   SessionGuard,
@@ -52,7 +53,7 @@ class NeedsTurn {
 @UseGuards(SessionGuard)
 class NeedsState {
   @Get()
-  show(@OrchestrationState() state: OrchestrationState | undefined): object {
+  show(@CurrentOrchestrationState() state: OrchestrationState | undefined): object {
     return { step: state?.activeStep };
   }
 }
@@ -119,7 +120,7 @@ describe('handlers that need a session', () => {
     ['@CurrentSession()', Inheriting, 'Inheriting.chat'],
     ['@SessionId()', NeedsId, 'NeedsId.chat'],
     ['@CurrentTurn()', NeedsTurn, 'NeedsTurn.show'],
-    ['@OrchestrationState()', NeedsState, 'NeedsState.show'],
+    ['@CurrentOrchestrationState()', NeedsState, 'NeedsState.show'],
     ['@RequireTool()', NeedsPlan, 'NeedsPlan.search'],
     ['@RequireTool()', NeedsPlanForAll, 'NeedsPlanForAll.search'],
   ])('DAY-04 NST-13 stop the start without @UseSession(): %s in %p', async (decorator, controller, handler) => {

@@ -12,9 +12,10 @@ import {
 import { Test } from '@nestjs/testing';
 import { jest } from '@jest/globals';
 import {
+  CurrentOrchestrationState,
   defineStepPlan,
   memoryAdapter,
-  OrchestrationState,
+  type OrchestrationState,
   OrchestrationStateManager,
   RequireTool,
   SessionGuard,
@@ -87,7 +88,7 @@ class ToolsController {
 
   @Post('state')
   @RequireTool({ tool: 'look', agent: SUPPORT })
-  state(@OrchestrationState({ agent: 'support' }) state: OrchestrationState | undefined): object {
+  state(@CurrentOrchestrationState({ agent: 'support' }) state: OrchestrationState | undefined): object {
     return { index: state?.sequenceIndex ?? null };
   }
 }
@@ -197,7 +198,7 @@ describe('@RequireTool', () => {
     expect(errors).toEqual([expect.stringContaining('STORE_UNAVAILABLE')]);
   });
 
-  it('NST-13 injects the state of the agent that @OrchestrationState names, with the admitted use', async () => {
+  it('NST-13 injects the state of the agent that @CurrentOrchestrationState names, with the admitted use', async () => {
     expect((await post('state').expect(201)).body).toEqual({ index: 1 });
     expect(await usesOf('support')).toEqual(['look succeeded']);
   });

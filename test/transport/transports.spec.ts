@@ -248,7 +248,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       );
     });
 
-    it('NST-13 injects the stored plan state with @OrchestrationState, or nothing', async () => {
+    it('NST-13 injects the stored plan state with @CurrentOrchestrationState, or nothing', async () => {
       const sessionId = await annsSession();
 
       expect(await asAnn('state', { sessionId })).toEqual({ ok: { state: null } });

@@ -1,11 +1,11 @@
 import { type ExecutionContext, Injectable, type PipeTransform } from '@nestjs/common';
 import { type AgentRef } from '../orchestration/agent-ref.js';
 import { OrchestrationStateManager } from '../orchestration/orchestration-state-manager.service.js';
-import { type OrchestrationState as State } from '../orchestration/orchestration-state.js';
+import { type OrchestrationState } from '../orchestration/orchestration-state.js';
 import { sessionOf } from './carried-session.js';
 import { sessionParameter } from './session-parameter.js';
 
-/** The options of `@OrchestrationState`. */
+/** The options of `@CurrentOrchestrationState`. */
 export interface AgentOfState {
   /** The agent of the state. Default: the only agent with a plan. */
   readonly agent?: AgentRef;
@@ -17,10 +17,10 @@ interface NamedState extends AgentOfState {
 
 /** Loads the state. Parameter decorators cannot inject providers, but their pipes can. */
 @Injectable()
-export class OrchestrationStatePipe implements PipeTransform<NamedState, Promise<State | undefined>> {
+export class OrchestrationStatePipe implements PipeTransform<NamedState, Promise<OrchestrationState | undefined>> {
   constructor(private readonly states: OrchestrationStateManager) {}
 
-  async transform({ agent, sessionId }: NamedState): Promise<State | undefined> {
+  async transform({ agent, sessionId }: NamedState): Promise<OrchestrationState | undefined> {
     if (sessionId === undefined) return undefined;
     const states = agent === undefined ? this.states : this.states.of(agent);
     return (await states.getState(sessionId)) ?? undefined;
@@ -28,19 +28,16 @@ export class OrchestrationStatePipe implements PipeTransform<NamedState, Promise
 }
 
 const StateOfSession = sessionParameter(
-  '@OrchestrationState()',
+  '@CurrentOrchestrationState()',
   ({ agent }: AgentOfState, context: ExecutionContext): NamedState => ({
     agent,
-    sessionId: sessionOf(context, '@OrchestrationState()')?.id,
+    sessionId: sessionOf(context, '@CurrentOrchestrationState()')?.id,
   }),
 );
-
-/** The state of an agent in a session (ORC-01). @interface */
-export type OrchestrationState = State;
 
 /**
  * Injects the read-only progress of an agent's plan in the session that `SessionGuard` loaded (NST-13); `undefined` if
  * no state is stored. To change it, use `OrchestrationStateManager`.
  */
-export const OrchestrationState = (options: AgentOfState = {}): ParameterDecorator =>
+export const CurrentOrchestrationState = (options: AgentOfState = {}): ParameterDecorator =>
   StateOfSession(options, OrchestrationStatePipe);

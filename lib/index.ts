@@ -44,6 +44,7 @@ export { CreateSessionInput } from './session/session.inputs.js';
 export { CheckpointNotFoundError, CheckpointPrunedError } from './ledger/checkpoint.errors.js';
 export { CheckpointStore } from './ledger/checkpoint.store.js';
 export { type Checkpoint } from './ledger/checkpoint.js';
+export { HandlerError } from './ledger/handler.error.js';
 export { type Lane, type LaneMode } from './ledger/lane.js';
 export { type TurnEvent, type TurnEventMessage } from './ledger/turn-event.js';
 export {
@@ -100,15 +101,7 @@ export {
   Route,
   Summarize,
 } from './orchestrator/orchestrator.decorators.js';
-export {
-  NoIntentError,
-  OrchestratorDriftError,
-  OrchestratorResultError,
-  StateSchemaError,
-  StepContextError,
-  StepKeyRequiredError,
-  UnknownIntentError,
-} from './orchestrator/orchestrator.errors.js';
+export { OrchestratorDriftError } from './orchestrator/orchestrator.errors.js';
 export {
   type IntentResult,
   IntentRouter,

@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { HandlerError } from '../ledger/handler.error.js';
 
 /**
  * A model call of an earlier attempt has an answer in the store, but this attempt asked something else (AIS-02). The
@@ -36,23 +37,16 @@ export class ModelPromptMismatchError extends SessionsError {
 
 /**
  * Model calls without a key, or with the same key, ran in parallel. A later attempt could not tell their answers apart
- * (AIS-04). The turn fails. HTTP 500.
+ * (AIS-04).
  */
-export class ModelKeyRequiredError extends SessionsError {
-  readonly code = 'MODEL_KEY_REQUIRED';
-  readonly permanent = true;
-  /** The key that the calls share; absent if they have none. */
-  readonly key?: string;
-
-  constructor(key: string | undefined, options?: ErrorOptions) {
-    super(
-      `Calls of ${nameOf(key)} run in parallel: after a retry, an answer could reach another call. Give each loop its ` +
-        'own key, which is the same in every attempt: durableModel(turn, model, { key: topic.id }), or ' +
-        'durableCalls(turn, { key: topic.id }).',
-      options,
-    );
-    if (key !== undefined) this.key = key;
-  }
+export function modelKeyRequired(key: string | undefined, options: ErrorOptions): HandlerError {
+  return new HandlerError(
+    'MODEL_KEY_REQUIRED',
+    `Calls of ${nameOf(key)} run in parallel: after a retry, an answer could reach another call. Give each loop its ` +
+      'own key, which is the same in every attempt: durableModel(turn, model, { key: topic.id }), or ' +
+      'durableCalls(turn, { key: topic.id }).',
+    { ...options, ...(key === undefined ? {} : { details: { key } }) },
+  );
 }
 
 /** A streamed answer ended without its last part, so it is not stored. The turn is retried within its limit. HTTP 500. */

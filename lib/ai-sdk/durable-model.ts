@@ -54,7 +54,7 @@ const DURABLE_MODEL = Symbol('durable model');
  *
  * A call throws what the provider throws, and:
  * - ModelPromptMismatchError if the stored answer belongs to another prompt,
- * - ModelKeyRequiredError if calls with the same key, or without one, run in parallel (AIS-04),
+ * - HandlerError (`MODEL_KEY_REQUIRED`) if calls with the same key, or without one, run in parallel (AIS-04),
  * - IncompleteAnswerError if a streamed answer has no end,
  * - TokenBudgetExceededError, TooLargeError if the answer is larger than `turns.maxStepBytes`.
  *

@@ -3,19 +3,18 @@
  * @module nestjs-agent-sessions/ai-sdk
  */
 
-export { IncompleteAnswerError, ModelKeyRequiredError, ModelPromptMismatchError } from './ai-sdk.errors.js';
+export { IncompleteAnswerError, ModelPromptMismatchError } from './ai-sdk.errors.js';
 export { type AnyLanguageModel } from './language-model.js';
 export { ApprovalAnswer, ToolOutput } from './user-answers.js';
 export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
 export { durableCalls } from './durable-calls.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
 export { durableTools, DurableToolsOptions, type ToolTurn } from './durable-tools.js';
-export { FinishedStepChangedError, ModelScriptOverError } from '../chat/chat.errors.js';
+export { FinishedStepChangedError } from '../chat/chat.errors.js';
 export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
 export { fromUIMessage, toUIMessages } from './ui-messages.js';
 export { idempotencyKeyOf } from './tool-call.js';
 export { type ModelTurn } from './model-calls.js';
-export { ParallelAnswersError } from '../chat/ui-stream.error.js';
 export { type ScriptedModelAnswer, type ScriptedToolCall } from '../chat/scripted-answer.js';
 export {
   type AnsweredCall,

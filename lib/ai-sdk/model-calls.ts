@@ -3,9 +3,9 @@ import { isFields, type JsonValue } from '../common/json.js';
 import { withoutProxy } from '../common/thrown.js';
 import { type TokenUsageInput } from '../common/token-usage.js';
 import { type StepOptions } from '../orchestrator/call-options.js';
-import { StepKeyRequiredError } from '../orchestrator/orchestrator.errors.js';
+import { HandlerError } from '../ledger/handler.error.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
-import { ModelKeyRequiredError, ModelPromptMismatchError } from './ai-sdk.errors.js';
+import { modelKeyRequired, ModelPromptMismatchError } from './ai-sdk.errors.js';
 import { type ModelPrompt, type PromptDigests } from './model-prompt.js';
 import { withRetryAfter } from './retry-after.js';
 import { assertNotFailed } from './turn-failure.js';
@@ -71,8 +71,8 @@ export class ModelCalls {
 
   /**
    * Returns the answer of the provider once it is stored, or the stored answer of an earlier attempt.
-   * @throws what the provider throws; ModelPromptMismatchError, ModelKeyRequiredError, TokenBudgetExceededError; errors
-   * of durable tools that must fail the attempt
+   * @throws what the provider throws; ModelPromptMismatchError, HandlerError (`MODEL_KEY_REQUIRED`),
+   * TokenBudgetExceededError; errors of durable tools that must fail the attempt
    */
   async run<Answer>(call: ModelCall<Answer>): Promise<Answer> {
     assertNotFailed(this.turn);
@@ -143,7 +143,8 @@ export class ModelCalls {
     try {
       return await this.turn.step(this.step, work, options);
     } catch (error) {
-      if (error instanceof StepKeyRequiredError) throw new ModelKeyRequiredError(this.key, { cause: error });
+      const isRepeated = error instanceof HandlerError && error.code === 'STEP_KEY_REQUIRED';
+      if (isRepeated) throw modelKeyRequired(this.key, { cause: error });
       throw error;
     }
   }

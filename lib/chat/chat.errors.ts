@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { HandlerError } from '../ledger/handler.error.js';
 
 /**
  * This attempt answers differently in a step that an earlier attempt has finished and shown (AIS-14). Clients can
@@ -27,20 +28,29 @@ export class FinishedStepChangedError extends SessionsError {
   }
 }
 
-/** A scripted model was called after its last answer. The turn fails without a retry. */
-export class ModelScriptOverError extends SessionsError {
-  readonly code = 'MODEL_SCRIPT_OVER';
-  readonly permanent = true;
+/**
+ * Two handlers of a turn write an answer for the chat at the same time, for example two intents of a route. A client
+ * cannot show them as one message.
+ */
+export function parallelAnswers(): HandlerError {
+  return new HandlerError(
+    'PARALLEL_ANSWERS',
+    'Another intent of this turn already streams an answer, and a chat shows one answer of a turn. Call streamReply ' +
+      'in one intent of a route only. The others can call generateText with a durableModel and return a reply.',
+  );
+}
 
-  constructor(
-    /** The number of answers in the script; `null` if the script is a function, which has returned none. */
-    readonly scripted: number | null,
-    said: string,
-  ) {
-    const cause =
-      scripted === null
-        ? 'The script of the model has returned no answer'
-        : `The script of the model has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, and the model was called again`;
-    super(`${cause} after ${JSON.stringify(said)}. Add an answer to scriptedModel().`);
-  }
+/**
+ * A scripted model was called after its last answer.
+ * @param scripted the number of answers in the script; `null` if the script is a function, which has returned none
+ */
+export function modelScriptOver(scripted: number | null, said: string): HandlerError {
+  const cause =
+    scripted === null
+      ? 'The script of the model has returned no answer'
+      : `The script of the model has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, and the model was called again`;
+  return new HandlerError(
+    'MODEL_SCRIPT_OVER',
+    `${cause} after ${JSON.stringify(said)}. Add an answer to scriptedModel().`,
+  );
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { types } from 'node:util';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { ModelScriptOverError } from './chat.errors.js';
+import { modelScriptOver } from './chat.errors.js';
 import {
   type ScriptedContent,
   type ScriptedPart,
@@ -85,7 +85,7 @@ type Recorded = { -readonly [Key in keyof AnsweredCall]: AnsweredCall[Key] };
  * ```
  * It streams an answer word by word, and gives each tool call another id, as models do. `model.calls` has the prompts.
  * @param script a function; or a list of answers, of which each call gets the next one. A call
- * that is repeated after a crash also gets the next one. Further calls throw ModelScriptOverError
+ * that is repeated after a crash also gets the next one. Further calls throw HandlerError (`MODEL_SCRIPT_OVER`)
  * @throws InvalidInputError
  */
 export function scriptedModel(script: ModelScript): ScriptedModel {
@@ -103,7 +103,7 @@ export function scriptedModel(script: ModelScript): ScriptedModel {
     const call = { ...placeOf(prompt), prompt, calls: calls.length, repeats, options, text: '', reasoning: '' };
     calls.push(call);
     const answer = typeof script === 'function' ? await script(call) : script[call.calls];
-    if (answer === undefined) throw new ModelScriptOverError(Array.isArray(script) ? script.length : null, call.said);
+    if (answer === undefined) throw modelScriptOver(Array.isArray(script) ? script.length : null, call.said);
     // Errors of the runtime belong to another realm than the test, so instanceof does not match them.
     if (answer instanceof Error || types.isNativeError(answer)) throw answer;
     return { call, answer: typeof answer === 'string' ? { text: answer } : answer };

@@ -2,7 +2,7 @@ import { type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { ChunkFilter } from './chunk-filter.js';
 import { chunksOfIteration, toIterationEvent, toUIEvents } from './ui-events.js';
 import { type UIChunk, type UIMessage } from './ui-message.js';
-import { ParallelAnswersError } from './ui-stream.error.js';
+import { parallelAnswers } from './chat.errors.js';
 
 /** The members of a turn that the stream uses. */
 export interface UITurn {
@@ -26,12 +26,12 @@ const streams = new WeakMap<UITurn['emit'], OpenStream>();
 /**
  * Returns the stream that the chat controller sends to clients (AIS-14). All calls of a handler, and of its tools, get
  * the same stream.
- * @throws ParallelAnswersError, StoreUnavailableError
+ * @throws HandlerError (`PARALLEL_ANSWERS`), StoreUnavailableError
  */
 export async function uiStream(turn: UITurn): Promise<UIStream> {
   const open = streams.get(turn.emit);
   if (open?.turn === turn) return open.stream;
-  if (open?.turn.iteration === turn.iteration) throw new ParallelAnswersError();
+  if (open?.turn.iteration === turn.iteration) throw parallelAnswers();
   const stream = UIStream.open(turn);
   streams.set(turn.emit, { turn, stream });
   return stream;

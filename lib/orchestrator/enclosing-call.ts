@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { StepContextError } from './orchestrator.errors.js';
+import { wrongStepContext } from './orchestrator.errors.js';
 import { StepScopes } from './step-scopes.js';
 
 const current = new AsyncLocalStorage<EnclosingCall>();
@@ -33,9 +33,9 @@ export class EnclosingCall {
     }
   }
 
-  /** @param call names the call that runs in this context @throws StepContextError if the work has ended */
+  /** @param call names the call that runs in this context @throws HandlerError (`STEP_CONTEXT`) if the work has ended */
   assertOpen(call: string): void {
-    if (this.hasEnded) throw new StepContextError(call, this.label);
+    if (this.hasEnded) throw wrongStepContext(call, this.label);
   }
 }
 
@@ -58,12 +58,12 @@ export class CallContexts {
     return new EnclosingCall(this.mark, id, `${kind} ${JSON.stringify(name)}`);
   }
 
-  /** Returns the call that the current code belongs to. @throws StepContextError */
+  /** Returns the call that the current code belongs to. @throws HandlerError (`STEP_CONTEXT`) */
   enclosing(call: string): EnclosingCall {
     const found = current.getStore();
     // A handler of another turn has called a shared limiter: code outside of its calls has no scope to be confused with.
     if (!found || (found.mark !== this.mark && found.id === '')) return this.handler;
-    if (found.mark !== this.mark) throw new StepContextError(call, `another turn's ${found.label}`);
+    if (found.mark !== this.mark) throw wrongStepContext(call, `another turn's ${found.label}`);
     found.assertOpen(call);
     return found;
   }

@@ -1,7 +1,7 @@
 import { isPlainObject, kindOf, type JsonObject, type JsonValue, toJson, toJsonObject } from '../common/json.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../ledger/message.js';
-import { OrchestratorResultError } from './orchestrator.errors.js';
+import { wrongResult } from './orchestrator.errors.js';
 import { type IntentReply } from './evaluation.js';
 import { type OutcomeOptions, TurnOutcome } from './turn-outcome.js';
 
@@ -26,7 +26,7 @@ const NO_PATCH: StatePatch = { set: {}, unset: [] };
 
 /**
  * @param current the state that the result may change
- * @throws OrchestratorResultError, InvalidInputError or StateSerializationError if the result of the intent is invalid
+ * @throws HandlerError, InvalidInputError or StateSerializationError if the result of the intent is invalid
  */
 export function toIntentOutcome(
   orchestrator: string,
@@ -67,13 +67,13 @@ function normalize(orchestrator: string, intent: string, value: unknown, current
   if (isPlainObject(value)) {
     const key = REPLY_KEYS.find((name) => typeof value[name] === 'string' && !Object.hasOwn(current, name));
     if (key === undefined) return new TurnOutcome(null, { state: value });
-    throw new OrchestratorResultError(
+    throw wrongResult(
       orchestrator,
       `intent ${intent} returned an object with the key ${key}, which is not a reply but a change of the state. ` +
         `To answer, return reply(text). To set this key of the state, return turnOutcome({ state: { ${key} } }).`,
     );
   }
-  throw new OrchestratorResultError(
+  throw wrongResult(
     orchestrator,
     `intent ${intent} returned ${kindOf(value)}. Return reply(...), a string, a plain object (a patch of the state), or nothing.`,
   );
@@ -89,6 +89,6 @@ function checked(orchestrator: string, intent: string, value: TurnOutcome): Turn
         : state !== undefined && !isPlainObject(state)
           ? 'state must be an object.'
           : null;
-  if (problem !== null) throw new OrchestratorResultError(orchestrator, `intent ${intent}: ${problem}`);
+  if (problem !== null) throw wrongResult(orchestrator, `intent ${intent}: ${problem}`);
   return value;
 }

@@ -7,7 +7,7 @@ import { type TurnListener } from '../turn/turn-contexts.js';
 import { type AwaitingSignal, type RunnableOrchestrator, type AttemptHandle, TurnRunner } from '../turn/turn-runner.js';
 import { type ClaimedTurn, type ClaimRequest, type TurnSettlement } from '../ledger/turn.store.js';
 import { type Turn } from '../ledger/turn.js';
-import { OrchestratorResultError, readOrchestratorFailure } from './orchestrator.errors.js';
+import { readOrchestratorFailure, wrongResult } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import {
   type OrchestratorEvent,
@@ -112,7 +112,7 @@ export class OrchestratorRunner extends TurnRunner {
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
     const definition = this.registry.get(turn.orchestrator);
-    if (!definition) throw new OrchestratorResultError(turn.orchestrator, 'is not registered in this process.');
+    if (!definition) throw wrongResult(turn.orchestrator, 'is not registered in this process.');
     return definition;
   }
 

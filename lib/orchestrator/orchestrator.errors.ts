@@ -1,87 +1,51 @@
 import { inspect } from 'node:util';
 import { closestOf } from '../common/known-keys.js';
 import { SessionsError } from '../common/sessions.error.js';
+import { HandlerError } from '../ledger/handler.error.js';
 import { TaskNotFoundError } from '../state/task.errors.js';
 import { type Turn } from '../ledger/turn.js';
 
-/**
- * A step without a key has the same name as a step that runs, or ran, in parallel with another one. A later attempt
- * could not tell their results apart (FIX-02). The turn fails. HTTP 500.
- */
-export class StepKeyRequiredError extends SessionsError {
-  readonly code = 'STEP_KEY_REQUIRED';
-  readonly permanent = true;
-
-  /** @param step the step's name */
-  constructor(readonly step: string) {
-    super(
-      `Step ${JSON.stringify(step)} is repeated without a key where steps run in parallel: after a retry, its result could ` +
-        `reach another call. Add a key: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`,
-    );
-  }
-
-  /** @internal */
-  override get forLog(): string {
-    return this.message;
-  }
+/** A step without a key has the same name as a step that runs, or ran, in parallel with another one (FIX-02). */
+export function stepKeyRequired(step: string): HandlerError {
+  const message =
+    `Step ${JSON.stringify(step)} is repeated without a key where steps run in parallel: after a retry, its result could ` +
+    `reach another call. Add a key: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`;
+  return new HandlerError('STEP_KEY_REQUIRED', message, { logged: message, details: { step } });
 }
 
 /**
- * A step was called in the asynchronous context of another call, which has ended or belongs to another turn (FIX-82). A
- * limiter or pool has started the code there. The step would be stored under that call, and a retry would not find it.
- * The step has not run. The turn fails. HTTP 500.
+ * A step was called in the asynchronous context of another call, which has ended or belongs to another turn (FIX-82).
+ * @param call the call that was rejected
+ * @param context the call whose context it runs in
  */
-export class StepContextError extends SessionsError {
-  readonly code = 'STEP_CONTEXT';
-  readonly permanent = true;
-
-  /**
-   * @param call the call that was rejected
-   * @param context the call whose context it runs in
-   */
-  constructor(
-    readonly call: string,
-    readonly context: string,
-  ) {
-    super(
-      `${call} runs in the asynchronous context of ${context}, so its own step or tool call is unknown. A limiter or pool ` +
-        'has started the code there. Give it AsyncResource.bind(task), or call `info.step` instead of `turn.step`.',
-    );
-  }
-
-  /** @internal */
-  override get forLog(): string {
-    return this.message;
-  }
+export function wrongStepContext(call: string, context: string): HandlerError {
+  const message =
+    `${call} runs in the asynchronous context of ${context}, so its own step or tool call is unknown. A limiter or pool ` +
+    'has started the code there. Give it AsyncResource.bind(task), or call `info.step` instead of `turn.step`.';
+  return new HandlerError('STEP_CONTEXT', message, { logged: message });
 }
 
 /**
  * A route chose an intent that the orchestrator does not have (BOT-03). A wrong name in code fails the turn without a
- * retry (DAY-17). If a model chose the intent, the turn is retried, because a model may answer differently (FIX-08). HTTP 500.
+ * retry (DAY-17). The log omits the name, which a model may have derived from user input.
+ * @param chosenBy who chose the intent. A `model` may answer differently when it is called again (FIX-08)
  */
-export class UnknownIntentError extends SessionsError {
-  readonly code = 'UNKNOWN_INTENT';
-  readonly permanent: boolean;
-
-  /** @param chosenBy who chose the intent. A `model` may answer differently when it is called again */
-  constructor(
-    readonly orchestrator: string,
-    readonly intent: string,
-    readonly known: readonly string[],
-    chosenBy: 'code' | 'model' = 'code',
-  ) {
-    super(`Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}.${hintOf(intent, known)}`);
-    this.permanent = chosenBy === 'code';
-  }
-
-  /**
-   * Omits the chosen name: a model may have derived it from user input.
-   * @internal
-   */
-  override get forLog(): string {
-    const { orchestrator, intent, known } = this;
-    return `the route chose an intent that orchestrator ${orchestrator} does not have.${hintOf(intent, known)}`;
-  }
+export function unknownIntent(
+  orchestrator: string,
+  intent: string,
+  known: readonly string[],
+  chosenBy: 'code' | 'model' = 'code',
+): HandlerError {
+  const hint = hintOf(intent, known);
+  return new HandlerError(
+    'UNKNOWN_INTENT',
+    `Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}.${hint}`,
+    {
+      permanent: chosenBy === 'code',
+      logged: `the route chose an intent that orchestrator ${orchestrator} does not have.${hint}`,
+      details: { orchestrator, intent, known },
+    },
+  );
 }
 
 function hintOf(intent: string, known: readonly string[]): string {
@@ -89,57 +53,27 @@ function hintOf(intent: string, known: readonly string[]): string {
   return `${close === undefined ? '' : ` Did you mean ${JSON.stringify(close)}?`} It has: ${known.join(', ')}.`;
 }
 
-/** A route returned an empty list of intents. The turn is retried within its limit (FIX-08). HTTP 500. */
-export class NoIntentError extends SessionsError {
-  readonly code = 'NO_INTENT';
-
-  constructor(readonly orchestrator: string) {
-    super(
-      `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END ` +
-        'for a turn that needs none.',
-    );
-  }
-
-  /** @internal */
-  override get forLog(): string {
-    return this.message;
-  }
-}
-
-/** A route, an intent or an outcome returned an invalid result. The turn fails. HTTP 500. */
-export class OrchestratorResultError extends SessionsError {
-  readonly code = 'ORCHESTRATOR_RESULT';
-  readonly permanent = true;
-
-  /** @param problem must not contain values, because it is logged */
-  constructor(
-    readonly orchestrator: string,
-    problem: string,
-  ) {
-    super(`Orchestrator ${orchestrator}: ${problem}`);
-  }
-
-  /** @internal */
-  override get forLog(): string {
-    return this.message;
-  }
+/** A route returned an empty list of intents. The turn is retried within its limit (FIX-08). */
+export function noIntent(orchestrator: string): HandlerError {
+  const message =
+    `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END ` +
+    'for a turn that needs none.';
+  return new HandlerError('NO_INTENT', message, { permanent: false, logged: message, details: { orchestrator } });
 }
 
 /**
- * The state does not match the orchestrator's `stateSchema` (BOT-07). The turn fails, and none of its changes are
- * stored. HTTP 500.
+ * A route, an intent or an outcome returned an invalid result.
+ * @param problem must not contain values, because it is logged
  */
-export class StateSchemaError extends SessionsError {
-  readonly code = 'STATE_SCHEMA';
-  readonly permanent = true;
+export function wrongResult(orchestrator: string, problem: string): HandlerError {
+  const message = `Orchestrator ${orchestrator}: ${problem}`;
+  return new HandlerError('ORCHESTRATOR_RESULT', message, { logged: message, details: { orchestrator } });
+}
 
-  constructor(
-    readonly orchestrator: string,
-    readonly path: string,
-    readonly rule: string,
-  ) {
-    super(`Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`);
-  }
+/** The state does not match the orchestrator's `stateSchema` (BOT-07). */
+export function wrongState(orchestrator: string, path: string, rule: string): HandlerError {
+  const message = `Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`;
+  return new HandlerError('STATE_SCHEMA', message, { details: { orchestrator, path, rule } });
 }
 
 /** The differences between a checkpoint and the orchestrator that loads it. */

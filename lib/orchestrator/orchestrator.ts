@@ -40,7 +40,7 @@ export type RouteFunction<State, Decision extends RouteDecision = RouteDecision>
 export abstract class IntentRouter<State = Record<string, unknown>> {
   /**
    * @param intents the names of the orchestrator's intents
-   * @returns one of them, several, or `END`; an unknown name fails the turn (UnknownIntentError)
+   * @returns one of them, several, or `END`; an unknown name fails the turn (HandlerError, `UNKNOWN_INTENT`)
    */
   abstract route(turn: TurnContext<State>, intents: readonly string[]): Awaitable<RouteDecision>;
 }

@@ -1,5 +1,5 @@
 import { isPlainObject, toJson } from '../common/json.js';
-import { NoIntentError, OrchestratorResultError, UnknownIntentError } from './orchestrator.errors.js';
+import { noIntent, unknownIntent, wrongResult } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { END } from './turn-outcome.js';
 import { type DecisionReport, type DecisionSource } from './turn-report.js';
@@ -14,13 +14,13 @@ type Chooser = 'code' | 'model';
 
 /**
  * Validates a route's result, with its intents as a list without duplicates; empty for END.
- * @throws UnknownIntentError, NoIntentError, OrchestratorResultError, StateSerializationError
+ * @throws HandlerError, StateSerializationError
  */
 export function toDecision(orchestrator: Shape, source: DecisionSource, given: unknown): DecisionReport {
   if (!isPlainObject(given)) return { source, intents: toIntents(orchestrator, given, chooserOf(source, {})) };
   const { intents, reasoning, raw } = given;
   if (reasoning !== undefined && typeof reasoning !== 'string') {
-    throw new OrchestratorResultError(orchestrator.name, "a decision's reasoning must be a string.");
+    throw wrongResult(orchestrator.name, "a decision's reasoning must be a string.");
   }
   return {
     source,
@@ -39,18 +39,15 @@ function toIntents({ name, intents: known }: Shape, choice: unknown, chooser: Ch
   if (choice === END) return [];
   const chosen: unknown[] = Array.isArray(choice) ? choice : [choice];
   const intents = [...new Set(chosen)];
-  if (intents.length === 0) throw new NoIntentError(name);
+  if (intents.length === 0) throw noIntent(name);
   if (intents.length > MAX_FAN_OUT) {
-    throw new OrchestratorResultError(
-      name,
-      `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} are allowed.`,
-    );
+    throw wrongResult(name, `the route chose ${intents.length} intents; at most ${MAX_FAN_OUT} are allowed.`);
   }
   assertKnown({ name, intents: known }, intents, chooser);
   return intents as string[];
 }
 
-/** @throws UnknownIntentError */
+/** @throws HandlerError (`UNKNOWN_INTENT`) */
 export function assertKnown(
   { name, intents: known }: Shape,
   intents: readonly unknown[],
@@ -58,6 +55,6 @@ export function assertKnown(
 ): void {
   const unknown = intents.find((intent) => typeof intent !== 'string' || !known.has(intent));
   if (unknown !== undefined || intents.includes(undefined)) {
-    throw new UnknownIntentError(name, String(unknown), [...known.keys()], chooser);
+    throw unknownIntent(name, String(unknown), [...known.keys()], chooser);
   }
 }

@@ -1,7 +1,7 @@
 import { getMetadataStorage } from 'class-validator';
 import { validateSchema } from '../common/check-schema.js';
 import { type JsonObject } from '../common/json.js';
-import { StateSchemaError } from './orchestrator.errors.js';
+import { wrongState } from './orchestrator.errors.js';
 
 /** The Standard Schema, version 1, which zod, valibot, ArkType and other libraries implement. */
 export interface StandardSchema {
@@ -32,18 +32,18 @@ export function isStateSchema(value: unknown): value is StateSchema {
   return typeof schema?.['~standard']?.validate === 'function';
 }
 
-/** Validates the state without changing it. @throws StateSchemaError naming the first invalid value */
+/** Validates the state without changing it. @throws HandlerError (`STATE_SCHEMA`) with the first invalid value */
 export async function assertState(orchestrator: string, schema: StateSchema, state: JsonObject): Promise<void> {
   if (!isStandard(schema)) {
     const checked = await validateSchema(schema, state, 'state');
-    if ('problem' in checked) throw new StateSchemaError(orchestrator, checked.problem.path, checked.problem.rule);
+    if ('problem' in checked) throw wrongState(orchestrator, checked.problem.path, checked.problem.rule);
     return;
   }
   const { issues = [] } = await schema['~standard'].validate(structuredClone(state));
   const [issue] = issues;
   if (!issue) return;
   const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part));
-  throw new StateSchemaError(orchestrator, ['state', ...keys].join('.'), issue.message);
+  throw wrongState(orchestrator, ['state', ...keys].join('.'), issue.message);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { type StepKey } from '../ledger/turn-step.js';
-import { StepKeyRequiredError } from './orchestrator.errors.js';
+import { stepKeyRequired } from './orchestrator.errors.js';
 
 /** The iteration and intent in which a step is called. */
 export type StepPlace = Pick<StepKey, 'iteration' | 'intent'>;
@@ -33,13 +33,13 @@ export class StepScopes {
   /**
    * Begins a step. The caller decrements `running` when it ends.
    * @returns the calls with its name, including this one
-   * @throws StepKeyRequiredError
+   * @throws HandlerError (`STEP_KEY_REQUIRED`)
    */
   begin(place: StepPlace, name: string): Calls {
     const scope = this.scopeOf(place);
     const calls = callsOf(scope, `step ${name}`);
     if (calls.running > 0) scope.isParallel = true;
-    if (scope.isParallel && calls.count > 0) throw new StepKeyRequiredError(name);
+    if (scope.isParallel && calls.count > 0) throw stepKeyRequired(name);
     calls.running += 1;
     calls.count += 1;
     return calls;

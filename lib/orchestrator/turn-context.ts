@@ -28,7 +28,7 @@ export interface StepInfo {
   readonly maxBytes: number;
   /**
    * Runs a step inside this one, as `turn.step` does. It belongs to this call even if a limiter or pool runs the code in
-   * the asynchronous context of another call (FIX-82). @throws StepContextError after this call has ended
+   * the asynchronous context of another call (FIX-82). @throws HandlerError (`STEP_CONTEXT`) after this call has ended
    */
   readonly step: <T>(
     name: string,
@@ -93,8 +93,8 @@ export interface TurnContext<State = Record<string, unknown>> {
    * @param name identifies the step within its intent or enclosing call
    * @param options `key`: identifies the step together with its name, whatever the order of parallel calls; the same
    * name and key are the same step. Default: the number of earlier steps with this name
-   * @throws what `work` throws; StateSerializationError for a result that is not JSON; StepKeyRequiredError,
-   * StepContextError
+   * @throws what `work` throws; StateSerializationError for a result that is not JSON; HandlerError for
+   * `STEP_KEY_REQUIRED` and `STEP_CONTEXT`
    */
   step<T>(name: string, work: ((info: StepInfo) => Promise<T> | T) & JsonCheck<T>, options?: StepOptions): Promise<T>;
   /**

@@ -6,7 +6,8 @@ import { AwaitingSignal } from '../turn/turn-runner.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
 import { type StepKey, type StoredStep } from '../ledger/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
-import { OrchestratorResultError } from './orchestrator.errors.js';
+import { type HandlerError } from '../ledger/handler.error.js';
+import { wrongResult } from './orchestrator.errors.js';
 import { type Evaluation } from './evaluation.js';
 import { type EvaluateFunction, type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
@@ -245,8 +246,7 @@ export class TurnLoop {
   private toEvaluation(given: unknown): Evaluation {
     if (given === undefined || typeof given === 'boolean') return { satisfied: given === true };
     const { name } = this.parts.definition;
-    const wrong = (problem: string): OrchestratorResultError =>
-      new OrchestratorResultError(name, `evaluate returned ${problem}`);
+    const wrong = (problem: string): HandlerError => wrongResult(name, `evaluate returned ${problem}`);
     if (!isPlainObject(given)) throw wrong('neither a boolean nor { satisfied, reassignTo, feedback }.');
     const { satisfied = false, reassignTo, feedback } = given;
     if (typeof satisfied !== 'boolean') throw wrong('a `satisfied` that is not a boolean.');

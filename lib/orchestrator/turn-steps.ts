@@ -235,7 +235,7 @@ export class TurnSteps {
   /**
    * Rejects calls inside a step, because they would be skipped when a later attempt replays the step.
    * @param instead the advice in the message
-   * @throws InvalidInputError when the current code runs in a step of this attempt; StepContextError
+   * @throws InvalidInputError when the current code runs in a step of this attempt; HandlerError (`STEP_CONTEXT`)
    */
   assertOutside(call: string, instead: string): void {
     if (this.contexts.enclosing(call).id === '') return;

@@ -3,7 +3,6 @@
  * @module nestjs-agent-sessions/testing
  */
 
-export { ModelScriptOverError } from '../chat/chat.errors.js';
 export { type ScriptedModelAnswer, type ScriptedToolCall } from '../chat/scripted-answer.js';
 export {
   type AnsweredCall,
@@ -23,5 +22,5 @@ export { type ScriptedAnswer, type ScriptedOrchestrator, scriptedOrchestrator } 
 export { type ConversationOptions } from './open-conversation.js';
 export { SessionsTestingModule } from './sessions-testing-module.js';
 export { TestClock } from './test-clock.js';
-export { ScriptOverError, TurnNeedsTimeError } from './testing.errors.js';
+export { TurnNeedsTimeError } from './testing.errors.js';
 export { type SessionsTestingOptions } from './testing-options.js';

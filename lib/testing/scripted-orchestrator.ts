@@ -11,7 +11,7 @@ import {
 } from '../orchestrator/orchestrator.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
 import { type TurnInput } from '../ledger/turn.js';
-import { ScriptOverError } from './testing.errors.js';
+import { scriptOver } from './testing.errors.js';
 
 /**
  * The answer of a scripted orchestrator to one turn. A string is the reply; `reply(...)` or `turnOutcome(...)` is the
@@ -40,7 +40,7 @@ export interface ScriptedOrchestrator extends OrchestratorDefinition {
  * @param orchestrator a name, or the orchestrator that it replaces: `@InjectOrchestrator(SupportDesk)` then injects
  * the handle of the script
  * @param script one answer per turn, in the order in which turns begin, across all sessions. Further turns fail with
- * ScriptOverError
+ * HandlerError (`SCRIPT_OVER`)
  * @throws InvalidInputError if the script is not an array; SessionsConfigurationError if `orchestrator` is not an
  * orchestrator or has an invalid name
  */
@@ -60,7 +60,7 @@ export function scriptedOrchestrator<State = Record<string, unknown>>(
       inputs.push(turn.input);
     }
     const index = turns.indexOf(turn.id);
-    if (index >= answers.length) throw new ScriptOverError(name, answers.length, turn.input.text);
+    if (index >= answers.length) throw scriptOver(name, answers.length, turn.input.text);
     const scripted = answers[index];
     // Errors of the runtime belong to another realm than the test, so instanceof does not match them.
     if (scripted instanceof Error || types.isNativeError(scripted)) throw scripted;

@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { HandlerError } from '../ledger/handler.error.js';
 import { type Turn } from '../ledger/turn.js';
 
 /** The turn that a test awaits resumes only when the test's clock moves or a signal arrives. */
@@ -17,22 +18,17 @@ export class TurnNeedsTimeError extends SessionsError {
   }
 }
 
-/** A scripted orchestrator received a turn and has no answer left. The turn fails without a retry. */
-export class ScriptOverError extends SessionsError {
-  readonly code = 'SCRIPT_OVER';
-  readonly permanent = true;
-
-  constructor(
-    readonly orchestrator: string,
-    /** The number of answers in the script. */
-    readonly scripted: number,
-    input: string,
-  ) {
-    super(
-      `The script of orchestrator ${orchestrator} has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, ` +
-        `and another turn came with ${JSON.stringify(input)}. Add an answer to scriptedOrchestrator().`,
-    );
-  }
+/**
+ * A scripted orchestrator received a turn and has no answer left.
+ * @param scripted the number of answers in the script
+ */
+export function scriptOver(orchestrator: string, scripted: number, input: string): HandlerError {
+  return new HandlerError(
+    'SCRIPT_OVER',
+    `The script of orchestrator ${orchestrator} has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, ` +
+      `and another turn came with ${JSON.stringify(input)}. Add an answer to scriptedOrchestrator().`,
+    { details: { orchestrator } },
+  );
 }
 
 function why(head: Turn, now: number): string {

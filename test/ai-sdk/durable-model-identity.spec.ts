@@ -82,7 +82,7 @@ describe.each(SDKS)('the identity of model calls with $name', ({ sdk, scripted }
         }),
         TurnFailedError,
       );
-      expect(failure).toMatchObject({ name: 'ModelKeyRequiredError', code: 'MODEL_KEY_REQUIRED' });
+      expect(failure).toMatchObject({ name: 'HandlerError', code: 'MODEL_KEY_REQUIRED' });
       expect(failure?.message).toContain('durableModel(turn, model, { key: topic.id })');
       // Permanent: the code is wrong.
       expect(attempts).toBe(1);

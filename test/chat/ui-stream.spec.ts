@@ -1,7 +1,6 @@
 import { type EmittedEvent, type TurnEvent } from '../../lib/ledger/turn-event.js';
 import { chunksOf } from '../../lib/chat/ui-events.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
-import { ParallelAnswersError } from '../../lib/chat/ui-stream.error.js';
 import { uiStream, type UITurn } from '../../lib/chat/ui-stream.js';
 
 /** A turn that keeps its events in memory. */
@@ -90,7 +89,7 @@ describe('uiStream', () => {
   it('AIS-14 rejects a second handler in the same iteration', async () => {
     const [one, two] = new MemoryTurn().attempt(0, 0);
     const ui = await uiStream(one);
-    await expect(uiStream(two)).rejects.toThrow(ParallelAnswersError);
+    await expect(uiStream(two)).rejects.toMatchObject({ code: 'PARALLEL_ANSWERS' });
     expect(await uiStream(one)).toBe(ui);
   });
 });

@@ -129,7 +129,7 @@ describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
     const { handle, session } = await startApplication({ adapter: open(), orchestrators: [desk] });
     const sessionId = await session();
     const error = await rejection(handle(desk).execute('17', { sessionId }), TurnFailedError);
-    expect(error.failure).toMatchObject({ name: 'OrchestratorResultError', code: 'ORCHESTRATOR_RESULT' });
+    expect(error.failure).toMatchObject({ name: 'HandlerError', code: 'ORCHESTRATOR_RESULT' });
     expect(error.failure?.message).toMatch(/17 intents; at most 16/);
     expect(ran).toEqual([]);
     await handle(desk).execute('16', { sessionId });
@@ -167,7 +167,7 @@ describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
       });
       const error = await rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
       expect(error.failure).toMatchObject({
-        name: 'UnknownIntentError',
+        name: 'HandlerError',
         code: 'UNKNOWN_INTENT',
         details: { orchestrator: 'desk', intent: shown, known: ['status', 'refund'] },
       });

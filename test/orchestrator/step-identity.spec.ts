@@ -1,10 +1,10 @@
 import {
   defineOrchestrator,
   END,
+  HandlerError,
   reply,
   type SessionsError,
   SessionStateService,
-  StepKeyRequiredError,
   ToolCallConflictError,
   type TurnContext,
   TurnFailedError,
@@ -114,9 +114,9 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
         await turn.step('pay', () => 2);
       });
       const error = await rejection(say(await app.session()), TurnFailedError);
-      expect(error.failure).toMatchObject({ name: 'StepKeyRequiredError', code: 'STEP_KEY_REQUIRED' });
+      expect(error.failure).toMatchObject({ name: 'HandlerError', code: 'STEP_KEY_REQUIRED' });
       expect(error.failure?.message).toContain('turn.step("pay", work, { key: ');
-      expect(problems).toEqual([1, expect.any(StepKeyRequiredError), expect.any(StepKeyRequiredError)]);
+      expect(problems).toEqual([1, expect.any(HandlerError), expect.any(HandlerError)]);
       expect(await app.turns.get(error.turnId)).toMatchObject({ failures: 1 });
     });
 
@@ -235,7 +235,7 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
       const app = await startApplication({ adapter: open(), orchestrators: [desk], turns: impatient });
       const sessionId = await app.session();
       const error = await rejection(app.handle(desk).execute('hi', { sessionId }), TurnFailedError);
-      expect(error.failure).toMatchObject({ name: 'NoIntentError', code: 'NO_INTENT' });
+      expect(error.failure).toMatchObject({ name: 'HandlerError', code: 'NO_INTENT' });
       expect(await app.handle(desk).execute('end', { sessionId })).toMatchObject({ reply: null });
     });
   });

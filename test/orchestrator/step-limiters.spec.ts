@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import fastq from 'fastq';
 import pLimit from 'p-limit';
-import { defineOrchestrator, reply, StepContextError, type StepInfo, type TurnContext } from 'nestjs-agent-sessions';
+import { defineOrchestrator, HandlerError, reply, type StepInfo, type TurnContext } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { type Application, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
@@ -70,7 +70,7 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
           () => null,
           ({ failure }: { failure: object }) => failure,
         );
-      expect(error).toMatchObject({ name: 'StepContextError', code: 'STEP_CONTEXT' });
+      expect(error).toMatchObject({ name: 'HandlerError', code: 'STEP_CONTEXT' });
       expect((error as Error).message).toBe(
         'Step "charge" runs in the asynchronous context of tool "c1", so its own step or tool call is unknown. A limiter or ' +
           'pool has started the code there. Give it AsyncResource.bind(task), or call `info.step` instead of `turn.step`.',
@@ -109,7 +109,7 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
     await eventually(() => enter !== undefined);
     await app.handle(desk).execute('other', { sessionId: await app.session() });
     expect(await first).toMatchObject({ reply: 'held' });
-    expect(errors).toEqual([expect.any(StepContextError), 'own']);
+    expect(errors).toEqual([expect.any(HandlerError), 'own']);
   });
 
   it('FIX-82 refuses info.step and turn.step that a call has left running', async () => {
@@ -133,7 +133,7 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
     });
     const app = await startApplication({ adapter: open(), orchestrators: [desk] });
     const { id } = await app.handle(desk).execute('hi', { sessionId: await app.session() });
-    expect(errors).toEqual([expect.any(StepContextError), expect.any(StepContextError)]);
+    expect(errors).toEqual([expect.any(HandlerError), expect.any(HandlerError)]);
     expect((await app.adapter.turns.steps(id)).map(({ name }) => name)).toEqual(['outer']);
   });
 

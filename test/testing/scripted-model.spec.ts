@@ -2,7 +2,8 @@ import { type LanguageModelV3 } from '@ai-sdk/provider';
 import * as ai6 from 'ai';
 import * as ai7 from '../ai-7/ai.js';
 import { InvalidInputError } from 'nestjs-agent-sessions';
-import { ModelScriptOverError, scriptedModel } from 'nestjs-agent-sessions/testing';
+import { HandlerError } from 'nestjs-agent-sessions';
+import { scriptedModel } from 'nestjs-agent-sessions/testing';
 import { z } from 'zod';
 import { rejection } from '../support/running-application.js';
 
@@ -70,8 +71,8 @@ describe.each(SDKS)('a scripted model with %s', (_, sdk) => {
     expect((await ask()).text).toBe('One.');
     await expect(ask()).rejects.toThrow('The model is down.');
     expect((await ask()).text).toBe('Two.');
-    const over = await rejection(ask(), ModelScriptOverError);
-    expect(over).toMatchObject({ code: 'MODEL_SCRIPT_OVER', permanent: true, scripted: 3 });
+    const over = await rejection(ask(), HandlerError);
+    expect(over).toMatchObject({ code: 'MODEL_SCRIPT_OVER', permanent: true });
     expect(over.message).toContain('has 3 answers, and the model was called again after "Hello."');
   });
 

@@ -98,7 +98,7 @@ describe('scriptedOrchestrator', () => {
 
     const error = await rejection(chat.say('two'), TurnFailedError);
 
-    expect(error.failure).toMatchObject({ name: 'ScriptOverError', code: 'SCRIPT_OVER' });
+    expect(error.failure).toMatchObject({ name: 'HandlerError', code: 'SCRIPT_OVER' });
     expect(error.cause).toMatchObject({
       message:
         'The script of orchestrator desk has 1 answer, and another turn came with "two". ' +

@@ -81,7 +81,7 @@ describe('what the log says of a handler that throws', () => {
     const wrong = await entriesOf({ answer: ({ input }) => [input.text] as never });
     expect(wrong.entries).toEqual([
       expect.stringContaining(
-        'OrchestratorResultError [ORCHESTRATOR_RESULT]: Orchestrator desk: intent answer returned an array.',
+        'HandlerError [ORCHESTRATOR_RESULT]: Orchestrator desk: intent answer returned an array.',
       ),
     ]);
     const unknown = await entriesOf({ answer: () => 'ok' }, {}, ({ input }) => input.text);

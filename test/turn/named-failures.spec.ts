@@ -6,8 +6,8 @@ import {
   type TurnContext,
   TurnFailedError,
   TurnStoppedError,
-  UnknownIntentError,
 } from 'nestjs-agent-sessions';
+import { unknownIntent } from '../../lib/orchestrator/orchestrator.errors.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
@@ -181,7 +181,7 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
 });
 
 it('DAY-17 hides the value of a wrong decision from logs in production', () => {
-  expect(new UnknownIntentError('desk', 'refnd', ['refund']).forLog).toBe(
+  expect(unknownIntent('desk', 'refnd', ['refund']).forLog).toBe(
     'the route chose an intent that orchestrator desk does not have. Did you mean "refund"? It has: refund.',
   );
 });

@@ -53,9 +53,9 @@ const DURABLE_MODEL = Symbol('durable model');
  * ```
  *
  * A call throws what the provider throws, and:
- * - ModelPromptMismatchError if the stored answer belongs to another prompt,
+ * - AnswerError (`MODEL_PROMPT_MISMATCH`) if the stored answer belongs to another prompt,
  * - HandlerError (`MODEL_KEY_REQUIRED`) if calls with the same key, or without one, run in parallel (AIS-04),
- * - IncompleteAnswerError if a streamed answer has no end,
+ * - AnswerError (`INCOMPLETE_ANSWER`) if a streamed answer has no end,
  * - TokenBudgetExceededError, TooLargeError if the answer is larger than `turns.maxStepBytes`.
  *
  * @param model a model of specification version 2, 3 or 4, not a model's id

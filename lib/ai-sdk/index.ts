@@ -3,14 +3,13 @@
  * @module nestjs-agent-sessions/ai-sdk
  */
 
-export { IncompleteAnswerError, ModelPromptMismatchError } from './ai-sdk.errors.js';
 export { type AnyLanguageModel } from './language-model.js';
 export { ApprovalAnswer, ToolOutput } from './user-answers.js';
 export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
 export { durableCalls } from './durable-calls.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
 export { durableTools, DurableToolsOptions, type ToolTurn } from './durable-tools.js';
-export { FinishedStepChangedError } from '../chat/chat.errors.js';
+export { AnswerError } from '../chat/chat.errors.js';
 export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
 export { fromUIMessage, toUIMessages } from './ui-messages.js';
 export { idempotencyKeyOf } from './tool-call.js';

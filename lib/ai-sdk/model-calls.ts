@@ -5,7 +5,7 @@ import { type TokenUsageInput } from '../common/token-usage.js';
 import { type StepOptions } from '../orchestrator/call-options.js';
 import { HandlerError } from '../ledger/handler.error.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
-import { modelKeyRequired, ModelPromptMismatchError } from './ai-sdk.errors.js';
+import { modelKeyRequired, promptMismatch } from './ai-sdk.errors.js';
 import { type ModelPrompt, type PromptDigests } from './model-prompt.js';
 import { withRetryAfter } from './retry-after.js';
 import { assertNotFailed } from './turn-failure.js';
@@ -71,8 +71,8 @@ export class ModelCalls {
 
   /**
    * Returns the answer of the provider once it is stored, or the stored answer of an earlier attempt.
-   * @throws what the provider throws; ModelPromptMismatchError, HandlerError (`MODEL_KEY_REQUIRED`),
-   * TokenBudgetExceededError; errors of durable tools that must fail the attempt
+   * @throws what the provider throws; AnswerError (`MODEL_PROMPT_MISMATCH`), HandlerError
+   * (`MODEL_KEY_REQUIRED`), TokenBudgetExceededError; errors of durable tools that must fail the attempt
    */
   async run<Answer>(call: ModelCall<Answer>): Promise<Answer> {
     assertNotFailed(this.turn);
@@ -133,7 +133,7 @@ export class ModelCalls {
   private read<Answer>({ prompt, usageOf }: ModelCall<Answer>, stored: StoredAnswer, live: Live<Answer>): Answer {
     if (live.answer !== undefined) return live.answer;
     const differences = prompt.differences(stored.prompt);
-    if (differences.length > 0) throw new ModelPromptMismatchError(this.key, this.count, differences);
+    if (differences.length > 0) throw promptMismatch(this.key, this.count, differences);
     const answer = decode(stored.answer) as Answer;
     this.turn.usage.repeatCall(toUsage(usageOf(answer)));
     return answer;

@@ -1,5 +1,5 @@
 import { TooLargeError } from '../common/sessions.error.js';
-import { IncompleteAnswerError } from './ai-sdk.errors.js';
+import { incompleteAnswer } from './ai-sdk.errors.js';
 import { AnswerRecording } from './answer-recording.js';
 import { type Deferred } from './deferred.js';
 import { type ModelPart } from './language-model.js';
@@ -68,7 +68,7 @@ export function recordStream(
             }
             if (isLive) return controller.enqueue(part);
           }
-          if (!recording.isComplete) throw new IncompleteAnswerError();
+          if (!recording.isComplete) throw incompleteAnswer();
           parts.resolve(recording.parts);
         } catch (error) {
           parts.reject(error);

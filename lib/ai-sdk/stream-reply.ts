@@ -85,7 +85,7 @@ export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<T
  * The functions among the options run again in every attempt: `prepareStep` must then return the same. Failed calls are
  * retried with the turn, not by the SDK.
  * @returns the reply: the text of the last step, and one message with all parts of the answer
- * @throws what `durableModel` throws; HandlerError (`PARALLEL_ANSWERS`); FinishedStepChangedError; InvalidInputError
+ * @throws what `durableModel` throws; HandlerError (`PARALLEL_ANSWERS`); AnswerError; InvalidInputError
  */
 export function streamReply<Tools extends ToolSet>(
   turn: ReplyTurn,

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { toJsonObject } from '../common/json.js';
-import { FinishedStepChangedError } from './chat.errors.js';
+import { finishedStepChanged } from './chat.errors.js';
 import { blockKindOf, type ChunkFields, isData, type PartFields } from './chunk-fields.js';
 import { newsOf } from './chunk-news.js';
 import { counterpart, partsOfStep } from './matching-parts.js';
@@ -47,7 +47,7 @@ export class ChunkFilter {
   /**
    * Takes the next chunk of this attempt.
    * @returns the chunks to store and send now
-   * @throws FinishedStepChangedError; StateSerializationError if the chunk is not JSON
+   * @throws AnswerError (`FINISHED_STEP_CHANGED`); StateSerializationError if the chunk is not JSON
    */
   write(given: UIChunk): UIChunk[] {
     const chunk = toJsonObject(given, 'chunk') as unknown as ChunkFields;
@@ -129,7 +129,7 @@ export class ChunkFilter {
   }
 
   private changed({ type }: UIPart): Error {
-    return new FinishedStepChangedError(this.ownCounts.of('start-step'), type);
+    return finishedStepChanged(this.ownCounts.of('start-step'), type);
   }
 
   /** Sends a chunk if clients have fewer of its type. */

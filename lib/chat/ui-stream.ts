@@ -63,7 +63,7 @@ export class UIStream {
   /**
    * Writes the next chunk, as `JSON.stringify` writes it: dates become strings. The id of the message is the turn's.
    * Resolves at once, unless the store is slower than the handler.
-   * @throws FinishedStepChangedError
+   * @throws AnswerError (`FINISHED_STEP_CHANGED`)
    */
   async write(chunk: UIChunk): Promise<void> {
     const own = chunk.type === 'start' ? { ...chunk, messageId: this.turn.id } : chunk;

@@ -285,7 +285,7 @@ describe.each(SDKS)('durableModel with $name', ({ sdk, scripted }) => {
       }),
       TurnFailedError,
     );
-    expect(failure.failure).toMatchObject({ name: 'ModelPromptMismatchError', code: 'MODEL_PROMPT_MISMATCH' });
+    expect(failure.failure).toMatchObject({ name: 'AnswerError', code: 'MODEL_PROMPT_MISMATCH' });
     expect(failure.failure?.message).toMatch(/^Call 1 of the durable model with key "clock" .* in: messages\. /);
     expect((await app.turns.get(failure.turnId))?.error?.details).toMatchObject({
       key: 'clock',

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { FinishedStepChangedError } from '../../lib/chat/chat.errors.js';
+import { AnswerError } from '../../lib/chat/chat.errors.js';
 import { ChunkFilter } from '../../lib/chat/chunk-filter.js';
 import { UI_RESET } from '../../lib/chat/message-fold.js';
 import { toProtocol } from '../../lib/chat/protocol-chunks.js';
@@ -298,7 +298,7 @@ describe('ChunkFilter', () => {
   ])('AIS-14 rejects %s in a step after which another one was shown', (_, number, partType, own) => {
     const shown = [start, step, ...textOf('text-1', 'a'), stepEnd, step];
     const attempt = () => written(shown, [start, ...own]);
-    expect(attempt).toThrow(FinishedStepChangedError);
+    expect(attempt).toThrow(AnswerError);
     expect(attempt).toThrow(
       expect.objectContaining({ code: 'FINISHED_STEP_CHANGED', step: number, partType }) as Error,
     );
@@ -306,7 +306,7 @@ describe('ChunkFilter', () => {
 
   it('AIS-16 rejects another answer before a wait that was shown', () => {
     const shown = [start, step, ...textOf('text-1', 'a'), finish];
-    expect(() => written(shown, [start, step, ...textOf('0', 'b')])).toThrow(FinishedStepChangedError);
+    expect(() => written(shown, [start, step, ...textOf('0', 'b')])).toThrow(AnswerError);
   });
 
   it('AIS-14 rejects a chunk that is not JSON', () => {

@@ -5,7 +5,7 @@
  * @module nestjs-agent-sessions/adapter
  */
 
-export { CheckpointConflictError, CheckpointNotFoundError, CheckpointPrunedError } from './ledger/checkpoint.errors.js';
+export { CheckpointConflictError, CheckpointNotFoundError } from './ledger/checkpoint.errors.js';
 export { type Checkpoint, type NewCheckpoint, type StateSnapshot } from './ledger/checkpoint.js';
 export { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from './ledger/checkpoint.store.js';
 export { type ConversationLog, type MessageRange, type NewMessage } from './ledger/conversation.store.js';

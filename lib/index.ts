@@ -41,7 +41,7 @@ export { type SessionPage, SessionStore } from './session/session-store.service.
 export { CreateSessionInput } from './session/session.inputs.js';
 
 // Turns
-export { CheckpointNotFoundError, CheckpointPrunedError } from './ledger/checkpoint.errors.js';
+export { CheckpointNotFoundError } from './ledger/checkpoint.errors.js';
 export { CheckpointStore } from './ledger/checkpoint.store.js';
 export { type Checkpoint } from './ledger/checkpoint.js';
 export { HandlerError } from './ledger/handler.error.js';
@@ -61,7 +61,6 @@ export {
   TurnNotFoundError,
   TurnReentryError,
   TurnSettledError,
-  TurnSignalTimeoutError,
   TurnSupersededError,
   TurnTimeoutError,
   TurnWaitTimeoutError,
@@ -111,7 +110,7 @@ export {
 } from './orchestrator/orchestrator.js';
 export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StateSchema } from './orchestrator/state-schema.js';
-export { NothingToUndoError, SessionNotEmptyError } from './orchestrator/time-travel.errors.js';
+export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
 export { type StepInfo, type TurnContext, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
 export { END, turnOutcome, reply, TurnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
@@ -170,7 +169,7 @@ export {
 } from './state/state.errors.js';
 export { StateOptions } from './state/state.options.js';
 export { TaskStates } from './state/task-states.js';
-export { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './state/task.errors.js';
+export { TaskError } from './state/task.errors.js';
 export { ToolState } from './state/tool-state.js';
 
 // The conversation

@@ -1,10 +1,10 @@
-import { CheckpointNotFoundError, CheckpointPrunedError } from './checkpoint.errors.js';
+import { CheckpointNotFoundError } from './checkpoint.errors.js';
 import { type CheckpointStore } from './checkpoint.store.js';
 import { type Checkpoint } from './checkpoint.js';
 
 /**
  * Returns the checkpoint at an index, or the latest.
- * @throws CheckpointPrunedError if it was removed; CheckpointNotFoundError if it never existed
+ * @throws CheckpointNotFoundError if it was removed (`CHECKPOINT_PRUNED`) or never existed
  */
 export async function checkpointAt(
   checkpoints: CheckpointStore,
@@ -23,7 +23,7 @@ export async function checkpointAt(
 /**
  * Iterates over the ids of the turns behind a checkpoint, in order: those that continue the checkpoint directly before
  * them, which an undo does not, or that replaced a turn.
- * @throws CheckpointPrunedError if their checkpoints were removed
+ * @throws CheckpointNotFoundError (`CHECKPOINT_PRUNED`) if their checkpoints were removed
  */
 export async function* turnsAfter(checkpoints: CheckpointStore, checkpoint: Checkpoint): AsyncGenerator<string, void> {
   for (let index = checkpoint.turnIndex + 1; ; index += 1) {
@@ -35,7 +35,7 @@ export async function* turnsAfter(checkpoints: CheckpointStore, checkpoint: Chec
 
 /**
  * Returns the checkpoint at an index; `null` if the index was not reached yet.
- * @throws CheckpointPrunedError if it was removed
+ * @throws CheckpointNotFoundError (`CHECKPOINT_PRUNED`) if it was removed
  */
 async function reached(
   checkpoints: CheckpointStore,
@@ -49,5 +49,5 @@ async function reached(
   // It may have been written between the two reads.
   const late = await checkpoints.load(orchestrator, sessionId, index);
   if (late) return late;
-  throw new CheckpointPrunedError(orchestrator, sessionId, turnIndex);
+  throw new CheckpointNotFoundError(orchestrator, sessionId, turnIndex, 'CHECKPOINT_PRUNED');
 }

@@ -1,8 +1,10 @@
 import { SessionsError } from '../common/sessions.error.js';
 
-/** The session has no checkpoint of this orchestrator at this index, or none at all. HTTP 404. */
+/**
+ * The session has no checkpoint of this orchestrator at this index, or none at all (`CHECKPOINT_NOT_FOUND`, HTTP 404), or
+ * `keepCheckpoints` has removed it (`CHECKPOINT_PRUNED`, HTTP 410).
+ */
 export class CheckpointNotFoundError extends SessionsError {
-  readonly code = 'CHECKPOINT_NOT_FOUND';
   /** A retry cannot succeed. */
   readonly permanent = true;
 
@@ -11,25 +13,14 @@ export class CheckpointNotFoundError extends SessionsError {
     readonly sessionId: string,
     /** The requested index. Default: the latest. */
     readonly turnIndex?: number,
+    readonly code: 'CHECKPOINT_NOT_FOUND' | 'CHECKPOINT_PRUNED' = 'CHECKPOINT_NOT_FOUND',
   ) {
     const which = turnIndex === undefined ? 'no checkpoint' : `no checkpoint ${turnIndex}`;
-    super(`Session ${sessionId} has ${which} of ${orchestrator}.`);
-  }
-}
-
-/** The checkpoint was pruned by `keepCheckpoints`, so it cannot be restored. HTTP 410. */
-export class CheckpointPrunedError extends SessionsError {
-  readonly code = 'CHECKPOINT_PRUNED';
-  readonly permanent = true;
-
-  constructor(
-    readonly orchestrator: string,
-    readonly sessionId: string,
-    readonly turnIndex: number,
-  ) {
     super(
-      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} was removed. ` +
-        'Increase keepCheckpoints of the orchestrator to keep more checkpoints.',
+      code === 'CHECKPOINT_PRUNED'
+        ? `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} was removed. ` +
+            'Increase keepCheckpoints of the orchestrator to keep more checkpoints.'
+        : `Session ${sessionId} has ${which} of ${orchestrator}. Use an index that history() of the orchestrator returns.`,
     );
   }
 }

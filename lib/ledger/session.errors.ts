@@ -11,12 +11,24 @@ export class SessionNotFoundError extends SessionsError {
   }
 }
 
-/** A session with this id exists, or existed and was erased. HTTP 409. The stored one is untouched. */
+/**
+ * A session with this id exists, or existed and was erased (`SESSION_CONFLICT`), or it has messages or turns, so that a fork cannot
+ * write to it (`SESSION_NOT_EMPTY`). HTTP 409. The stored one is untouched.
+ */
 export class SessionConflictError extends SessionsError {
-  readonly code = 'SESSION_CONFLICT';
+  /** True if a retry of the turn cannot succeed: for `SESSION_NOT_EMPTY`. */
+  readonly permanent: boolean;
 
-  constructor(readonly sessionId: string) {
-    super(`Session already exists: ${sessionId}`);
+  constructor(
+    readonly sessionId: string,
+    readonly code: 'SESSION_CONFLICT' | 'SESSION_NOT_EMPTY' = 'SESSION_CONFLICT',
+  ) {
+    super(
+      code === 'SESSION_NOT_EMPTY'
+        ? `Session ${sessionId} is already in use. Fork into a new session: omit newSessionId, or pass an unused id.`
+        : `Session already exists: ${sessionId}`,
+    );
+    this.permanent = code === 'SESSION_NOT_EMPTY';
   }
 }
 

@@ -101,40 +101,41 @@ export class TurnWaitTimeoutError extends SessionsError {
   }
 }
 
-/** An attempt ran longer than `turns.timeoutMs`; it counts as failed, and the turn is retried (TRN-08, TRN-09). */
+/**
+ * An attempt ran longer than `turns.timeoutMs` (`TURN_TIMEOUT`): it counts as failed, and the turn is retried (TRN-08, TRN-09). Or
+ * `waitFor` received no signal in time, and `onTimeout` is not set (`TURN_SIGNAL_TIMEOUT`): the turn fails (TRN-13). HTTP 500.
+ */
 export class TurnTimeoutError extends SessionsError {
-  readonly code = 'TURN_TIMEOUT';
+  readonly code: 'TURN_SIGNAL_TIMEOUT' | 'TURN_TIMEOUT';
+  /** True if a retry cannot succeed: for `TURN_SIGNAL_TIMEOUT`. */
+  readonly permanent: boolean;
+  /** The name of the signal (`TURN_SIGNAL_TIMEOUT`). */
+  readonly signal?: string;
 
+  /** @param signal the signal that the turn has waited for. Default: the attempt has run too long */
   constructor(
     readonly turnId: string,
+    /** The limit in milliseconds. */
     readonly timeoutMs: number,
+    signal?: string,
   ) {
-    super(`The attempt of turn ${turnId} exceeded turns.timeoutMs (${timeoutMs} ms) and was stopped.`);
+    super(
+      signal === undefined
+        ? `The attempt of turn ${turnId} exceeded turns.timeoutMs (${timeoutMs} ms) and was stopped. Increase the option, ` +
+            'or use smaller steps.'
+        : `Turn ${turnId} waited for signal ${JSON.stringify(signal)}, which did not arrive in time. Pass onTimeout to ` +
+            'waitFor to continue without it.',
+    );
+    this.code = signal === undefined ? 'TURN_TIMEOUT' : 'TURN_SIGNAL_TIMEOUT';
+    this.permanent = signal !== undefined;
+    if (signal !== undefined) this.signal = signal;
   }
 
-  /** @internal */
+  /** Omits the signal's name, which often contains an id. @internal */
   override get forLog(): string {
-    return `The attempt exceeded turns.timeoutMs (${this.timeoutMs} ms).`;
-  }
-}
-
-/** Thrown by `waitFor` if the signal did not arrive in time and `onTimeout` is not set; the turn fails (TRN-13). */
-export class TurnSignalTimeoutError extends SessionsError {
-  readonly code = 'TURN_SIGNAL_TIMEOUT';
-  /** A retry cannot succeed. */
-  readonly permanent = true;
-
-  constructor(
-    readonly turnId: string,
-    readonly signal: string,
-  ) {
-    super(`Turn ${turnId} waited for signal ${JSON.stringify(signal)}, which did not arrive in time.`);
-  }
-
-  /** @internal */
-  override get forLog(): string {
-    // Omits the signal name, which often contains an id.
-    return 'A signal that the turn waited for did not arrive in time.';
+    return this.code === 'TURN_TIMEOUT'
+      ? `The attempt exceeded turns.timeoutMs (${this.timeoutMs} ms).`
+      : 'A signal that the turn waited for did not arrive in time.';
   }
 }
 

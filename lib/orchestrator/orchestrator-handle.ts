@@ -95,7 +95,7 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    * which waits for earlier turns in the lane. It restores the state and the plan's progress from before the undone
    * turn, except for token counts. The log keeps the messages of the undone turn, but later turns of this orchestrator
    * do not see them.
-   * @throws NothingToUndoError; CheckpointPrunedError when `keepCheckpoints` has already removed the checkpoint;
+   * @throws NothingToUndoError; CheckpointNotFoundError when `keepCheckpoints` has already removed the checkpoint;
    * otherwise as `execute`
    */
   undo(sessionId: string, options: UndoOptions = {}): Promise<UndoResult> {
@@ -107,8 +107,8 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    * its plan progress are those after that turn. Owner, workspace and metadata are copied from this session; it has no
    * surfaces.
    * @returns the new session
-   * @throws SessionNotFoundError, CheckpointNotFoundError, CheckpointPrunedError; SessionConflictError when another
-   * user owns the session `newSessionId`, SessionNotEmptyError when it is in use; otherwise as `execute`
+   * @throws SessionNotFoundError, CheckpointNotFoundError; SessionConflictError when another user owns the
+   * session `newSessionId`, or when it is in use (`SESSION_NOT_EMPTY`); otherwise as `execute`
    */
   fork(sessionId: string, options: ForkOptions = {}): Promise<Session> {
     return handOut('handle.fork', async () => this.find().timeTravel.fork(this.name, sessionId, options));

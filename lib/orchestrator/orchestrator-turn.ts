@@ -7,7 +7,7 @@ import { type StepPlan } from '../orchestration/step-plan.js';
 import { type OrchestratedTurn, TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { type Session } from '../ledger/session.js';
 import { ModuleJournal } from '../state/module-journal.js';
-import { TaskNotFoundError } from '../state/task.errors.js';
+import { TaskError } from '../state/task.errors.js';
 import { type StateChange } from '../ledger/state.store.js';
 import { type NewTurnEvent, toNewTurnEvent } from '../ledger/turn-event.js';
 import { type PartialOutcome, AwaitingSignal, type AttemptHandle } from '../turn/turn-runner.js';
@@ -160,10 +160,10 @@ export class OrchestratorTurn {
     await this.handle.flush();
   }
 
-  /** Returns the turn's task. @throws TaskNotFoundError */
+  /** Returns the turn's task. @throws TaskError (`TASK_NOT_FOUND`) */
   private async task(taskId: string, modules: TurnModules): Promise<TurnTask> {
     const task = await modules.task.get(taskId);
-    if (!task) throw new TaskNotFoundError(this.claimed.turn.sessionId, taskId);
+    if (!task) throw new TaskError('TASK_NOT_FOUND', this.claimed.turn.sessionId, taskId);
     return task;
   }
 

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { closestOf } from '../common/known-keys.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { HandlerError } from '../ledger/handler.error.js';
-import { TaskNotFoundError } from '../state/task.errors.js';
+import { TaskError } from '../state/task.errors.js';
 import { type Turn } from '../ledger/turn.js';
 
 /** A step without a key has the same name as a step that runs, or ran, in parallel with another one (FIX-02). */
@@ -127,7 +127,7 @@ export class OrchestratorDriftError extends SessionsError {
 export function readOrchestratorFailure({ id, request, error }: Turn): SessionsError | undefined {
   if (error?.code === 'TASK_NOT_FOUND' && error.details?.taskId === request.taskId) {
     const { sessionId, taskId } = error.details as Record<string, string>;
-    return new TaskNotFoundError(sessionId, taskId);
+    return new TaskError('TASK_NOT_FOUND', sessionId, taskId);
   }
   if (error?.code !== 'ORCHESTRATOR_DRIFT' || !error.details) return undefined;
   const { savedSignature, currentSignature, sessionId, cure } = error.details as Record<string, string>;

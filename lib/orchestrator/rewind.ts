@@ -44,7 +44,7 @@ export class Rewind {
 
   /**
    * Leaves out the latest turn that counts.
-   * @throws NothingToUndoError, CheckpointPrunedError, OrchestratorDriftError
+   * @throws NothingToUndoError, CheckpointNotFoundError, OrchestratorDriftError
    */
   async latest(definition: OrchestratorDefinition, claimed: ClaimedTurn, load: LoadState): Promise<Rewound> {
     const { checkpoint: latest } = claimed;
@@ -57,7 +57,7 @@ export class Rewind {
 
   /**
    * Leaves out a turn and all later ones.
-   * @throws NothingToUndoError if the turn was deleted; CheckpointPrunedError, OrchestratorDriftError
+   * @throws NothingToUndoError if the turn was deleted; CheckpointNotFoundError, OrchestratorDriftError
    */
   async from(
     turnId: string,

@@ -1,4 +1,5 @@
-import { CheckpointNotFoundError, CheckpointPrunedError } from '../ledger/checkpoint.errors.js';
+import { CheckpointNotFoundError } from '../ledger/checkpoint.errors.js';
+import { SessionConflictError } from '../ledger/session.errors.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { type Turn } from '../ledger/turn.js';
 
@@ -16,16 +17,6 @@ export class NothingToUndoError extends SessionsError {
   }
 }
 
-/** The target session of a fork already has messages or turns. HTTP 409. */
-export class SessionNotEmptyError extends SessionsError {
-  readonly code = 'SESSION_NOT_EMPTY';
-  readonly permanent = true;
-
-  constructor(readonly sessionId: string) {
-    super(`Session ${sessionId} is already in use. Fork into a new session: omit newSessionId, or pass an unused id.`);
-  }
-}
-
 /** Recreates the error of a rejected command from its turn's record. */
 export function readCommandFailure({ request, error }: Turn): SessionsError | undefined {
   const isRewound = request.command !== undefined || request.replaces !== undefined;
@@ -39,11 +30,10 @@ export function readCommandFailure({ request, error }: Turn): SessionsError | un
     case 'NOTHING_TO_UNDO':
       return new NothingToUndoError(orchestrator, sessionId);
     case 'SESSION_NOT_EMPTY':
-      return new SessionNotEmptyError(sessionId);
+      return new SessionConflictError(sessionId, error.code);
     case 'CHECKPOINT_PRUNED':
-      return new CheckpointPrunedError(orchestrator, sessionId, turnIndex);
     case 'CHECKPOINT_NOT_FOUND':
-      return new CheckpointNotFoundError(orchestrator, sessionId, turnIndex);
+      return new CheckpointNotFoundError(orchestrator, sessionId, turnIndex, error.code);
     default:
       return undefined;
   }

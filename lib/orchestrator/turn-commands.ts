@@ -10,11 +10,11 @@ import { type OrchestrationAgents } from '../orchestration/orchestration-agents.
 import { type StateChange } from '../ledger/state.store.js';
 import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
 import { type TurnCommand } from '../ledger/turn.js';
+import { SessionConflictError } from '../ledger/session.errors.js';
 import { messageId } from '../ledger/user-message.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { type LoadState, type Rewind, standing } from './rewind.js';
-import { SessionNotEmptyError } from './time-travel.errors.js';
 
 /** Page size for reading the whole log. */
 const PAGE = 500;
@@ -45,7 +45,7 @@ export class TurnCommands {
   /**
    * Continues from the state before the last turn. Writes a checkpoint that represents the earlier one, so that another
    * undo goes further back.
-   * @throws NothingToUndoError, CheckpointPrunedError, OrchestratorDriftError, StateModuleDisabledError
+   * @throws NothingToUndoError, CheckpointNotFoundError, OrchestratorDriftError, StateModuleDisabledError
    */
   private async undo(
     definition: OrchestratorDefinition,
@@ -68,7 +68,7 @@ export class TurnCommands {
 
   /**
    * Initializes an empty session with the messages, state and plan of another one, as they were after one of its turns.
-   * @throws SessionNotEmptyError, CheckpointNotFoundError, CheckpointPrunedError, OrchestratorDriftError
+   * @throws SessionConflictError (`SESSION_NOT_EMPTY`), CheckpointNotFoundError, OrchestratorDriftError
    */
   private async fork(
     definition: OrchestratorDefinition,
@@ -77,7 +77,9 @@ export class TurnCommands {
     load: LoadState,
   ): Promise<TurnSettlement> {
     const { turn, checkpoint } = claimed;
-    if (checkpoint ?? (await this.hasMessages(turn.sessionId))) throw new SessionNotEmptyError(turn.sessionId);
+    if (checkpoint ?? (await this.hasMessages(turn.sessionId))) {
+      throw new SessionConflictError(turn.sessionId, 'SESSION_NOT_EMPTY');
+    }
     const source = await checkpointAt(this.checkpoints, definition.name, from.sessionId, from.turnIndex);
     const messages = this.registry.logsConversations ? await this.conversationAt(source) : [];
     return {

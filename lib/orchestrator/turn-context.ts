@@ -108,7 +108,7 @@ export interface TurnContext<State = Record<string, unknown>> {
    * A signal that arrived earlier resolves the wait at once. If several signals have the same name, the first one
    * counts, for every wait of the turn. Several waits, also in `Promise.all`, run in sequence. Do not use it in
    * `Promise.race`: set `timeoutMs` instead.
-   * @throws TurnSignalTimeoutError when the signal does not arrive in time and there is no `onTimeout`;
+   * @throws TurnTimeoutError (`TURN_SIGNAL_TIMEOUT`) when the signal does not arrive in time and there is no `onTimeout`;
    * InvalidInputError when the payload does not match `schema`, and inside a step
    */
   waitFor<T = JsonValue>(name: string, options?: WaitForOptions<T>): Promise<T>;
@@ -225,15 +225,15 @@ export interface TurnTaskState {
   get(id: string): Promise<TurnTask | null>;
   /**
    * Creates a task, which is `submitted` (FIX-47). Reads the task first only if the call chooses its id.
-   * @throws TaskConflictError when the session has a task with this id
+   * @throws TaskError (`TASK_CONFLICT`) when the session has a task with this id
    */
   create(task?: NewTask): Promise<TurnTask>;
   /**
-   * Moves a task to another state, and replaces its flow state if `flowState` is given. @throws TaskNotFoundError,
-   * TaskTransitionError
+   * Moves a task to another state, and replaces its flow state if `flowState` is given. @throws TaskError
+   * for `TASK_NOT_FOUND` and `TASK_TRANSITION`
    */
   transition(id: string, to: TaskState, options?: TaskTransitionOptions): Promise<void>;
-  /** @throws TaskNotFoundError */
+  /** @throws TaskError (`TASK_NOT_FOUND`) */
   setFlowState(id: string, flowState: unknown): Promise<void>;
 }
 
@@ -284,7 +284,7 @@ export interface WaitForOptions<T> {
   readonly timeoutMs?: number;
   /**
    * Returns the result if the signal did not arrive in time. It runs once, as a step: its outcome is stored as JSON,
-   * and later attempts get the stored value (FIX-12). Default: TurnSignalTimeoutError is thrown.
+   * and later attempts get the stored value (FIX-12). Default: TurnTimeoutError is thrown.
    */
   readonly onTimeout?: () => T | Promise<T>;
 }

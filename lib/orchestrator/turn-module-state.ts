@@ -6,7 +6,7 @@ import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js
 import { NewTask, TaskTransitionOptions, ToolEntryOptions, type ToolPatchOptions } from '../state/state.inputs.js';
 import { StateModuleDisabledError } from '../state/state.errors.js';
 import { type StateModuleName } from '../state/state-module.js';
-import { TaskConflictError, TaskNotFoundError, TaskTransitionError } from '../state/task.errors.js';
+import { TaskError } from '../state/task.errors.js';
 import { isTaskState, statesAfter, TASK_STATE_RULE, type TaskState } from '../state/task.js';
 import { type ToolChange, toToolPatch } from '../state/tool-entry.js';
 import {
@@ -118,7 +118,7 @@ class TasksOfTurn implements TurnTaskState {
     else {
       assertId(id, 'taskId');
       await this.journal.changeTask(id, (task) => {
-        if (task) throw new TaskConflictError(this.sessionId, id);
+        if (task) throw new TaskError('TASK_CONFLICT', this.sessionId, id);
         return change;
       });
     }
@@ -132,9 +132,9 @@ class TasksOfTurn implements TurnTaskState {
     const { flowState } = checkInput(TaskTransitionOptions, options, 'options');
     const given = flowState === undefined ? {} : { flowState: this.writer.json(flowState, 'flowState') };
     await this.journal.changeTask(id, (task) => {
-      if (!task) throw new TaskNotFoundError(this.sessionId, id);
+      if (!task) throw new TaskError('TASK_NOT_FOUND', this.sessionId, id);
       const { state: from } = task;
-      if (!statesAfter(from).includes(to)) throw new TaskTransitionError(this.sessionId, id, from, to);
+      if (!statesAfter(from).includes(to)) throw new TaskError('TASK_TRANSITION', this.sessionId, id, { from, to });
       return { type: 'transition', from, to, mark: mintId(), ...given };
     });
   }
@@ -144,7 +144,7 @@ class TasksOfTurn implements TurnTaskState {
     assertId(id, 'taskId');
     const change = { type: 'flow-state', flowState: this.writer.json(flowState, 'flowState') } as const;
     await this.journal.changeTask(id, (task) => {
-      if (!task) throw new TaskNotFoundError(this.sessionId, id);
+      if (!task) throw new TaskError('TASK_NOT_FOUND', this.sessionId, id);
       return change;
     });
   }

@@ -10,7 +10,7 @@ import { stepSpan, waitSpan } from '../telemetry/call-spans.js';
 import { WAIT_OUTCOME } from '../telemetry/attributes.js';
 import { type SpanOptions } from '../telemetry/telemetry.js';
 import { type AttemptHandle } from '../turn/turn-runner.js';
-import { TurnSignalTimeoutError } from '../ledger/turn.errors.js';
+import { TurnTimeoutError } from '../ledger/turn.errors.js';
 import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../ledger/turn-step.js';
 import { type TurnWait } from '../ledger/turn.store.js';
 import { StepOptions } from './call-options.js';
@@ -277,8 +277,9 @@ export class TurnSteps {
   }
 
   /** Runs `onTimeout` once: its outcome is a stored step (FIX-12). */
-  private async timedOut<T>(wait: StepKey, { onTimeout, schema }: WaitForOptions<T>, site: CallSite): Promise<unknown> {
-    if (!onTimeout) throw new TurnSignalTimeoutError(this.turnId, wait.name);
+  private async timedOut<T>(wait: StepKey, options: WaitForOptions<T>, site: CallSite): Promise<unknown> {
+    const { onTimeout, schema, timeoutMs = 0 } = options;
+    if (!onTimeout) throw new TurnTimeoutError(this.turnId, timeoutMs, wait.name);
     const work = async (): Promise<unknown> => {
       const outcome = await onTimeout();
       // JSON has no classes: store a plain object, which is validated like a payload.

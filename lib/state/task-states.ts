@@ -22,7 +22,7 @@ import {
   taskMarkName,
   taskName,
 } from './task-change.js';
-import { TaskConflictError, TaskNotFoundError, TaskTransitionError } from './task.errors.js';
+import { TaskError } from './task.errors.js';
 import { isTaskState, statesAfter, type Task, TASK_STATE_RULE, type TaskState } from './task.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
@@ -52,7 +52,7 @@ export class TaskStates {
 
   /**
    * Creates a task in state `submitted`.
-   * @throws TaskConflictError, StateSerializationError, TooLargeError
+   * @throws TaskError (`TASK_CONFLICT`), StateSerializationError, TooLargeError
    */
   async create(sessionId: string, task: NewTask = {}): Promise<Task> {
     const { id = mintId(), flowState = null } = checkInput(NewTask, task, 'task');
@@ -60,7 +60,7 @@ export class TaskStates {
     const made = await this.marked(sessionId, taskMarkName('submitted', id, change.mark), () =>
       this.changeOver(sessionId, id, 0, change),
     );
-    if (!made?.after) throw new TaskConflictError(sessionId, id);
+    if (!made?.after) throw new TaskError('TASK_CONFLICT', sessionId, id);
     return toTask(sessionId, id, { value: made.after, document: made.document });
   }
 
@@ -72,8 +72,8 @@ export class TaskStates {
 
   /**
    * Changes the state of a task.
-   * @throws TaskNotFoundError; TaskTransitionError if the transition is not allowed; StateConflictError if the task
-   * kept changing; StateSerializationError, TooLargeError
+   * @throws TaskError for `TASK_NOT_FOUND` and, if the transition is not allowed, `TASK_TRANSITION`; StateConflictError
+   * if the task kept changing; StateSerializationError, TooLargeError
    */
   async transition(
     sessionId: string,
@@ -87,9 +87,9 @@ export class TaskStates {
     const flowState = given.flowState === undefined ? {} : { flowState: this.checked(given.flowState) };
     return untilUncontested(sessionId, async () => {
       const read = await this.documents.read(sessionId, name);
-      if (!read) throw new TaskNotFoundError(sessionId, taskId);
+      if (!read) throw new TaskError('TASK_NOT_FOUND', sessionId, taskId);
       const { state: from, mark: before } = read.value;
-      if (!statesAfter(from).includes(to)) throw new TaskTransitionError(sessionId, taskId, from, to);
+      if (!statesAfter(from).includes(to)) throw new TaskError('TASK_TRANSITION', sessionId, taskId, { from, to });
       const change = { type: 'transition', from, to, mark: mintId(), ...flowState } as const;
       const made = await this.marked(sessionId, taskMarkName(to, taskId, change.mark), () =>
         this.changeOver(sessionId, taskId, read.document.version, change),
@@ -102,13 +102,13 @@ export class TaskStates {
 
   /**
    * Replaces the flow state of the task. The last write wins.
-   * @throws TaskNotFoundError, StateSerializationError, TooLargeError
+   * @throws TaskError (`TASK_NOT_FOUND`), StateSerializationError, TooLargeError
    */
   async setFlowState(sessionId: string, taskId: string, flowState: unknown): Promise<Task> {
     const entry: TaskChange = { type: 'flow-state', flowState: this.checked(flowState) };
     const append = { id: mintId(), entries: [entry as unknown as JsonValue] };
     const made = await this.documents.change(sessionId, { name: nameOf(taskId), append });
-    if (!made?.after) throw new TaskNotFoundError(sessionId, taskId);
+    if (!made?.after) throw new TaskError('TASK_NOT_FOUND', sessionId, taskId);
     return toTask(sessionId, taskId, { value: made.after, document: made.document });
   }
 

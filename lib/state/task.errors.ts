@@ -1,49 +1,48 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { statesAfter, type TaskState } from './task.js';
 
-/** The session has no task with this id. HTTP 404. */
-export class TaskNotFoundError extends SessionsError {
-  readonly code = 'TASK_NOT_FOUND';
-  /** The turn is not retried. */
-  readonly permanent = true;
+interface Transition {
+  readonly from: TaskState;
+  readonly to: TaskState;
+}
 
+/**
+ * A call names a task that it cannot use.
+ *
+ * - `TASK_NOT_FOUND`: the session has no task with this id. HTTP 404. A turn for it is not retried,
+ * - `TASK_CONFLICT`: the session already has a task with this id. HTTP 409, without any change,
+ * - `TASK_TRANSITION`: the task cannot change from its state to the requested one (STA-05). HTTP 409, without any change.
+ */
+export class TaskError extends SessionsError {
+  /** True if a retry cannot succeed: for `TASK_NOT_FOUND`. */
+  readonly permanent: boolean;
+  /** The state of the task (`TASK_TRANSITION`). */
+  readonly from?: TaskState;
+  /** The requested state (`TASK_TRANSITION`). */
+  readonly to?: TaskState;
+  /** The allowed next states; empty if the state is final (`TASK_TRANSITION`). */
+  readonly allowed?: readonly TaskState[];
+
+  /** @hidden */
   constructor(
+    readonly code: 'TASK_CONFLICT' | 'TASK_NOT_FOUND' | 'TASK_TRANSITION',
     readonly sessionId: string,
     readonly taskId: string,
+    transition?: Transition,
   ) {
-    super(`Session ${sessionId} has no task ${taskId}.`);
+    super(messageOf(code, sessionId, taskId, transition));
+    this.permanent = code === 'TASK_NOT_FOUND';
+    if (transition) Object.assign(this, transition, { allowed: statesAfter(transition.from) });
   }
 }
 
-/** The session already has a task with this id. HTTP 409, without any change. */
-export class TaskConflictError extends SessionsError {
-  readonly code = 'TASK_CONFLICT';
-
-  constructor(
-    readonly sessionId: string,
-    readonly taskId: string,
-  ) {
-    super(`Session ${sessionId} already has a task ${taskId}.`);
+function messageOf(code: string, sessionId: string, taskId: string, transition?: Transition): string {
+  if (transition) {
+    const allowed = statesAfter(transition.from);
+    const cure = allowed.length === 0 ? 'that is final.' : `it can become ${allowed.join(', ')}.`;
+    return `Task ${taskId} is ${transition.from} and cannot become ${transition.to}; ${cure}`;
   }
-}
-
-/** The task cannot change from its state to the requested one (STA-05). HTTP 409, without any change. */
-export class TaskTransitionError extends SessionsError {
-  readonly code = 'TASK_TRANSITION';
-  /** The allowed next states; empty if the state is final. */
-  readonly allowed: readonly TaskState[];
-
-  constructor(
-    readonly sessionId: string,
-    readonly taskId: string,
-    readonly from: TaskState,
-    readonly to: TaskState,
-  ) {
-    const allowed = statesAfter(from);
-    super(
-      `Task ${taskId} is ${from} and cannot become ${to}; ` +
-        (allowed.length === 0 ? 'that is final.' : `it can become ${allowed.join(', ')}.`),
-    );
-    this.allowed = allowed;
-  }
+  return code === 'TASK_CONFLICT'
+    ? `Session ${sessionId} already has a task ${taskId}. Use another id, or the existing task.`
+    : `Session ${sessionId} has no task ${taskId}. Create the task first.`;
 }

@@ -1,7 +1,6 @@
 import {
   type Checkpoint,
   CheckpointNotFoundError,
-  CheckpointPrunedError,
   type CheckpointStore,
   memoryAdapter,
   SessionStore,
@@ -52,9 +51,13 @@ describe('a checkpoint that is appended between two reads', () => {
       await checkpoints.append({ ...common, sessionId, turnIndex }, 2);
     }
     await rejection(checkpointAt(checkpoints, 'desk', sessionId, 4), CheckpointNotFoundError);
-    await rejection(checkpointAt(checkpoints, 'desk', sessionId, 1), CheckpointPrunedError);
+    await rejection(checkpointAt(checkpoints, 'desk', sessionId, 1), CheckpointNotFoundError, 'CHECKPOINT_PRUNED');
     const kept = await checkpointAt(checkpoints, 'desk', sessionId, 2);
-    await rejection(collect(turnsAfter(checkpoints, { ...kept, turnIndex: 0 })), CheckpointPrunedError);
+    await rejection(
+      collect(turnsAfter(checkpoints, { ...kept, turnIndex: 0 })),
+      CheckpointNotFoundError,
+      'CHECKPOINT_PRUNED',
+    );
     expect(await collect(turnsAfter(checkpoints, { ...kept, turnIndex: 3 }))).toEqual([]);
   });
 });

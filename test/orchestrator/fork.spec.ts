@@ -1,6 +1,5 @@
 import {
   CheckpointNotFoundError,
-  CheckpointPrunedError,
   defineOrchestrator,
   InvalidInputError,
   NothingToUndoError,
@@ -10,7 +9,6 @@ import {
   OrchestratorDriftError,
   turnOutcome,
   SessionConflictError,
-  SessionNotEmptyError,
   SessionNotFoundError,
   type SessionsAdapter,
   type TurnContext,
@@ -146,14 +144,14 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     for (const id of [used, spoken, sessionId]) {
       const before = await contents(app, id);
       const refused = handle.fork(sessionId, { newSessionId: id, atTurn: 0 });
-      expect(await rejection(refused, SessionNotEmptyError)).toMatchObject({ sessionId: id });
+      expect(await rejection(refused, SessionConflictError, 'SESSION_NOT_EMPTY')).toMatchObject({ sessionId: id });
       expect(await contents(app, id)).toEqual(before);
     }
     await handle.fork(sessionId, { newSessionId: 'mine', userId: 'bob', metadata: { copy: true } });
     expect(await app.sessions.get('mine')).toMatchObject({ userId: 'bob', metadata: { copy: true } });
     // Another fork into the same one.
     const other = handle.fork(sessionId, { newSessionId: 'mine', userId: 'bob', atTurn: 0 });
-    await rejection(other, SessionNotEmptyError);
+    await rejection(other, SessionConflictError, 'SESSION_NOT_EMPTY');
     expect(await state(app, 'mine')).toEqual({ said: ['a', 'b'] });
   });
 
@@ -167,7 +165,10 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     const unknown = handle.fork(sessionId, { atTurn: 3 });
     expect(await rejection(unknown, CheckpointNotFoundError)).toMatchObject({ turnIndex: 3 });
     const pruned = handle.fork(sessionId, { atTurn: 0 });
-    expect(await rejection(pruned, CheckpointPrunedError)).toMatchObject({ turnIndex: 0, sessionId });
+    expect(await rejection(pruned, CheckpointNotFoundError, 'CHECKPOINT_PRUNED')).toMatchObject({
+      turnIndex: 0,
+      sessionId,
+    });
     expect(await rejection(handle.fork('nobody'), SessionNotFoundError)).toMatchObject({ sessionId: 'nobody' });
     for (const wrong of [{ atTurn: -1 }, { newSessionId: 'no id' }, { userId: '' }, { metadata: 7 as never }]) {
       const error = await handle.fork(sessionId, wrong).catch((reason: unknown) => reason);

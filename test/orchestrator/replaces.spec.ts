@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import {
-  CheckpointPrunedError,
+  CheckpointNotFoundError,
   defineOrchestrator,
   IdempotencyConflictError,
   InvalidInputError,
@@ -243,7 +243,7 @@ describe.each(LIVE_STORES)('a turn that replaces others over $name', ({ open }) 
     await say('a');
     const b = await say('b');
     await say('c');
-    await rejection(say('B', { replaces: b.id }), CheckpointPrunedError);
+    await rejection(say('B', { replaces: b.id }), CheckpointNotFoundError, 'CHECKPOINT_PRUNED');
     expect(await state()).toEqual({ said: ['a', 'b', 'c'] });
   });
 });

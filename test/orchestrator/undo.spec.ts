@@ -1,5 +1,5 @@
 import {
-  CheckpointPrunedError,
+  CheckpointNotFoundError,
   defineOrchestrator,
   IdempotencyConflictError,
   InvalidInputError,
@@ -90,7 +90,7 @@ describe.each(LIVE_STORES)('undo over $name', ({ open }) => {
     await handle.undo(sessionId);
 
     const pruned = { orchestrator: 'desk', sessionId, turnIndex: 0, code: 'CHECKPOINT_PRUNED' };
-    expect(await rejection(handle.undo(sessionId), CheckpointPrunedError)).toMatchObject(pruned);
+    expect(await rejection(handle.undo(sessionId), CheckpointNotFoundError, 'CHECKPOINT_PRUNED')).toMatchObject(pruned);
     expect(await state(app, sessionId)).toEqual({ said: ['a', 'b'] });
     expect(await handle.history(sessionId)).toHaveLength(2);
   });

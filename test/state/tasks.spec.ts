@@ -1,11 +1,4 @@
-import {
-  InvalidInputError,
-  type SessionStateService,
-  TaskConflictError,
-  TaskNotFoundError,
-  TaskTransitionError,
-  TooLargeError,
-} from 'nestjs-agent-sessions';
+import { InvalidInputError, type SessionStateService, TaskError, TooLargeError } from 'nestjs-agent-sessions';
 import { type TaskState } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { TASK_STATES } from '../../lib/state/task.js';
@@ -67,7 +60,7 @@ describeStores('tasks of sessions', (store) => {
     expect(await tasks.get(id, 'refund-7')).toEqual(task);
     expect(await tasks.get(mintId(), 'refund-7')).toBeNull();
     expect((await tasks.create(id)).flowState).toBeNull();
-    await rejection(tasks.create(id, { id: 'refund-7' }), TaskConflictError);
+    await rejection(tasks.create(id, { id: 'refund-7' }), TaskError, 'TASK_CONFLICT');
     expect(await tasks.get(id, 'refund-7')).toEqual(task);
     expect(await idsIn('submitted')).toHaveLength(2);
   });
@@ -84,7 +77,7 @@ describeStores('tasks of sessions', (store) => {
         expect(after.history).toEqual([...before.history, { state: to, at: after.updatedAt }]);
         expect(await state.task.get(id, taskId)).toEqual(after);
       } else {
-        const error = await rejection(change, TaskTransitionError);
+        const error = await rejection(change, TaskError, 'TASK_TRANSITION');
         expect(error).toMatchObject({ sessionId: id, taskId, from, to, allowed: GRAPH[from] });
         expect(await state.task.get(id, taskId)).toEqual(before);
       }
@@ -113,8 +106,8 @@ describeStores('tasks of sessions', (store) => {
     await Promise.all([tasks.setFlowState(id, taskId, { n: 1 }), tasks.transition(id, taskId, 'input-required')]);
     expect(await tasks.get(id, taskId)).toMatchObject({ state: 'input-required', flowState: { n: 1 } });
     expect(await tasks.setFlowState(id, taskId, null)).toMatchObject({ flowState: null });
-    await rejection(tasks.setFlowState(id, 'unknown', 1), TaskNotFoundError);
-    await rejection(tasks.transition(id, 'unknown', 'working'), TaskNotFoundError);
+    await rejection(tasks.setFlowState(id, 'unknown', 1), TaskError, 'TASK_NOT_FOUND');
+    await rejection(tasks.transition(id, 'unknown', 'working'), TaskError, 'TASK_NOT_FOUND');
     expect(await tasks.get(id, 'unknown')).toBeNull();
     expect(await idsIn('working')).toEqual([]);
   });
@@ -232,7 +225,7 @@ describeStores('tasks of sessions', (store) => {
     const won = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []));
     expect(won).toHaveLength(1);
     for (const outcome of outcomes) {
-      if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(TaskTransitionError);
+      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'TASK_TRANSITION' });
     }
     expect(await state.task.get(id, taskId)).toEqual(won[0]);
     for (const end of ends) expect(await idsIn(end)).toEqual(won[0].state === end ? [taskId] : []);

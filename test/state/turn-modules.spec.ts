@@ -9,9 +9,7 @@ import {
   StateModuleDisabledError,
   StateSerializationError,
   StoreUnavailableError,
-  TaskConflictError,
-  TaskNotFoundError,
-  TaskTransitionError,
+  TaskError,
   TooLargeError,
   type TurnContext,
   TurnFailedError,
@@ -223,7 +221,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     await run(async ({ modules: { task } }) => {
       expect(await winners(() => task.transition('old', 'working'))).toBe(1);
       expect(await winners(() => task.create({ id: 'new' }))).toBe(1);
-      await rejection(task.create({ id: 'new' }), TaskConflictError);
+      await rejection(task.create({ id: 'new' }), TaskError, 'TASK_CONFLICT');
       return 'ok';
     });
     const { history } = (await state.task.get(sessionId, 'old'))!;
@@ -237,7 +235,7 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     await run(async ({ modules: { task } }) => {
       const made = await task.create({ id: 'refund', flowState: { step: 1 } });
       expect(made).toEqual({ id: 'refund', state: 'submitted', flowState: { step: 1 } });
-      for (const id of ['refund', 'taken']) await rejection(task.create({ id }), TaskConflictError);
+      for (const id of ['refund', 'taken']) await rejection(task.create({ id }), TaskError, 'TASK_CONFLICT');
       await task.transition('refund', 'working', { flowState: null });
       await task.transition('taken', 'working', {});
       const wrong = [{ step: 2 }, 'step 2', null, [2], { flowState: 1, ifVersion: 1 }];
@@ -281,9 +279,9 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
   it('STA-05 rejects changes of an unknown task, and does not change one that is created meanwhile', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     await run(async ({ modules }) => {
-      await rejection(modules.task.setFlowState('later', 1), TaskNotFoundError);
+      await rejection(modules.task.setFlowState('later', 1), TaskError, 'TASK_NOT_FOUND');
       await state.task.create(sessionId, { id: 'later', flowState: 'its own' });
-      await rejection(modules.task.setFlowState('later', 1), TaskNotFoundError);
+      await rejection(modules.task.setFlowState('later', 1), TaskError, 'TASK_NOT_FOUND');
       return 'ok';
     });
     expect(await state.task.get(sessionId, 'later')).toMatchObject({ state: 'submitted', flowState: 'its own' });
@@ -293,15 +291,16 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     const { id } = await state.task.create(sessionId);
     await run(async ({ modules }) => {
-      await rejection(modules.task.transition(id, 'completed'), TaskTransitionError);
-      await rejection(modules.task.transition('nobody', 'working'), TaskNotFoundError);
+      await rejection(modules.task.transition(id, 'completed'), TaskError, 'TASK_TRANSITION');
+      await rejection(modules.task.transition('nobody', 'working'), TaskError, 'TASK_NOT_FOUND');
       return 'ok';
     });
     expect(await state.task.get(sessionId, id)).toMatchObject({ state: 'submitted' });
     expect(
       await rejection(
         run(() => 'ok', { taskId: 'nobody' }),
-        TaskNotFoundError,
+        TaskError,
+        'TASK_NOT_FOUND',
       ),
     ).toMatchObject({
       code: 'TASK_NOT_FOUND',

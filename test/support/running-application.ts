@@ -160,6 +160,7 @@ export function aborted(signal: AbortSignal): Promise<never> {
 export async function rejection<E extends Error>(
   promise: Promise<unknown>,
   type: abstract new (...args: never[]) => E,
+  code?: string,
 ): Promise<E> {
   const outcome = await promise.then(
     (value: unknown) => ({ value }),
@@ -168,6 +169,7 @@ export async function rejection<E extends Error>(
   if (!('error' in outcome))
     throw new Error(`Expected a rejection with ${type.name}. Resolved with: ${JSON.stringify(outcome.value)}.`);
   expect(outcome.error).toBeInstanceOf(type);
+  if (code !== undefined) expect(outcome.error).toMatchObject({ code });
   return outcome.error as E;
 }
 

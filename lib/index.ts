@@ -51,12 +51,12 @@ export {
   IdempotencyConflictError,
   LaneDrainingError,
   LaneFullError,
+  NothingToStreamError,
   PermanentTurnError,
+  ProcessLimitError,
   SessionBusyError,
   ShuttingDownError,
-  TooManyWaitingParentsError,
   TurnCancelledError,
-  TurnEventsEndedError,
   TurnFailedError,
   TurnNotFoundError,
   TurnReentryError,
@@ -137,10 +137,8 @@ export {
   NewerStateError,
   readOrchestrationFailure,
   TokenBudgetExceededError,
-  ToolCallConflictError,
   ToolFailedError,
   ToolNotAllowedError,
-  UnknownStepError,
 } from './orchestration/orchestration.errors.js';
 export { OrchestrationOptions } from './orchestration/orchestration.options.js';
 export { OrchestrationService } from './orchestration/orchestration.service.js';
@@ -206,7 +204,7 @@ export { SingleUserGuard } from './transport/single-user.guard.js';
 export { ToolUseInterceptor } from './transport/tool-use.interceptor.js';
 export { RequireTool } from './transport/tool.decorators.js';
 export { ToolGuard } from './transport/tool.guard.js';
-export { SessionIdMissingError, UnauthenticatedError } from './transport/transport.errors.js';
+export { UnauthenticatedError } from './transport/transport.errors.js';
 
 // Stores and queues
 export { type SessionStoreAdapter } from './ledger/session.store.js';

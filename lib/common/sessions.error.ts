@@ -62,9 +62,13 @@ export abstract class SessionsError extends HttpException {
   }
 }
 
-/** A value that a caller passed is missing, malformed or unknown. HTTP 400, without any change. */
+/**
+ * A value that a caller passed is missing, malformed or unknown. HTTP 400, without any change.
+ *
+ * Special codes: `SESSION_ID_MISSING` (NST-10), `UNKNOWN_STEP` for a step that the plan does not have (ORC-06), and
+ * `UNSUPPORTED_MEDIA_TYPE` (415) for a body that is not JSON.
+ */
 export class InvalidInputError extends SessionsError {
-  readonly code = 'INVALID_INPUT';
   /** A retry cannot succeed. */
   readonly permanent = true;
 
@@ -75,6 +79,7 @@ export class InvalidInputError extends SessionsError {
   constructor(
     readonly path: string,
     readonly problem: string,
+    readonly code: 'INVALID_INPUT' | 'SESSION_ID_MISSING' | 'UNKNOWN_STEP' | 'UNSUPPORTED_MEDIA_TYPE' = 'INVALID_INPUT',
   ) {
     super(`${path} ${problem}`);
   }

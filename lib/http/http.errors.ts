@@ -1,30 +1,17 @@
-import { SessionsError } from '../common/sessions.error.js';
+import { InvalidInputError } from '../common/sessions.error.js';
+import { NothingToStreamError } from '../ledger/turn.errors.js';
 
-/** The principal has the maximum number of open streams in this process, see `maxStreamsPerPrincipal`. HTTP 429. */
-export class TooManyStreamsError extends SessionsError {
-  readonly code = 'TOO_MANY_STREAMS';
-  /** An estimate in milliseconds. */
-  readonly retryAfterMs = 1000;
-
-  constructor(readonly maxStreams: number) {
-    super(`Too many open streams. Allowed: ${maxStreams}. Close one, then reconnect.`);
-  }
+/** The body does not have the content type that the handler requires. */
+export function unsupportedMediaType(): InvalidInputError {
+  const problem = 'must be JSON with the content type application/json.';
+  return new InvalidInputError('body', problem, 'UNSUPPORTED_MEDIA_TYPE');
 }
 
-/** The body does not have the content type that the handler requires. HTTP 415. */
-export class UnsupportedMediaTypeError extends SessionsError {
-  readonly code = 'UNSUPPORTED_MEDIA_TYPE';
-
-  constructor() {
-    super('The body must be JSON with the content type application/json.');
-  }
+/** The chat has no open turn whose answer a front end could show (AIS-10). */
+export function nothingToResume(): NothingToStreamError {
+  return new NothingToStreamError('NOTHING_TO_RESUME', 'The chat has no open turn.');
 }
 
-/** The chat has no open turn whose answer a front end could show (AIS-10). HTTP 204. */
-export class NothingToResumeError extends SessionsError {
-  readonly code = 'NOTHING_TO_RESUME';
-
-  constructor() {
-    super('The chat has no open turn.');
-  }
+export function isNothingToResume(error: unknown): boolean {
+  return error instanceof NothingToStreamError && error.code === 'NOTHING_TO_RESUME';
 }

@@ -8,7 +8,7 @@ interface HandlerErrorOptions extends ErrorOptions {
   readonly logged?: string;
   /** The fields of the error. Default: none. */
   readonly details?: Partial<
-    Pick<HandlerError, 'intent' | 'key' | 'known' | 'orchestrator' | 'path' | 'rule' | 'step'>
+    Pick<HandlerError, 'callId' | 'intent' | 'key' | 'known' | 'orchestrator' | 'path' | 'rule' | 'step' | 'tool'>
   >;
 }
 
@@ -24,6 +24,7 @@ interface HandlerErrorOptions extends ErrorOptions {
  * - `STEP_CONTEXT` (FIX-82): a limiter or pool has started a step in the asynchronous context of another call. A retry would not
  *   find it. The step has not run,
  * - `PARALLEL_ANSWERS` (AIS-14): two intents stream an answer to the chat at the same time,
+ * - `TOOL_CALL_CONFLICT` (FIX-11): the id of a tool call was already used with another tool or input. HTTP 409. The tool has not run,
  * - `SCRIPT_OVER` and `MODEL_SCRIPT_OVER`: a scripted orchestrator or model of a test has no answer left.
  */
 export class HandlerError extends SessionsError {
@@ -42,6 +43,10 @@ export class HandlerError extends SessionsError {
   readonly step?: string;
   /** The key that the calls share (`MODEL_KEY_REQUIRED`); absent if they have none. */
   readonly key?: string;
+  /** The model's id of the call (`TOOL_CALL_CONFLICT`). */
+  readonly callId?: string;
+  /** The tool that the id belongs to (`TOOL_CALL_CONFLICT`). */
+  readonly tool?: string;
 
   /** @hidden */
   constructor(
@@ -55,6 +60,7 @@ export class HandlerError extends SessionsError {
       | 'STATE_SCHEMA'
       | 'STEP_CONTEXT'
       | 'STEP_KEY_REQUIRED'
+      | 'TOOL_CALL_CONFLICT'
       | 'UNKNOWN_INTENT',
     message: string,
     { permanent = true, logged, details, ...options }: HandlerErrorOptions = {},

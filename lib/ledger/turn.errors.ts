@@ -140,17 +140,21 @@ export class TurnTimeoutError extends SessionsError {
 }
 
 /**
- * The client has already received the turn's last event, `settled`, so a stream would be empty (TRN-32). HTTP 204, which
- * stops an EventSource from reconnecting.
+ * A client asks for a stream that would be empty: it has already received the turn's last event, `settled` (`TURN_EVENTS_ENDED`,
+ * TRN-32), or its chat has no open turn (`NOTHING_TO_RESUME`, AIS-10). HTTP 204, which stops an EventSource from reconnecting.
  */
-export class TurnEventsEndedError extends SessionsError {
-  readonly code = 'TURN_EVENTS_ENDED';
+export class NothingToStreamError extends SessionsError {
+  readonly sessionId?: string;
+  readonly turnId?: string;
 
+  /** @hidden */
   constructor(
-    readonly sessionId: string,
-    readonly turnId: string,
+    readonly code: 'NOTHING_TO_RESUME' | 'TURN_EVENTS_ENDED',
+    message: string,
+    turn?: Pick<Turn, 'id' | 'sessionId'>,
   ) {
-    super(`Turn ${turnId} has ended, so no later events exist.`);
+    super(message);
+    if (turn) Object.assign(this, { sessionId: turn.sessionId, turnId: turn.id });
   }
 }
 
@@ -183,17 +187,27 @@ export class TurnReentryError extends SessionsError {
   }
 }
 
-/** `turns.maxWaitingParents` handlers of this process wait for other turns (FIX-03). HTTP 503. */
-export class TooManyWaitingParentsError extends SessionsError {
-  readonly code = 'TOO_MANY_WAITING_PARENTS';
+const PROCESS_LIMITS = {
+  TOO_MANY_STREAMS: (limit: number) =>
+    `Too many open streams. Allowed: ${limit} (maxStreamsPerPrincipal). Close one, then reconnect.`,
+  TOO_MANY_WAITING_PARENTS: (limit: number) =>
+    `${limit} handlers of this process already wait for other turns, the maximum of turns.maxWaitingParents. ` +
+    'Increase the option, or add processes.',
+};
+
+/**
+ * A limit of this process is reached: of handlers that wait for other turns, `turns.maxWaitingParents` (`TOO_MANY_WAITING_PARENTS`,
+ * FIX-03, HTTP 503), or of open streams of a user, `maxStreamsPerPrincipal` (`TOO_MANY_STREAMS`, HTTP 429).
+ */
+export class ProcessLimitError extends SessionsError {
   /** An estimate in milliseconds. */
   readonly retryAfterMs = 1000;
 
-  constructor(readonly limit: number) {
-    super(
-      `${limit} handlers of this process already wait for other turns, the maximum of turns.maxWaitingParents. ` +
-        'Increase the option, or add processes.',
-    );
+  constructor(
+    readonly code: 'TOO_MANY_STREAMS' | 'TOO_MANY_WAITING_PARENTS',
+    readonly limit: number,
+  ) {
+    super(PROCESS_LIMITS[code](limit));
   }
 }
 

@@ -1,6 +1,7 @@
 import { checkInput } from '../common/check-input.js';
 import { assertName, mintId } from '../common/ids.js';
 import { inBatches } from '../common/batches.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { type AgentOrchestration } from './agent-orchestration.js';
 import { type AgentRef, agentName } from './agent-ref.js';
 import { type AIOrchestrationState, toAIState } from './ai-orchestration-state.js';
@@ -8,7 +9,6 @@ import { defineStepPlan } from './define-step-plan.js';
 import { type OrchestrationAgents } from './orchestration-agents.js';
 import { type OrchestrationConfig } from './orchestration-config.js';
 import { type OrchestrationState } from './orchestration-state.js';
-import { UnknownStepError } from './orchestration.errors.js';
 import { type OrchestrationUpdates, ToolUseOptions, toUpdates } from './orchestration.inputs.js';
 import { stepNamed } from './step-plan.js';
 import { assertOwnCall, toToolCall } from './tool-call.js';
@@ -82,7 +82,7 @@ export class OrchestrationStateManager {
    * Merges updates at the first level; a function computes them from the state (ORC-05). The function is called again
    * if the state was changed in the meantime, so that no change is lost. If it returns `undefined`, nothing changes.
    * @returns `null` if there is no state; none is created
-   * @throws InvalidInputError for an unknown or invalid field; UnknownStepError; StateConflictError if the state kept
+   * @throws InvalidInputError for an unknown or invalid field, also with the code `UNKNOWN_STEP`; StateConflictError if the state kept
    * changing; what the function throws, and the state is unchanged
    */
   async updateState(
@@ -105,7 +105,7 @@ export class OrchestrationStateManager {
   /**
    * Enters a step at its stored progress, or no step with `undefined` (ORC-06).
    * @returns `null` if there is no state
-   * @throws UnknownStepError if the plan is known and has no such step
+   * @throws InvalidInputError (`UNKNOWN_STEP`) if the plan is known and has no such step
    */
   async setActiveStep(sessionId: string, step: string | undefined): Promise<OrchestrationState | null> {
     this.assertStep(step);
@@ -117,7 +117,7 @@ export class OrchestrationStateManager {
 
   /**
    * Records a tool use without other changes (ORC-07). Creates the state if it does not exist.
-   * @throws ToolCallConflictError if the `callId` was used with another tool or input
+   * @throws HandlerError (`TOOL_CALL_CONFLICT`) if the `callId` was used with another tool or input
    */
   async addUsedTool(sessionId: string, tool: string, options: ToolUseOptions = {}): Promise<OrchestrationState> {
     assertName(tool, 'tool');
@@ -199,11 +199,13 @@ export class OrchestrationStateManager {
     if (step === undefined) return;
     assertName(step, 'step');
     const { plan } = this.states;
-    if (plan && !stepNamed(plan, step))
-      throw new UnknownStepError(
-        step,
-        plan.steps.map(({ name }) => name),
-      );
+    if (!plan || stepNamed(plan, step)) return;
+    const known = plan.steps.map(({ name }) => name).join(', ') || 'none';
+    throw new InvalidInputError(
+      'step',
+      `must be a step of the plan: ${known}. Received: ${JSON.stringify(step)}.`,
+      'UNKNOWN_STEP',
+    );
   }
 }
 

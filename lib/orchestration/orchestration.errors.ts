@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { HandlerError } from '../ledger/handler.error.js';
 import { type Turn } from '../ledger/turn.js';
 
 /** The plan does not allow the tool now (ORC-28). The tool did not run, and the use was not recorded. HTTP 403. */
@@ -20,19 +21,6 @@ export class ToolNotAllowedError extends SessionsError {
   ) {
     const but = denied.length > 0 ? `, but not ${denied.join(', ')}` : '';
     super(`The tool ${tool} is not allowed in step ${step}. Allowed now: ${allowed.join(', ') || 'none'}${but}.`);
-  }
-}
-
-/** The plan has no such step (ORC-06). Nothing was changed. HTTP 400. */
-export class UnknownStepError extends SessionsError {
-  readonly code = 'UNKNOWN_STEP';
-  readonly permanent = true;
-
-  constructor(
-    readonly step: string,
-    readonly known: readonly string[],
-  ) {
-    super(`The plan has no step ${JSON.stringify(step)}. Its steps: ${known.join(', ') || 'none'}.`);
   }
 }
 
@@ -114,23 +102,15 @@ export class ToolFailedError extends SessionsError {
 
 /**
  * The id of a tool call was already used with another tool or another input (FIX-11). The use is not recorded, and its
- * work does not run. Ids are unique in their turn; outside of turns, in their session. HTTP 409.
+ * work does not run. Ids are unique in their turn; outside of turns, in their session.
+ * @param callId the model's id of the call
+ * @param tool the tool that the id belongs to
  */
-export class ToolCallConflictError extends SessionsError {
-  readonly code = 'TOOL_CALL_CONFLICT';
-  readonly permanent = true;
-
-  /**
-   * @param callId the model's id of the call
-   * @param tool the tool that the id belongs to
-   */
-  constructor(
-    readonly callId: string,
-    readonly tool: string,
-  ) {
-    super(
-      `The tool call id ${JSON.stringify(callId)} was already used for ${JSON.stringify(tool)}, with another tool or input. Use a separate id ` +
-        'for each call: the id that the model gave to it.',
-    );
-  }
+export function toolCallConflict(callId: string, tool: string): HandlerError {
+  return new HandlerError(
+    'TOOL_CALL_CONFLICT',
+    `The tool call id ${JSON.stringify(callId)} was already used for ${JSON.stringify(tool)}, with another tool or input. Use a separate id ` +
+      'for each call: the id that the model gave to it.',
+    { details: { callId, tool } },
+  );
 }

@@ -108,7 +108,7 @@ export class OrchestrationService {
    * from any process and in turns, are admitted as if they came one after the other (FIX-21, FIX-88). The use counts
    * from then on. Record its outcome when it ends. `onViolation` decides how a tool is handled that is not allowed, as
    * in {@link assertToolAllowed}. One round trip; two for a plan with predicates, and one more for each conflict.
-   * @throws ToolNotAllowedError; ToolCallConflictError if the `callId` was used with another tool or input; what a
+   * @throws ToolNotAllowedError; HandlerError (`TOOL_CALL_CONFLICT`) if the `callId` was used with another tool or input; what a
    * predicate throws, in which case nothing is recorded
    */
   async admitTool(sessionId: string, tool: string, options: ToolAdmissionOptions = {}): Promise<AdmittedTool> {
@@ -153,7 +153,7 @@ export class OrchestrationService {
    * two for a plan with predicates. It also records uses that the plan does not allow; call `assertToolAllowed` first
    * to reject them.
    * @returns the state; `null` without a plan, in which case nothing is stored
-   * @throws InvalidInputError; ToolCallConflictError; what a predicate throws. The use is then already recorded, so
+   * @throws InvalidInputError; HandlerError (`TOOL_CALL_CONFLICT`); what a predicate throws. The use is then already recorded, so
    * pass a `callId` if you retry
    */
   async processToolUsage(

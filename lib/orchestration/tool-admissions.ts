@@ -34,7 +34,7 @@ export class ToolAdmissions {
     private readonly sessionId: string,
   ) {}
 
-  /** @throws ToolNotAllowedError, ToolCallConflictError */
+  /** @throws ToolNotAllowedError, HandlerError (`TOOL_CALL_CONFLICT`) */
   async admit(call: ToolCall & { readonly callId: string }): Promise<AdmittedTool> {
     const { plan, sessionId } = this;
     const { tool, callId } = call;

@@ -1,6 +1,6 @@
 import { jsonDigest } from '../common/digests.js';
 import { callName } from '../ledger/turn-step.js';
-import { ToolCallConflictError } from './orchestration.errors.js';
+import { toolCallConflict } from './orchestration.errors.js';
 import { type OrchestrationProgress, type ToolUse } from './orchestration-state.js';
 
 /** The fields that identify a call (FIX-11). */
@@ -26,11 +26,11 @@ export function isSameCall(one: ToolCall, other: ToolCall): boolean {
 
 /**
  * Checks the id of a use outside of turns after it was added. The use has no effect if its id belongs to another call.
- * @throws ToolCallConflictError
+ * @throws HandlerError (`TOOL_CALL_CONFLICT`)
  */
 export function assertOwnCall({ toolHistory }: OrchestrationProgress, call: ToolCall): void {
   const { callId } = call;
   if (callId === undefined) return;
   const other = toolHistory.find((use) => use.callId === callId && use.turnId === undefined && !isSameCall(use, call));
-  if (other) throw new ToolCallConflictError(callId, other.tool);
+  if (other) throw toolCallConflict(callId, other.tool);
 }

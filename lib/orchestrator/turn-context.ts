@@ -166,7 +166,7 @@ export interface TurnTools {
    * same id with another input is rejected (FIX-11); afterwards it is a new call (FIX-63)
    * @returns the result as JSON, frozen; the same for every call with this id
    * @throws ToolNotAllowedError before `work` is called, listing the allowed tools; what `work` throws, after the use
-   * is recorded as failed; ToolCallConflictError if the call id is in use with another tool or input;
+   * is recorded as failed; HandlerError (`TOOL_CALL_CONFLICT`) if the call id is in use with another tool or input;
    * StateSerializationError
    */
   use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T, options?: ToolCallOptions): Promise<T>;

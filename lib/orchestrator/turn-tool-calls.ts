@@ -8,7 +8,7 @@ import { withoutProxy } from '../common/thrown.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
-import { ToolCallConflictError, ToolFailedError } from '../orchestration/orchestration.errors.js';
+import { toolCallConflict, ToolFailedError } from '../orchestration/orchestration.errors.js';
 import { isSameCall } from '../orchestration/tool-call.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
@@ -114,7 +114,7 @@ export class TurnToolCalls implements TurnTools {
   /**
    * Returns the key of a call. It belongs to the turn, not to an iteration or intent. An id that returns with another
    * input, after its earlier call has ended, identifies another call (FIX-63).
-   * @throws ToolCallConflictError
+   * @throws HandlerError (`TOOL_CALL_CONFLICT`)
    */
   private keyOf(callId: string, answer: number | undefined, identity: CallIdentity): StepKey {
     for (let occurrence = 0; ; occurrence += 1) {
@@ -123,7 +123,7 @@ export class TurnToolCalls implements TurnTools {
       const known = begun?.identity ?? (this.steps.find(key) as StoredCall | undefined);
       if (!known || isSameCall(known, identity)) return key;
       const isAnother = known.input !== undefined && identity.input !== undefined && begun?.hasEnded !== false;
-      if (!isAnother) throw new ToolCallConflictError(callId, known.tool);
+      if (!isAnother) throw toolCallConflict(callId, known.tool);
     }
   }
 

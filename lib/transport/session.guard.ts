@@ -12,7 +12,7 @@ import { ownsSession, type Principal, type PrincipalResolver } from './principal
 import { forbidCaching } from './private-response.js';
 import { allowsAnonymous, UseSession, type UseSessionOptions } from './session.decorators.js';
 import { transportOf } from './transport-of.js';
-import { SessionIdMissingError, UnauthenticatedError } from './transport.errors.js';
+import { missingSessionId, UnauthenticatedError } from './transport.errors.js';
 
 /**
  * Loads the session of a request or message, checks its owner and its state, records activity, and provides it to
@@ -41,8 +41,7 @@ export class SessionGuard implements CanActivate {
     const source = options.from ?? transportOf(context).sessionAt;
     const sessionId = await this.sessionIdOf(context, source);
     if (sessionId === undefined) {
-      if (!options.optional)
-        throw new SessionIdMissingError(typeof source === 'function' ? 'where the application looks for it' : source);
+      if (!options.optional) throw missingSessionId(source);
       keepSession(context, null);
       return true;
     }

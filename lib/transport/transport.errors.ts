@@ -1,4 +1,5 @@
-import { SessionsError } from '../common/sessions.error.js';
+import { InvalidInputError, SessionsError } from '../common/sessions.error.js';
+import { type IdSource } from './id-source.js';
 
 /** The handler requires a signed-in user (NST-11). HTTP 401. */
 export class UnauthenticatedError extends SessionsError {
@@ -9,11 +10,8 @@ export class UnauthenticatedError extends SessionsError {
   }
 }
 
-/** The request has no session id (NST-10). HTTP 400. */
-export class SessionIdMissingError extends SessionsError {
-  readonly code = 'SESSION_ID_MISSING';
-
-  constructor(readonly where: string) {
-    super(`Missing session id. Expected at: ${where}.`);
-  }
+/** The request has no session id (NST-10). @param source the place where it is expected */
+export function missingSessionId(source: IdSource): InvalidInputError {
+  const where = typeof source === 'function' ? 'where the application looks for it' : source;
+  return new InvalidInputError('sessionId', `is missing. Expected at: ${where}.`, 'SESSION_ID_MISSING');
 }

@@ -1,6 +1,6 @@
 import { type AwaitedTurns } from './awaited-turns.js';
 import { type VisitSlot } from '../ledger/turn-queue.js';
-import { TooManyWaitingParentsError } from '../ledger/turn.errors.js';
+import { ProcessLimitError } from '../ledger/turn.errors.js';
 import { type AwaitedTurn } from '../ledger/turn.store.js';
 
 /** Limits the handlers of this process that wait for other turns. They use memory, in addition to the running ones. */
@@ -9,9 +9,9 @@ export class WaitingParents {
 
   constructor(private readonly limit: number) {}
 
-  /** @throws TooManyWaitingParentsError */
+  /** @throws ProcessLimitError */
   enter(): void {
-    if (this.count >= this.limit) throw new TooManyWaitingParentsError(this.limit);
+    if (this.count >= this.limit) throw new ProcessLimitError('TOO_MANY_WAITING_PARENTS', this.limit);
     this.count += 1;
   }
 
@@ -51,7 +51,7 @@ export class HandlerWaits {
 
   /**
    * @param wait resolves when the turn has ended; it gets no `awaits` after the attempt has ended
-   * @throws TooManyWaitingParentsError; `awaits` TurnReentryError
+   * @throws ProcessLimitError; `awaits` TurnReentryError
    */
   async during<T>(wait: (awaits?: Awaits) => Promise<T>): Promise<T> {
     if (this.closed) return wait();

@@ -66,7 +66,7 @@ export class LaneService {
    * @param options.timeoutMs how long to wait until no turn is open. Default 0: only checks
    * In a handler, this waits for other turns
    * @returns true if no turn is open: queued, running or waiting
-   * @throws InvalidInputError, SessionNotFoundError; in a handler also TooManyWaitingParentsError, and TurnReentryError
+   * @throws InvalidInputError, SessionNotFoundError; in a handler also ProcessLimitError, and TurnReentryError
    * if one of the turns cannot end before the handler
    */
   async drain(scope: LaneScope, options: DrainOptions = {}): Promise<boolean> {

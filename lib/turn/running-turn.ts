@@ -68,7 +68,7 @@ const NO_CALLER: WaitingCaller = { sessions: [], awaits: undefined };
 /**
  * Waits for another turn; in a handler, through {@link HandlerWaits}.
  * @param ledger of the awaited turn
- * @throws TooManyWaitingParentsError, TurnReentryError
+ * @throws ProcessLimitError, TurnReentryError
  */
 export function waitForTurn<T>(
   ledger: Pick<TurnLedger, 'get'>,
@@ -99,7 +99,7 @@ export function assertNoReentry(sessionId: string, { sessions }: WaitingCaller):
  * Begins a wait for another turn, until the returned function is called. That resolves when the handler may continue.
  * Outside of handlers, and for the handler's own turn, this does nothing.
  * @param ledger of the awaited turn
- * @throws TooManyWaitingParentsError, TurnReentryError
+ * @throws ProcessLimitError, TurnReentryError
  */
 export async function beginWait(ledger: Pick<TurnLedger, 'get'>, turn: AwaitedTurn): Promise<() => Promise<void>> {
   const running = runningTurn.getStore();

@@ -6,7 +6,7 @@ import { loggedId } from '../common/log-details.js';
 import { traceOf } from '../common/error-trace.js';
 import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { type TurnEvent, type TurnEventMessage } from '../ledger/turn-event.js';
-import { TurnEventsEndedError, TurnNotFoundError } from '../ledger/turn.errors.js';
+import { NothingToStreamError, TurnNotFoundError } from '../ledger/turn.errors.js';
 import { isTerminal } from '../ledger/turn.js';
 import { type TurnChanges } from '../ledger/turn.store.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
@@ -98,7 +98,7 @@ export class TurnEventReaders {
 
   /**
    * Returns a stream that pauses while its client does not read (FIX-50).
-   * @throws TurnNotFoundError; TurnEventsEndedError if no event follows this offset: it is that of the terminal event,
+   * @throws TurnNotFoundError; NothingToStreamError if no event follows this offset: it is that of the terminal event,
    * or later
    */
   async messages(
@@ -110,7 +110,7 @@ export class TurnEventReaders {
     if (!turn) throw new TurnNotFoundError(turnId);
     // Read after the turn: if the turn has ended, this is its last event.
     if (after > 0 && isTerminal(turn.status) && after > (await this.sources.log.last(turnId))) {
-      throw new TurnEventsEndedError(turn.sessionId, turnId);
+      throw new NothingToStreamError('TURN_EVENTS_ENDED', `Turn ${turnId} has ended, so no later events exist.`, turn);
     }
     return new Observable((subscriber) => {
       const leaving = new AbortController();

@@ -90,7 +90,7 @@ export class TurnsOptions {
 
   /**
    * The number of handlers of this process that may wait for other turns. They hold no slot of `concurrency`, but use
-   * memory. Further waits fail with TooManyWaitingParentsError. Default 1,000.
+   * memory. Further waits fail with ProcessLimitError. Default 1,000.
    */
   @Optional()
   @MustBeInteger(1, 1_000_000)

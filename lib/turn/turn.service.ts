@@ -141,7 +141,7 @@ export class TurnService {
    * @throws as `submit`, and TurnFailedError, TurnCancelledError, TurnSupersededError by the turn's end,
    * TurnWaitTimeoutError after `timeoutMs`; SessionsConfigurationError before `onApplicationBootstrap`, unless the role
    * of this process is `submit` (FIX-71); inside a handler TurnReentryError for a turn of the same session, and
-   * TooManyWaitingParentsError
+   * ProcessLimitError
    */
   execute(orchestrator: string, input: TurnInputLike, options: ExecuteOptions): Promise<TurnResult> {
     return handOut('turns.execute', async () => {
@@ -277,7 +277,7 @@ export class TurnService {
    * @param options `after`: the client's Last-Event-ID header, unchanged, or an offset. Default: from the first event.
    * `response`: the response that the stream is written to, `@Res({ passthrough: true })`. If absent, the stream
    * follows the messages that Nest writes, which does not work if the handler copies or filters messages
-   * @throws TurnNotFoundError; InvalidInputError; TurnEventsEndedError (204) if the client has already received
+   * @throws TurnNotFoundError; InvalidInputError; NothingToStreamError (204) if the client has already received
    * `settled`
    */
   async events(
@@ -296,7 +296,7 @@ export class TurnService {
    * iteration. In a handler, reading the events of another turn that is open waits for that turn, from the first event
    * that is not stored yet until the iteration ends (FIX-86).
    * @throws InvalidInputError; SessionsConfigurationError before the application has started (FIX-71); the iteration
-   * TurnNotFoundError, and in a handler TurnReentryError and TooManyWaitingParentsError
+   * TurnNotFoundError, and in a handler TurnReentryError and ProcessLimitError
    */
   readEvents(
     turnId: string,

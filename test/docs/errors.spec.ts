@@ -48,5 +48,5 @@ interface Row {
 
 function codesIn(text: string): string[] {
   const [, declared = ''] = / readonly code(?: =|:)([^;,]*)/.exec(text) ?? [];
-  return [...declared.matchAll(/'(\w+)'/g)].map(([, code = '']) => code);
+  return [...new Set([...declared.matchAll(/'(\w+)'/g)].map(([, code = '']) => code))];
 }

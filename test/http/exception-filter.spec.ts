@@ -22,11 +22,12 @@ import {
   LaneDrainingError,
   LaneFullError,
   NewerStateError,
+  NothingToStreamError,
   NothingToUndoError,
   OrchestratorDriftError,
+  ProcessLimitError,
   SessionBusyError,
   SessionConflictError,
-  SessionIdMissingError,
   SessionNotFoundError,
   SessionsConfigurationError,
   SessionsError,
@@ -44,13 +45,10 @@ import {
   TaskError,
   TokenBudgetExceededError,
   TooLargeError,
-  ToolCallConflictError,
   ToolFailedError,
   ToolNotAllowedError,
-  TooManyWaitingParentsError,
   type Turn,
   TurnCancelledError,
-  TurnEventsEndedError,
   TurnFailedError,
   TurnNotFoundError,
   TurnReentryError,
@@ -61,7 +59,6 @@ import {
   TurnWaitTimeoutError,
   UnauthenticatedError,
   UnknownOrchestratorError,
-  UnknownStepError,
 } from 'nestjs-agent-sessions';
 import {
   CheckpointConflictError,
@@ -69,16 +66,7 @@ import {
   StateResetError,
   TurnFencedError,
 } from 'nestjs-agent-sessions/adapter';
-import {
-  RequestInProgressError,
-  RequestKeyConflictError,
-  StateForbiddenError,
-  type StateOperationResult,
-  NothingToResumeError,
-  StateStoresFailedError,
-  TooManyStreamsError,
-  UnsupportedMediaTypeError,
-} from 'nestjs-agent-sessions/http';
+import { type StateOperationResult, StateRequestError, StateStoresFailedError } from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { type HttpApp, PLATFORMS } from './http-app.js';
 
@@ -108,9 +96,9 @@ const INTERNAL = { message: 'Internal server error' };
 const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new InvalidInputError('input.text', 'must be a string.'), 400, 'INVALID_INPUT'],
   [new StateSerializationError('state.at', 'an instance of Date'), 400, 'STATE_NOT_SERIALIZABLE'],
-  [new SessionIdMissingError('header:x-session-id'), 400, 'SESSION_ID_MISSING'],
+  [new InvalidInputError('sessionId', 'is missing.', 'SESSION_ID_MISSING'), 400, 'SESSION_ID_MISSING'],
   [new UnauthenticatedError(), 401, 'UNAUTHENTICATED'],
-  [new StateForbiddenError('the capability state.reset'), 403, 'FORBIDDEN'],
+  [new StateRequestError('FORBIDDEN', 'No.'), 403, 'FORBIDDEN'],
   [new SessionNotFoundError('s1'), 404, 'SESSION_NOT_FOUND', ofSession],
   [new TurnNotFoundError('t1'), 404, 'TURN_NOT_FOUND', { turnId: 't1' }],
   [new SessionConflictError('s1'), 409, 'SESSION_CONFLICT', ofSession],
@@ -131,9 +119,9 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new OrchestratorDriftError('aaaa', 'bbbb', 's1'), 409, 'ORCHESTRATOR_DRIFT', ofSession],
   [new TooLargeError('The input', 20, 10), 413, 'TOO_LARGE'],
   [new IdempotencyConflictError('s1', 't1'), 422, 'IDEMPOTENCY_CONFLICT', ofTurn],
-  [new RequestKeyConflictError(), 422, 'IDEMPOTENCY_CONFLICT'],
-  [new RequestInProgressError(1000), 409, 'REQUEST_IN_PROGRESS', { retryAfter: 1 }],
-  [new UnsupportedMediaTypeError(), 415, 'UNSUPPORTED_MEDIA_TYPE'],
+  [new StateRequestError('IDEMPOTENCY_CONFLICT', 'No.'), 422, 'IDEMPOTENCY_CONFLICT'],
+  [new StateRequestError('REQUEST_IN_PROGRESS', 'No.', 1000), 409, 'REQUEST_IN_PROGRESS', { retryAfter: 1 }],
+  [new InvalidInputError('body', 'must be JSON.', 'UNSUPPORTED_MEDIA_TYPE'), 415, 'UNSUPPORTED_MEDIA_TYPE'],
   [
     new StateStoresFailedError({ ...result, errors: [{ store: 'a', code: 'STATE_CONFLICT', message: 'It moved.' }] }),
     409,
@@ -141,7 +129,7 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   ],
   [new LaneFullError('s1', 100), 429, 'LANE_FULL', { ...ofSession, retryAfter: 1 }],
   [new ToolNotAllowedError('s1', 'pay', 'browse', ['search']), 403, 'TOOL_NOT_ALLOWED', ofSession],
-  [new UnknownStepError('pay', ['browse']), 400, 'UNKNOWN_STEP', {}],
+  [new InvalidInputError('step', 'is unknown.', 'UNKNOWN_STEP'), 400, 'UNKNOWN_STEP', {}],
   [new TokenBudgetExceededError('s1', 12, 10), 429, 'TOKEN_BUDGET_EXCEEDED', ofSession],
   [new CompactionNotConfiguredError(), 400, 'COMPACTION_NOT_CONFIGURED'],
   [new CompactionBusyError('s1'), 409, 'COMPACTION_BUSY', ofSession],
@@ -166,10 +154,10 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new StateResetError('s1', ['agent-sessions:tools']), 500, 'STATE_RESET', { ...ofSession, ...INTERNAL }],
   [new SessionsConfigurationError(SECRET), 500, 'CONFIGURATION', INTERNAL],
   [new UnknownOrchestratorError('desk', [SECRET]), 500, 'UNKNOWN_ORCHESTRATOR', INTERNAL],
-  [new TooManyStreamsError(16), 429, 'TOO_MANY_STREAMS', { retryAfter: 1 }],
-  [new TooManyWaitingParentsError(1000), 503, 'TOO_MANY_WAITING_PARENTS', { retryAfter: 1 }],
+  [new ProcessLimitError('TOO_MANY_STREAMS', 16), 429, 'TOO_MANY_STREAMS', { retryAfter: 1 }],
+  [new ProcessLimitError('TOO_MANY_WAITING_PARENTS', 1000), 503, 'TOO_MANY_WAITING_PARENTS', { retryAfter: 1 }],
   [new ToolFailedError('pay', 'call 1', SECRET), 500, 'TOOL_FAILED', INTERNAL],
-  [new ToolCallConflictError('call 1', 'pay'), 409, 'TOOL_CALL_CONFLICT'],
+  [new HandlerError('TOOL_CALL_CONFLICT', 'No.', { details: { callId: 'call 1' } }), 409, 'TOOL_CALL_CONFLICT'],
   [new CorruptRecordError('turn', 't1'), 500, 'CORRUPT_RECORD', INTERNAL],
   [new HandlerError('NO_INTENT', SECRET), 500, 'NO_INTENT', INTERNAL],
   [new HandlerError('STATE_SCHEMA', SECRET, { details: { path: SECRET } }), 500, 'STATE_SCHEMA', INTERNAL],
@@ -227,8 +215,8 @@ it('NST-15 covers every error of the package in the table', () => {
   const errors = Object.values<unknown>(library).filter(
     (value) => typeof value === 'function' && value.prototype instanceof SessionsError,
   );
-  // These errors have no body, see turn-events.spec.ts and chat-controller.spec.ts.
-  const named = new Set([...TABLE.map(([error]) => error.constructor), TurnEventsEndedError, NothingToResumeError]);
+  // This error has no body, see turn-events.spec.ts and chat-controller.spec.ts.
+  const named = new Set([...TABLE.map(([error]) => error.constructor), NothingToStreamError]);
 
   expect(errors.filter((error) => !named.has(error as never))).toEqual([]);
 });

@@ -144,7 +144,7 @@ describe.each(PLATFORMS)('the session id of the session guard on $name', ({ star
       expect(answer.body).toEqual({
         statusCode: 400,
         code: 'SESSION_ID_MISSING',
-        message: `Missing session id. Expected at: ${where}.`,
+        message: `sessionId is missing. Expected at: ${where}.`,
       });
       expect(sessionCalls()).toHaveLength(before);
     });

@@ -6,7 +6,7 @@ import { type SessionsAdapter, SessionStateService } from 'nestjs-agent-sessions
 import { type DocumentStore, type StateEntry } from 'nestjs-agent-sessions/adapter';
 import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import { RequestKeys } from '../../lib/http/state/request-keys.js';
-import { RequestInProgressError, RequestKeyConflictError } from '../../lib/http/state/state-http.errors.js';
+import { StateRequestError } from '../../lib/http/state/state-http.errors.js';
 import { gate, LASTING_STORES, rejection } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 import { PLATFORMS } from './http-app.js';
@@ -74,8 +74,8 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     const act = async () => RESULT;
     await one.once(asked('k2', 'a'), act);
 
-    await rejection(two.once(asked('k2', 'b'), act), RequestKeyConflictError);
-    await rejection(two.bind(asked('k2', 'b')), RequestKeyConflictError);
+    await rejection(two.once(asked('k2', 'b'), act), StateRequestError, 'IDEMPOTENCY_CONFLICT');
+    await rejection(two.bind(asked('k2', 'b')), StateRequestError, 'IDEMPOTENCY_CONFLICT');
     expect(await two.once(asked('k2', 'b', { userId: 'bob' }), act)).toMatchObject({ repeated: false });
     expect(await two.once(asked('k2', 'b', { userId: 'ann', workspaceId: 'w' }), act)).toMatchObject({
       repeated: false,
@@ -96,7 +96,7 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
 
       expect(done).toBe(1);
       for (const outcome of outcomes) {
-        if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(RequestInProgressError);
+        if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'REQUEST_IN_PROGRESS' });
         else expect(outcome.value.result).toEqual(RESULT);
       }
       expect(outcomes.filter((one) => one.status === 'fulfilled' && !one.value.repeated)).toHaveLength(1);
@@ -118,7 +118,8 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     await eventually(async () => (await endOf('long')) > firstEnd + RESERVED_MS / 2);
     const refused = await rejection(
       two.once(asked('long'), async () => RESULT),
-      RequestInProgressError,
+      StateRequestError,
+      'REQUEST_IN_PROGRESS',
     );
     expect(refused.retryAfterMs).toBe(1000);
 
@@ -154,7 +155,8 @@ describe.each(LASTING_STORES)('Idempotency-Keys on $name', ({ create }) => {
     await rejection(first, Error);
     await rejection(
       keys.once(asked('three'), () => Promise.reject(new Error('A third one did it.'))),
-      RequestInProgressError,
+      StateRequestError,
+      'REQUEST_IN_PROGRESS',
     );
     works[1].open();
 

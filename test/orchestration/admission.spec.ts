@@ -1,4 +1,4 @@
-import { type OrchestrationStep, ToolCallConflictError, ToolNotAllowedError } from 'nestjs-agent-sessions';
+import { type OrchestrationStep, ToolNotAllowedError } from 'nestjs-agent-sessions';
 import { type AdmittedTool } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate, type Orchestration, planOf } from '../support/orchestration.js';
@@ -143,7 +143,9 @@ describeStores('admitTool', (store) => {
     expect(uses.map(({ callId }) => callId)).toEqual(['call 1', 'call 1']);
     expect((await one.states.getState(sessionId))!.toolHistory).toHaveLength(1);
 
-    await expect(one.service.admitTool(sessionId, 'look', options)).rejects.toThrow(ToolCallConflictError);
+    await expect(one.service.admitTool(sessionId, 'look', options)).rejects.toMatchObject({
+      code: 'TOOL_CALL_CONFLICT',
+    });
     // The outcome by id, from any process.
     await two.service.processToolUsage(sessionId, 'pay', { ...options, outcome: 'failed' });
     expect(await one.states.getState(sessionId)).toMatchObject({ activeStep: 'open', recentlyUsedTools: [] });

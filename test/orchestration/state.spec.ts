@@ -4,7 +4,6 @@ import {
   type OrchestrationState,
   SessionsConfigurationError,
   type ToolUse,
-  UnknownStepError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { clockGoesOn } from '../support/eventually.js';
@@ -364,7 +363,8 @@ describeStores('the state of an agent in a session', (store) => {
       );
       await rejection(
         states.updateState(sessionId, () => ({ activeStep: 'nowhere' })),
-        UnknownStepError,
+        InvalidInputError,
+        'UNKNOWN_STEP',
       );
 
       expect(await states.getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
@@ -420,9 +420,9 @@ describeStores('the state of an agent in a session', (store) => {
     it('ORC-06 refuses a step that the plan does not have, and takes any without a plan', async () => {
       const sessionId = mintId();
       const before = await planned().addUsedTool(sessionId, 'search');
-      const refused = await rejection(planned().setActiveStep(sessionId, 'nowhere'), UnknownStepError);
-      expect(refused).toMatchObject({ step: 'nowhere', known: ['ask', 'help', 'free'] });
-      await rejection(planned().updateState(sessionId, { activeStep: 'nowhere' }), UnknownStepError);
+      const refused = await rejection(planned().setActiveStep(sessionId, 'nowhere'), InvalidInputError, 'UNKNOWN_STEP');
+      expect(refused.message).toBe('step must be a step of the plan: ask, help, free. Received: "nowhere".');
+      await rejection(planned().updateState(sessionId, { activeStep: 'nowhere' }), InvalidInputError, 'UNKNOWN_STEP');
       expect(await planned().getState(sessionId)).toEqual({ ...before, lastAccessed: anyNumber() });
 
       const other = mintId();

@@ -1,4 +1,4 @@
-import { type OrchestrationStep, ToolCallConflictError } from 'nestjs-agent-sessions';
+import { HandlerError, type OrchestrationStep } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate, type Orchestration, planOf } from '../support/orchestration.js';
 
@@ -37,7 +37,7 @@ describeStores('ids of calls', (store) => {
       ['pay', { callId: 'call 1', input: { ...input, order: 2 } }],
     ] as const) {
       const error: unknown = await use(tool, call).catch((thrown: unknown) => thrown);
-      expect(error).toBeInstanceOf(ToolCallConflictError);
+      expect(error).toBeInstanceOf(HandlerError);
       expect(error).toMatchObject({ code: 'TOOL_CALL_CONFLICT', callId: 'call 1', tool: 'pay' });
     }
     const state = await services.states.getState(sessionId);
@@ -48,9 +48,9 @@ describeStores('ids of calls', (store) => {
     const { service, states } = orchestrate(store(), { plans: [planOf([OPEN])] });
     const sessionId = mintId();
     await service.processToolUsage(sessionId, 'pay', { callId: 'call 1', outcome: 'failed' });
-    await expect(service.processToolUsage(sessionId, 'refund', { callId: 'call 1' })).rejects.toThrow(
-      ToolCallConflictError,
-    );
+    await expect(service.processToolUsage(sessionId, 'refund', { callId: 'call 1' })).rejects.toMatchObject({
+      code: 'TOOL_CALL_CONFLICT',
+    });
     await service.processToolUsage(sessionId, 'pay', { callId: 'call 1' });
     expect((await states.getState(sessionId))?.toolHistory.map(({ outcome }) => outcome)).toEqual([
       'failed',

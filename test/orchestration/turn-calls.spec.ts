@@ -1,7 +1,7 @@
 import {
+  HandlerError,
   InvalidInputError,
   memoryAdapter,
-  ToolCallConflictError,
   type OrchestrationStep,
   reply,
   StateSerializationError,
@@ -30,7 +30,8 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       problems.push(
         await rejection(
           tools.use('quote', 'c', () => null),
-          ToolCallConflictError,
+          HandlerError,
+          'TOOL_CALL_CONFLICT',
         ),
       );
       results.push(await tools.use('quote', 'q', () => undefined));
@@ -52,7 +53,8 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       }
       await rejection(
         tools.use('cancel', 'c', () => void ran.push('cancel')),
-        ToolCallConflictError,
+        HandlerError,
+        'TOOL_CALL_CONFLICT',
       );
     });
     expect(ran).toEqual(['search']);
@@ -116,7 +118,8 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
         problems.push(
           await rejection(
             tools.use('pay', 'c', () => null, { input: { order: 2 }, answer }),
-            ToolCallConflictError,
+            HandlerError,
+            'TOOL_CALL_CONFLICT',
           ),
         );
         running.open();

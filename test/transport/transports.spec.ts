@@ -161,7 +161,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
         error: {
           statusCode: 400,
           code: 'SESSION_ID_MISSING',
-          message: `Missing session id. Expected at: ${sessionAt}.`,
+          message: `sessionId is missing. Expected at: ${sessionAt}.`,
         },
       });
       expect(asked).toEqual([]);

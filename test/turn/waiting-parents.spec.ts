@@ -2,7 +2,6 @@ import {
   defineOrchestrator,
   memoryAdapter,
   reply,
-  TooManyWaitingParentsError,
   type TurnContext,
   TurnFailedError,
   type TurnService,
@@ -76,7 +75,7 @@ describe('a handler that waits for other turns', () => {
 
     const { failure } = await rejection(parent(1), TurnFailedError);
     expect(failure).toMatchObject({ code: 'TOO_MANY_WAITING_PARENTS', details: { limit: 1 } });
-    expect(failure?.name).toBe(TooManyWaitingParentsError.name);
+    expect(failure?.name).toBe('ProcessLimitError');
     expect(await app.turns.list({ sessionId: children[1] })).toEqual([]);
 
     // One that no longer waits leaves its seat to another one.

@@ -3,7 +3,7 @@ import { isFields } from '../../common/json.js';
 import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
 import { rawRequest } from '../../transport/http.transport.js';
 import { type HttpRequest } from '../controllers/http-request.js';
-import { UnsupportedMediaTypeError } from '../http.errors.js';
+import { unsupportedMediaType } from '../http.errors.js';
 
 /** The limit of a body that is sent as text, which no parser of the application reads. */
 const MAX_TEXT_BYTES = 4_194_304;
@@ -11,12 +11,12 @@ const MAX_TEXT_BYTES = 4_194_304;
 /**
  * Returns the JSON of a request. `WorkflowChatTransport` sends it as text (AIS-13). A page of another site can send
  * text, too, without a preflight request of the browser. So text is accepted only from the application's own pages.
- * @throws UnsupportedMediaTypeError, InvalidInputError, TooLargeError
+ * @throws InvalidInputError, TooLargeError
  */
 export async function readJson(request: HttpRequest): Promise<unknown> {
   const media = String(request.headers['content-type'] ?? '');
   if (/^application\/json\s*(;|$)/i.test(media)) return request.body;
-  if (!/^text\/plain\s*(;|$)/i.test(media) || isOfOtherSite(request)) throw new UnsupportedMediaTypeError();
+  if (!/^text\/plain\s*(;|$)/i.test(media) || isOfOtherSite(request)) throw unsupportedMediaType();
   const text = typeof request.body === 'string' ? request.body : await textOf(rawRequest(request) as IncomingMessage);
   try {
     return JSON.parse(text) as unknown;

@@ -10,7 +10,7 @@ import { StreamHeartbeat } from '../../turn/stream-heartbeat.js';
 import { TurnEventPace } from '../../turn/turn-event-pace.js';
 import { isFault, toAnyErrorBody } from '../controllers/error-body.js';
 import { type StreamSlots } from '../controllers/stream-slots.js';
-import { NothingToResumeError } from '../http.errors.js';
+import { isNothingToResume } from '../http.errors.js';
 import { repeatWhileUnavailable } from './while-unavailable.js';
 import { ChatNamedResponses } from './chat-named-responses.js';
 import { type ChatRange, type ChatStream, CUT } from './chat-stream.js';
@@ -54,7 +54,7 @@ export class ChatResponses {
    * Returns a response in the format of the UI message stream. While the store is unavailable, the client waits
    * (AIS-15).
    * @param find returns what to send; it is called again after StoreUnavailableError
-   * @throws TooManyStreamsError; what `find` throws
+   * @throws ProcessLimitError (`TOO_MANY_STREAMS`); what `find` throws
    */
   async open(client: ChatClient, find: () => Promise<ChatRange>): Promise<Observable<ChatMessage>> {
     const { principal, response, chatId } = client;
@@ -88,7 +88,7 @@ export class ChatResponses {
       if (chatId !== undefined) this.named.add(principal, chatId, range);
       yield* this.stream.chunks(range, signal);
     } catch (error) {
-      if (!(error instanceof NothingToResumeError)) throw error;
+      if (!isNothingToResume(error)) throw error;
       // The answer has ended during the outage. A client whose answer is incomplete must not take this for its end.
       yield CUT;
     }

@@ -5,7 +5,7 @@ import { InvalidInputError } from '../../common/sessions.error.js';
 import { type HttpRequest, readQuery } from '../controllers/http-request.js';
 import { principalOf } from '../controllers/principal.guard.js';
 import { StreamGuard } from '../controllers/stream.guard.js';
-import { NothingToResumeError } from '../http.errors.js';
+import { isNothingToResume } from '../http.errors.js';
 import { readJson } from './chat-body.js';
 import { type ChatMessage, ChatResponses } from './chat-responses.js';
 import { type ChatRange } from './chat-stream.js';
@@ -79,7 +79,7 @@ export class ChatResumeGuard extends StreamGuard {
       return await this.responses.open({ principal, response }, find);
     } catch (error) {
       // WorkflowChatTransport takes a 204 for an error.
-      if (skip === 0 && error instanceof NothingToResumeError) return of(NOTHING);
+      if (skip === 0 && isNothingToResume(error)) return of(NOTHING);
       throw error;
     }
   }

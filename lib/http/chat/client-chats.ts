@@ -9,7 +9,7 @@ import { type Session } from '../../ledger/session.js';
 import { type Transcript } from '../../orchestrator/transcript.js';
 import { type Principal } from '../../transport/principal.js';
 import { type TurnRunner } from '../../turn/turn-runner.js';
-import { NothingToResumeError } from '../http.errors.js';
+import { nothingToResume } from '../http.errors.js';
 import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery, type StopChatRequest } from './chat.inputs.js';
 import { type NamedResponse } from './chat-named-responses.js';
 import { type ChatSessions } from './chat-sessions.js';
@@ -77,13 +77,13 @@ export class ClientChats implements OnApplicationBootstrap {
    * Returns what a front end shows when it resumes: the answer of the current turn.
    * @param skip the number of chunks that it has received. If there are any, they are of the only turn that was open
    * within {@link RECONNECT_MS}
-   * @throws NothingToResumeError
+   * @throws NothingToStreamError (`NOTHING_TO_RESUME`)
    */
   async resume(principal: Principal, chatId: string, skip?: number): Promise<ChatRange> {
     const session = await this.sessions.find(principal, chatId);
     const turn =
       session && (skip ? await this.turns.only(session.id, RECONNECT_MS) : await this.turns.current(session.id));
-    if (!turn) throw new NothingToResumeError();
+    if (!turn) throw nothingToResume();
     return { turnId: turn.id, segment: 0, isResumed: true, ...(skip === undefined ? {} : { skip }) };
   }
 
@@ -97,12 +97,12 @@ export class ClientChats implements OnApplicationBootstrap {
   /**
    * Returns the response that a client continues: its turn is open, or has settled within {@link RECONNECT_MS}. Returns
    * `undefined` if there is none.
-   * @throws NothingToResumeError if there are several: the client must load the messages
+   * @throws NothingToStreamError (`NOTHING_TO_RESUME`) if there are several: the client must load the messages
    */
   async continued(principal: Principal, responses: readonly NamedResponse[]): Promise<ChatRange | undefined> {
     const open = await Promise.all(responses.map(async (each) => ((await this.isRecent(each.turnId)) ? each : [])));
     const [response, other] = open.flat();
-    if (other) throw new NothingToResumeError();
+    if (other) throw nothingToResume();
     return response && this.responseOf(principal, response.turnId, response.segment);
   }
 

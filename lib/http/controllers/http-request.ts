@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders } from 'node:http';
 import { assertKnownKey, checkInput } from '../../common/check-input.js';
 import { isFields } from '../../common/json.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
-import { UnsupportedMediaTypeError } from '../http.errors.js';
+import { unsupportedMediaType } from '../http.errors.js';
 
 /** The part of a request that the controllers of this package read. */
 export interface HttpRequest {
@@ -57,12 +57,12 @@ const MAX_DEPTH = 100;
 
 /**
  * Validates the JSON object of a body by the rules of `type`, independent of the application's parsers and pipes.
- * @throws UnsupportedMediaTypeError, InvalidInputError
+ * @throws InvalidInputError
  */
 export function readBody<T extends object>(type: new () => T, { headers, body }: HttpRequest): T {
   // A page of another site can send a form or an empty body. Only JSON makes the browser send a preflight request.
   const media = headers['content-type'];
-  if (media !== undefined && !/^application\/json\s*(;|$)/i.test(String(media))) throw new UnsupportedMediaTypeError();
+  if (media !== undefined && !/^application\/json\s*(;|$)/i.test(String(media))) throw unsupportedMediaType();
   if (media === undefined || !isFields(body) || isNoBody(headers, body)) {
     throw new InvalidInputError(
       'body',

@@ -1,6 +1,6 @@
 import { type ServerResponse } from 'node:http';
 import { type Session } from '../../ledger/session.js';
-import { TooManyStreamsError } from '../http.errors.js';
+import { ProcessLimitError } from '../../ledger/turn.errors.js';
 
 /** Limits the streams per principal in this process (FIX-50). */
 export class StreamSlots {
@@ -10,14 +10,14 @@ export class StreamSlots {
 
   /**
    * Acquires a slot of a user, for example the owner of a session, until the response ends.
-   * @throws TooManyStreamsError
+   * @throws ProcessLimitError (`TOO_MANY_STREAMS`)
    */
   take({ workspaceId, userId }: Pick<Session, 'workspaceId' | 'userId'>, response: ServerResponse): void {
     // The client has disconnected, so no close event follows.
     if (response.destroyed || !response.socket) return;
     const owner = JSON.stringify([workspaceId, userId]);
     const taken = this.taken.get(owner) ?? 0;
-    if (taken >= this.maxPerPrincipal) throw new TooManyStreamsError(this.maxPerPrincipal);
+    if (taken >= this.maxPerPrincipal) throw new ProcessLimitError('TOO_MANY_STREAMS', this.maxPerPrincipal);
     this.taken.set(owner, taken + 1);
     response.once('close', () => this.release(owner));
   }

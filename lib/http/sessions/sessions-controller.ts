@@ -6,7 +6,7 @@ import { SessionStore } from '../../session/session-store.service.js';
 import { type Principal } from '../../transport/principal.js';
 import { CurrentSession, UseSession } from '../../transport/session.decorators.js';
 import { SessionGuard } from '../../transport/session.guard.js';
-import { SessionIdMissingError } from '../../transport/transport.errors.js';
+import { missingSessionId } from '../../transport/transport.errors.js';
 import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
 import { type SessionsControllerOptions } from '../controllers/controllers.options.js';
 import { GuardedController } from '../controllers/guarded-controller.js';
@@ -109,7 +109,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
       @CurrentSession() session: Session | undefined,
     ): Promise<Revoked> {
       const { exceptCurrent = false } = readBody(RevokeSessionsBody, request);
-      if (exceptCurrent && !session) throw new SessionIdMissingError('header:x-session-id');
+      if (exceptCurrent && !session) throw missingSessionId('header:x-session-id');
       const except = exceptCurrent && session ? [session.id] : [];
       const revoked = await this.sessions.revokeAll(userId, { workspaceId: workspaceId ?? null, except });
       return { revoked: revoked.length };

@@ -15,7 +15,7 @@ const TYPES = { describe: DescribeStateRequest, reset: ResetStateRequest, compac
 
 /**
  * Reads and validates the request in a body.
- * @throws UnsupportedMediaTypeError, InvalidInputError, StateSerializationError, TooLargeError
+ * @throws InvalidInputError, StateSerializationError, TooLargeError
  */
 export function readRequest(operation: StateOperation, http: HttpRequest): StateRequest {
   const request = readBody<StateRequest>(TYPES[operation], http);

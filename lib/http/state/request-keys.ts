@@ -7,7 +7,7 @@ import { sha256 } from '../../common/digests.js';
 import { type StateOperationResult } from '../../state/state-report.js';
 import { type DocumentStore, type StateAddress } from '../../ledger/state.store.js';
 import { type Principal } from '../../transport/principal.js';
-import { RequestInProgressError, RequestKeyConflictError } from './state-http.errors.js';
+import { requestInProgress, requestKeyConflict } from './state-http.errors.js';
 
 const NAMESPACE = 'agent-sessions:state-requests';
 const HOLDER = 'holder';
@@ -74,7 +74,7 @@ export class RequestKeys {
   /**
    * Binds the key of a read-only request, whose response is computed each time: a stored copy of the state would
    * survive its reset.
-   * @throws RequestKeyConflictError
+   * @throws StateRequestError (`IDEMPOTENCY_CONFLICT`)
    */
   async bind(request: KeyedRequest): Promise<void> {
     await this.reserve(request, this.keptMs);
@@ -82,12 +82,12 @@ export class RequestKeys {
 
   /**
    * Runs `act` unless its result is stored. Failures are not stored.
-   * @throws RequestKeyConflictError, RequestInProgressError, and the errors of `act`
+   * @throws StateRequestError, and the errors of `act`
    */
   async once(request: KeyedRequest, act: () => Promise<StateOperationResult>): Promise<KeyedResult> {
     const { address, kept, own } = await this.reserve(request, this.reservedMs);
     if (kept.result) return { result: kept.result as unknown as StateOperationResult, repeated: true };
-    if (!own) throw new RequestInProgressError(RETRY_AFTER_MS);
+    if (!own) throw requestInProgress(RETRY_AFTER_MS);
 
     let result: StateOperationResult;
     try {
@@ -116,7 +116,7 @@ export class RequestKeys {
       const theirs = holder && (await this.store.get({ ...place, key: holder.token }));
       if (theirs) {
         if (tries > 0) await this.settle(() => this.store.delete(address));
-        if (holder.fingerprint !== mine.fingerprint) throw new RequestKeyConflictError();
+        if (holder.fingerprint !== mine.fingerprint) throw requestKeyConflict();
         return { address, kept: theirs.value as Kept, own: false };
       }
       // Write this before the holder becomes visible: a holder without its document has lost the key.
@@ -124,7 +124,7 @@ export class RequestKeys {
       const written = await this.store.set(held, mine, { ifVersion: found?.version ?? 0, ttlMs: 2 * this.keptMs });
       if (written) return { address, kept: {}, own: true };
     }
-    throw new RequestInProgressError(RETRY_AFTER_MS);
+    throw requestInProgress(RETRY_AFTER_MS);
   }
 
   /** Tries to write; the client receives the result of the work even if the write fails. */

@@ -4,7 +4,7 @@ import { type Session } from '../../ledger/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
 import { isTexts, ownsSession, type Principal } from '../../transport/principal.js';
-import { StateForbiddenError } from './state-http.errors.js';
+import { forbidden } from './state-http.errors.js';
 
 /** The capabilities for the control plane (STA-25). */
 export const STATE_CAPABILITIES = [
@@ -30,14 +30,14 @@ const CONVERSATION = 'conversation';
 
 /**
  * Checks a capability.
- * @throws StateForbiddenError if the principal does not have the capability; SessionsConfigurationError for an invalid
+ * @throws StateRequestError (`FORBIDDEN`) if the principal does not have the capability; SessionsConfigurationError for an invalid
  * wildcard
  */
 export function assertCapability(principal: Principal, capability: StateCapability): void {
-  if (!has(principal, capability)) throw new StateForbiddenError(`the capability ${capability}`);
+  if (!has(principal, capability)) throw forbidden(`the capability ${capability}`);
 }
 
-/** Checks the capabilities that this request additionally requires. @throws StateForbiddenError */
+/** Checks the capabilities that this request additionally requires. @throws StateRequestError (`FORBIDDEN`) */
 export function assertAllowed(principal: Principal, operation: StateOperation, request: StateRequest): void {
   const { sessionId, stores } = request;
   if (operation === 'compact' && (stores?.includes(CONVERSATION) ?? true)) {
@@ -47,7 +47,7 @@ export function assertAllowed(principal: Principal, operation: StateOperation, r
   assertCapability(principal, 'state.operator');
   // `all` includes every workspace.
   if ((request as ResetStateRequest).all && principal.workspaceId !== undefined) {
-    throw new StateForbiddenError('an operator who belongs to no workspace');
+    throw forbidden('an operator who belongs to no workspace');
   }
 }
 

@@ -6,32 +6,41 @@ import { type StateOperationResult, type StateStoreError } from '../../state/sta
 import { type SessionsErrorBody, toErrorBody } from '../../common/sessions-error-body.js';
 import { toAnyErrorBody } from '../controllers/error-body.js';
 
-/** The principal lacks a permission (STA-25). HTTP 403. Nothing was read. */
-export class StateForbiddenError extends SessionsError {
-  readonly code = 'FORBIDDEN';
+/**
+ * The control plane rejects a request. Nothing was read or done.
+ *
+ * - `FORBIDDEN`: the principal lacks a permission (STA-25). HTTP 403,
+ * - `IDEMPOTENCY_CONFLICT`: the Idempotency-Key was already used for another request (STA-27). HTTP 422,
+ * - `REQUEST_IN_PROGRESS`: the request with this Idempotency-Key is in progress, or its process crashed (STA-27). HTTP 409. Retry later.
+ */
+export class StateRequestError extends SessionsError {
+  /** Milliseconds to wait before a retry (`REQUEST_IN_PROGRESS`). */
+  readonly retryAfterMs?: number;
 
-  /** @param needs the required permission */
-  constructor(readonly needs: string) {
-    super(`Missing permission. Expected: ${needs}.`);
+  /** @hidden */
+  constructor(
+    readonly code: 'FORBIDDEN' | 'IDEMPOTENCY_CONFLICT' | 'REQUEST_IN_PROGRESS',
+    message: string,
+    retryAfterMs?: number,
+  ) {
+    super(message);
+    if (retryAfterMs !== undefined) this.retryAfterMs = retryAfterMs;
   }
 }
 
-/** The Idempotency-Key was already used for another request (STA-27). HTTP 422. Nothing was done. */
-export class RequestKeyConflictError extends SessionsError {
-  readonly code = 'IDEMPOTENCY_CONFLICT';
-
-  constructor() {
-    super('The Idempotency-Key was already used for a different request. Use a new key for a new request.');
-  }
+/** @param needs the required permission */
+export function forbidden(needs: string): StateRequestError {
+  return new StateRequestError('FORBIDDEN', `Missing permission. Expected: ${needs}.`);
 }
 
-/** The request with this Idempotency-Key is in progress, or its process crashed (STA-27). HTTP 409. Retry later. */
-export class RequestInProgressError extends SessionsError {
-  readonly code = 'REQUEST_IN_PROGRESS';
+export function requestKeyConflict(): StateRequestError {
+  const message = 'The Idempotency-Key was already used for a different request. Use a new key for a new request.';
+  return new StateRequestError('IDEMPOTENCY_CONFLICT', message);
+}
 
-  constructor(readonly retryAfterMs: number) {
-    super('The request with this Idempotency-Key is still in progress. Retry later to get its result.');
-  }
+export function requestInProgress(retryAfterMs: number): StateRequestError {
+  const message = 'The request with this Idempotency-Key is still in progress. Retry later to get its result.';
+  return new StateRequestError('REQUEST_IN_PROGRESS', message, retryAfterMs);
 }
 
 /**

@@ -117,7 +117,7 @@ export class ClientTurns implements OnApplicationBootstrap {
 
   /**
    * @param after the client's Last-Event-ID
-   * @throws TooManyStreamsError; as `get`
+   * @throws ProcessLimitError (`TOO_MANY_STREAMS`); as `get`
    */
   async events(
     session: Session,

@@ -80,7 +80,6 @@ export { interruptedMessages } from './ledger/user-message.js';
 export { writtenNamespaces } from './ledger/namespaces.js';
 export { type JsonObject, type JsonValue } from './common/json.js';
 export {
-  CorruptRecordError,
   InvalidInputError,
   SessionsConfigurationError,
   SessionsError,
@@ -88,6 +87,7 @@ export {
   StoreRejectedError,
   StoreUnavailableError,
   TooLargeError,
+  UnreadableRecordError,
 } from './common/sessions.error.js';
 export { adapterOverTables, type TableAdapterOptions } from './store/core/adapter-over-tables.js';
 export {

@@ -64,7 +64,6 @@ export {
   TurnSupersededError,
   TurnTimeoutError,
   TurnWaitTimeoutError,
-  UnknownOrchestratorError,
 } from './ledger/turn.errors.js';
 export {
   type CancelMode,
@@ -134,7 +133,6 @@ export { type OrchestrationEvent, OrchestrationEvents } from './orchestration/or
 export { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
 export { type OrchestrationState, type ToolUse } from './orchestration/orchestration-state.js';
 export {
-  NewerStateError,
   readOrchestrationFailure,
   TokenBudgetExceededError,
   ToolFailedError,
@@ -159,12 +157,7 @@ export { defineSessionManager, getSessionManagerToken, InjectSessionManager } fr
 export { SessionManager } from './state/session-manager.js';
 export { SessionStateService, type StateRedactor } from './state/session-state.service.js';
 export { SessionStateModule, type StateHookCall, type StateModule } from './state/state-module.js';
-export {
-  ConversationNotResetError,
-  StateConflictError,
-  StateModuleDisabledError,
-  StateModuleTimeoutError,
-} from './state/state.errors.js';
+export { StateConflictError, StateModuleError } from './state/state.errors.js';
 export { StateOptions } from './state/state.options.js';
 export { TaskStates } from './state/task-states.js';
 export { TaskError } from './state/task.errors.js';
@@ -178,11 +171,7 @@ export {
   type CompactionPolicy,
   type Summarizer,
 } from './conversation/compaction-policy.js';
-export {
-  CompactionBusyError,
-  CompactionFailedError,
-  CompactionNotConfiguredError,
-} from './conversation/compaction.errors.js';
+export { CompactionError } from './conversation/compaction.errors.js';
 export { type TokenCounter } from './conversation/token-counter.js';
 export {
   type ConversationMessage,
@@ -223,5 +212,6 @@ export {
   StoreRejectedError,
   StoreUnavailableError,
   TooLargeError,
+  UnreadableRecordError,
 } from './common/sessions.error.js';
 export { type TokenUsage, type TokenUsageInput } from './common/token-usage.js';

@@ -33,14 +33,13 @@ export {
 } from './event-stream.js';
 export { type AnswerOptions, readAnswer, type TurnAnswer } from './turn-answer.js';
 export { type TurnEventsSource } from './turn-connection.js';
-export { TurnEventsError } from './turn-events.error.js';
 export {
   readTurnEvents,
   type TurnConnectionState,
   type TurnEventsOptions,
   type TurnStreamEvent,
 } from './turn-events.js';
-export { StateClientError } from './state-client.error.js';
+export { ResponseError } from './response.error.js';
 export {
   type Fetch,
   type FetchAnswer,

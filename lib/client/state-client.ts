@@ -5,7 +5,7 @@ import {
   type ResetStateRequest,
   type StateRequest,
 } from '../state/state-request.js';
-import { StateClientError } from './state-client.error.js';
+import { ResponseError } from './response.error.js';
 
 /** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, request: FetchRequest) => Promise<FetchAnswer>;
@@ -51,7 +51,7 @@ export interface StateCallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** A client of the control plane. Methods reject with StateClientError unless they get a result, or with the error of `fetch`. */
+/** A client of the control plane. Methods reject with ResponseError unless they get a result, or with the error of `fetch`. */
 export interface StateClient {
   /** Reports which modules have data of a session, how much, and with `includeData` a page of it. */
   describe(request: DescribeStateRequest, options?: StateCallOptions): Promise<StateOperationResult>;
@@ -81,7 +81,7 @@ export function stateClient(options: StateClientOptions): StateClient {
     });
     const body = parsed(await answer.text());
     // A proxy may respond with 200 and another body.
-    if (answer.status !== 200 || body.operation !== operation) throw new StateClientError(answer.status, body);
+    if (answer.status !== 200 || body.operation !== operation) throw toError(answer.status, body);
     return body as unknown as StateOperationResult;
   }
 
@@ -90,6 +90,21 @@ export function stateClient(options: StateClientOptions): StateClient {
     reset: (request, call) => send('reset', request, call),
     compact: (request, call) => send('compact', request, call),
   };
+}
+
+function toError(
+  status: number,
+  { code, message, retryAfter, result }: Readonly<Record<string, unknown>>,
+): ResponseError {
+  return new ResponseError(
+    status,
+    typeof code === 'string' ? code : 'UNEXPECTED_ANSWER',
+    typeof message === 'string' ? message : `The control plane responded with status ${status}.`,
+    {
+      ...(typeof retryAfter === 'number' ? { retryAfter } : {}),
+      ...(typeof result === 'object' && result !== null ? { result: result as StateOperationResult } : {}),
+    },
+  );
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> {

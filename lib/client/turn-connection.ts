@@ -4,7 +4,7 @@ import {
   type EventStreamMessage,
   EventStreamParser,
 } from './event-stream.js';
-import { TurnEventsError } from './turn-events.error.js';
+import { ResponseError } from './response.error.js';
 
 /** @inline */
 type HeaderFields = Readonly<Record<string, string>>;
@@ -57,7 +57,7 @@ export class TurnConnection {
   /**
    * @param after the offset of the last event that was received; 0: none
    * @returns false if no event follows
-   * @throws TurnEventsError, LostConnection; the error of the option `headers`
+   * @throws ResponseError, LostConnection; the error of the option `headers`
    */
   async open(after: number): Promise<boolean> {
     const { url, headers = {}, fetch = globalThis.fetch } = this.source;
@@ -126,13 +126,13 @@ export class TurnConnection {
     }
   }
 
-  /** @throws TurnEventsError, LostConnection */
+  /** @throws ResponseError, LostConnection */
   private async fail(answer: EventStreamAnswer): Promise<never> {
     const { status } = answer;
     const { code, message } = errorFields(await this.inTime(answer.text()));
     // A proxy answers so while the server restarts. A fault of the application has a code.
     const isOutage = status > 501 || RETRIED.includes(status) || (status >= 500 && typeof code !== 'string');
-    const error = new TurnEventsError(
+    const error = new ResponseError(
       status,
       typeof code === 'string' ? code : 'UNEXPECTED_ANSWER',
       typeof message === 'string' ? message : `Expected status 200 from ${this.source.url}. Received: ${status}.`,
@@ -151,6 +151,6 @@ function errorFields(text: string): { readonly code?: unknown; readonly message?
   }
 }
 
-function unexpected(status: number, message: string): TurnEventsError {
-  return new TurnEventsError(status, 'UNEXPECTED_ANSWER', message);
+function unexpected(status: number, message: string): ResponseError {
+  return new ResponseError(status, 'UNEXPECTED_ANSWER', message);
 }

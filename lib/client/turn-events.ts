@@ -3,7 +3,7 @@ import { type EmittedEvent, type NewTurnEvent } from '../ledger/turn-event.js';
 import { type TurnEnd, type TurnWaiting } from '../turn/turn-result.js';
 import { type EventStreamMessage } from './event-stream.js';
 import { LostConnection, TurnConnection, type TurnEventsSource } from './turn-connection.js';
-import { TurnEventsError } from './turn-events.error.js';
+import { ResponseError } from './response.error.js';
 
 /**
  * An event as a client receives it: one of the handler, or one of the module. TypeScript tells them apart by `type` if the
@@ -54,7 +54,7 @@ const MAX_DELAY_MS = 10_000;
  * (DAY-21). The last event is `settled`. It requires `fetch`, but neither Nest nor Node.
  *
  * Outages, broken connections and limits (status 408, 425, 429, from 502, and 500 without a code) cause a reconnect, without a limit.
- * @throws TurnEventsError for every other response
+ * @throws ResponseError for every other response
  */
 export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEvent>(
   options: TurnEventsOptions,
@@ -73,7 +73,7 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
     try {
       if (!(await connection.open(isOver ? 0 : after))) {
         if (isOver || after === 0) {
-          throw new TurnEventsError(204, 'UNEXPECTED_ANSWER', `Expected events from ${options.url}. Received none.`);
+          throw new ResponseError(204, 'UNEXPECTED_ANSWER', `Expected events from ${options.url}. Received none.`);
         }
         isOver = true;
         continue;
@@ -108,14 +108,14 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
   }
 }
 
-/** @throws TurnEventsError, LostConnection */
+/** @throws ResponseError, LostConnection */
 function toTurnStreamEvent({ id, type, data }: EventStreamMessage): TurnStreamEvent {
   try {
     return { offset: Number(id), type, data: JSON.parse(data) as JsonValue };
   } catch {
     // Nest sends the message of an error that ends the stream as an event, with an id that is not an offset.
     if (type === 'error') throw new LostConnection(new Error(data));
-    throw new TurnEventsError(200, 'UNEXPECTED_ANSWER', `The data of event ${type} must be JSON. Received: ${data}`);
+    throw new ResponseError(200, 'UNEXPECTED_ANSWER', `The data of event ${type} must be JSON. Received: ${data}`);
   }
 }
 

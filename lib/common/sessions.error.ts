@@ -85,13 +85,33 @@ export class InvalidInputError extends SessionsError {
   }
 }
 
-/** The configuration is invalid. Errors found at startup prevent the start of the application. */
+/**
+ * The configuration is invalid (`CONFIGURATION`), or a call names an orchestrator that is not registered in this process
+ * (`UNKNOWN_ORCHESTRATOR`). HTTP 500. Errors found at startup prevent the start of the application.
+ */
 export class SessionsConfigurationError extends SessionsError {
-  readonly code = 'CONFIGURATION';
+  readonly code: 'CONFIGURATION' | 'UNKNOWN_ORCHESTRATOR';
+  /** The name that the call has used (`UNKNOWN_ORCHESTRATOR`). */
+  readonly orchestrator?: string;
+  /** The registered orchestrators (`UNKNOWN_ORCHESTRATOR`). */
+  readonly known?: readonly string[];
 
-  /** @internal */
-  override get forLog(): string {
-    return this.message;
+  /** @param options `unknown`: the orchestrator that the call has named, and the registered ones */
+  constructor(
+    message: string,
+    {
+      unknown,
+      ...options
+    }: ErrorOptions & { readonly unknown?: { readonly orchestrator: string; readonly known: readonly string[] } } = {},
+  ) {
+    super(message, options);
+    this.code = unknown ? 'UNKNOWN_ORCHESTRATOR' : 'CONFIGURATION';
+    Object.assign(this, unknown);
+  }
+
+  /** Omits the name of an unknown orchestrator, which a client may have sent. @internal */
+  override get forLog(): string | undefined {
+    return this.code === 'CONFIGURATION' ? this.message : undefined;
   }
 }
 
@@ -203,23 +223,39 @@ export class StoreRejectedError extends SessionsError {
   }
 }
 
-/** The kinds of records that a store may fail to read. @inline */
-export type RecordKind = 'session' | 'turn' | 'document' | 'checkpoint' | 'message' | 'step' | 'signal';
+/** The kinds of records that may be unreadable. @inline */
+export type RecordKind =
+  'session' | 'turn' | 'document' | 'checkpoint' | 'message' | 'step' | 'signal' | 'orchestration entry';
 
 /**
- * A stored record cannot be read: its JSON does not parse, or its fields are malformed. HTTP 500. Repair or delete the record; lists
- * skip it.
+ * A stored record cannot be read: its JSON does not parse or its fields are malformed (`CORRUPT_RECORD`, HTTP 500), so that lists skip
+ * it. Or a newer version of the package wrote it (`NEWER_STATE`, FIX-29, HTTP 503). Then nothing is lost: update this process.
  */
-export class CorruptRecordError extends SessionsError {
-  readonly code = 'CORRUPT_RECORD';
-  readonly permanent = true;
+export class UnreadableRecordError extends SessionsError {
+  readonly code: 'CORRUPT_RECORD' | 'NEWER_STATE';
+  /** True if a retry cannot succeed: for `CORRUPT_RECORD`. Another process may be able to read a newer record. */
+  readonly permanent: boolean;
 
-  /** @param recordId the id of the record: of a session or a turn, the key of a document, the position of a message */
+  /**
+   * @param recordId the id of the record: of a session or a turn, the key of a document, the position of a message, the type of an entry
+   * @param options `rules`: the version that a newer record was written with, and the latest one that this process supports
+   */
   constructor(
     readonly kind: RecordKind,
     readonly recordId: string,
-    options?: ErrorOptions,
+    {
+      rules,
+      ...options
+    }: ErrorOptions & { readonly rules?: { readonly written: number; readonly known: number } } = {},
   ) {
-    super(`The stored ${kind} ${JSON.stringify(recordId)} is corrupt. Repair or delete the record.`, options);
+    super(
+      rules
+        ? `A newer version of nestjs-agent-sessions wrote the ${kind} ${JSON.stringify(recordId)}: it has rules version ${rules.written}, ` +
+            `and this process supports versions up to ${rules.known}. Update this process.`
+        : `The stored ${kind} ${JSON.stringify(recordId)} is corrupt. Repair or delete the record.`,
+      options,
+    );
+    this.code = rules ? 'NEWER_STATE' : 'CORRUPT_RECORD';
+    this.permanent = !rules;
   }
 }

@@ -1,5 +1,5 @@
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { CompactionNotConfiguredError } from './compaction.errors.js';
+import { compactionNotConfigured } from './compaction.errors.js';
 import { type CompactionRequest } from './compaction-request.js';
 import { type RunParts } from './compaction-run.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
@@ -54,9 +54,7 @@ export function preservedBy({ strategy, preserveRecent }: CompactionRequest): nu
 
 /** A missing token counter is only an error if the request needs one. */
 function toNotConfigured(error: unknown): never {
-  throw error instanceof SessionsConfigurationError
-    ? new CompactionNotConfiguredError(error.message, { cause: error })
-    : error;
+  throw error instanceof SessionsConfigurationError ? compactionNotConfigured(error.message, { cause: error }) : error;
 }
 
 /** Plans a compaction without changing anything. Reads the messages to keep, from the end. */

@@ -3,40 +3,52 @@ import { SessionsError } from '../common/sessions.error.js';
 /** The phase in which a compaction failed: reading the log, writing the summary, or replacing the messages. */
 export type CompactionPhase = 'load' | 'summarize' | 'apply';
 
-/** The session was not compacted; its conversation is unchanged (BOT-44). HTTP 502. */
-export class CompactionFailedError extends SessionsError {
-  readonly code = 'COMPACTION_FAILED';
+/** @inline */
+interface CompactionErrorOptions extends ErrorOptions {
+  readonly sessionId?: string;
+  readonly phase?: CompactionPhase;
+}
+
+/**
+ * A session was not compacted; its conversation is unchanged.
+ *
+ * - `COMPACTION_FAILED`: reading, summarizing or writing failed, see `phase` and `cause` (BOT-44). HTTP 502,
+ * - `COMPACTION_BUSY`: this or another process already compacts the session. HTTP 409. Retry later,
+ * - `COMPACTION_NOT_CONFIGURED`: the summarizer or the token counter is missing, or it is ambiguous which of several summarizers to use.
+ *   HTTP 400.
+ */
+export class CompactionError extends SessionsError {
+  /** Absent for `COMPACTION_NOT_CONFIGURED`. */
+  readonly sessionId?: string;
+  /** The phase that failed (`COMPACTION_FAILED`). */
+  readonly phase?: CompactionPhase;
 
   constructor(
-    readonly sessionId: string,
-    readonly phase: CompactionPhase,
-    cause: unknown,
+    readonly code: 'COMPACTION_BUSY' | 'COMPACTION_FAILED' | 'COMPACTION_NOT_CONFIGURED',
+    message: string,
+    { sessionId, phase, ...options }: CompactionErrorOptions = {},
   ) {
-    super(`Session ${sessionId} was not compacted: failed to ${phase}. See the cause.`, { cause });
+    super(message, options);
+    if (sessionId !== undefined) this.sessionId = sessionId;
+    if (phase !== undefined) this.phase = phase;
   }
+}
+
+export function compactionFailed(sessionId: string, phase: CompactionPhase, cause: unknown): CompactionError {
+  const message = `Session ${sessionId} was not compacted: failed to ${phase}. See the cause.`;
+  return new CompactionError('COMPACTION_FAILED', message, { sessionId, phase, cause });
+}
+
+export function compactionBusy(sessionId: string): CompactionError {
+  const message = `Session ${sessionId} is already being compacted. Retry later.`;
+  return new CompactionError('COMPACTION_BUSY', message, { sessionId });
 }
 
 const NO_SUMMARIZER =
   'The strategy summary requires a summarizer. Set state.summarize of SessionsModule.forRoot(), or use exactly one orchestrator with ' +
   'a compaction policy.';
 
-/**
- * The summarizer or the token counter is missing, or it is ambiguous which of several summarizers to use. HTTP 400. Nothing was done.
- */
-export class CompactionNotConfiguredError extends SessionsError {
-  readonly code = 'COMPACTION_NOT_CONFIGURED';
-
-  /** @param problem the missing part, and what to do */
-  constructor(problem = NO_SUMMARIZER, options?: ErrorOptions) {
-    super(problem, options);
-  }
-}
-
-/** The session is already being compacted by this or another process. HTTP 409. Nothing was done. Retry later. */
-export class CompactionBusyError extends SessionsError {
-  readonly code = 'COMPACTION_BUSY';
-
-  constructor(readonly sessionId: string) {
-    super(`Session ${sessionId} is already being compacted. Retry later.`);
-  }
+/** @param problem the missing part, and what to do. Default: the summarizer */
+export function compactionNotConfigured(problem = NO_SUMMARIZER, options?: ErrorOptions): CompactionError {
+  return new CompactionError('COMPACTION_NOT_CONFIGURED', problem, options);
 }

@@ -1,5 +1,5 @@
 import { type TokenUsage } from '../common/token-usage.js';
-import { CompactionNotConfiguredError } from './compaction.errors.js';
+import { compactionNotConfigured } from './compaction.errors.js';
 import { type CompactionRequest } from './compaction-request.js';
 import {
   type CompactionCounts,
@@ -52,7 +52,7 @@ export class ConversationCompaction {
 
   /**
    * @param request validated, see CompactStateRequest
-   * @throws CompactionBusyError, CompactionFailedError, CompactionNotConfiguredError, ShuttingDownError,
+   * @throws CompactionError, ShuttingDownError,
    * StoreUnavailableError
    */
   async compactBy(sessionId: string, request: CompactionRequest): Promise<CompactionOutcome> {
@@ -106,7 +106,7 @@ export class ConversationCompaction {
 
   private summarizer(): RequestedSummarizer {
     const summarizer = this.parts.summarizer();
-    if (!summarizer) throw new CompactionNotConfiguredError();
+    if (!summarizer) throw compactionNotConfigured();
     return summarizer;
   }
 }

@@ -4,7 +4,7 @@ import { traceOf } from '../common/error-trace.js';
 import { mintId } from '../common/ids.js';
 import { loggedId } from '../common/log-details.js';
 import { ShuttingDownError } from '../ledger/turn.errors.js';
-import { CompactionBusyError, CompactionFailedError, type CompactionPhase } from './compaction.errors.js';
+import { compactionBusy, CompactionError, compactionFailed, type CompactionPhase } from './compaction.errors.js';
 import { during, PhaseError, toFailure } from './compaction-failure.js';
 import {
   CompactionRun,
@@ -84,7 +84,7 @@ export class ConversationCompactor {
 
   /**
    * Compacts the session now, regardless of its size and earlier failures (BOT-45).
-   * @throws CompactionBusyError, CompactionFailedError, ShuttingDownError, StoreUnavailableError
+   * @throws CompactionError, ShuttingDownError, StoreUnavailableError
    */
   async compact(task: CompactionTask | RequestedTask): Promise<CompactionResult> {
     return this.start(task.sessionId, (controller) => this.run(task, controller, null));
@@ -93,7 +93,7 @@ export class ConversationCompactor {
   /**
    * Calls `work` while this process holds the head.
    * @param stored the head, read just before
-   * @throws CompactionBusyError, ShuttingDownError, StoreUnavailableError
+   * @throws CompactionError (`COMPACTION_BUSY`), ShuttingDownError, StoreUnavailableError
    */
   async whileHeld<T>(sessionId: string, stored: StoredHead, work: (held: HeldHead) => Promise<T>): Promise<T> {
     return this.start(sessionId, async () => {
@@ -101,7 +101,7 @@ export class ConversationCompactor {
       try {
         return await work(held);
       } catch (error) {
-        throw error instanceof HeadLostError ? new CompactionBusyError(sessionId) : error;
+        throw error instanceof HeadLostError ? compactionBusy(sessionId) : error;
       } finally {
         // The work is finished. If this fails, the lease expires.
         await held.end().catch(() => undefined);
@@ -113,11 +113,11 @@ export class ConversationCompactor {
    * Undoes the latest compaction: returns to the previous summary, or to the whole log. Thresholds keep their counts,
    * so that the compaction is not repeated at once.
    * @returns the last position that is covered by a summary now; `null` if there was no compaction
-   * @throws CompactionBusyError, StoreUnavailableError
+   * @throws CompactionError (`COMPACTION_BUSY`), StoreUnavailableError
    */
   async restore(sessionId: string): Promise<{ readonly through: number } | null> {
     const stored = await this.heads.read(sessionId);
-    if (isLeased(stored)) throw new CompactionBusyError(sessionId);
+    if (isLeased(stored)) throw compactionBusy(sessionId);
     if (stored.head.previous === null) return null;
     return this.whileHeld(sessionId, stored, async (held) => {
       const { previous, ...earlier } = await this.heads.earlier(sessionId, held.head);
@@ -142,7 +142,7 @@ export class ConversationCompactor {
 
   private async start<T>(sessionId: string, work: (controller: AbortController) => Promise<T>): Promise<T> {
     if (this.stopping) throw new ShuttingDownError(sessionId);
-    if (this.running.has(sessionId)) throw new CompactionBusyError(sessionId);
+    if (this.running.has(sessionId)) throw compactionBusy(sessionId);
     const controller = new AbortController();
     const done = work(controller).finally(() => this.running.delete(sessionId));
     this.running.set(sessionId, { controller, done });
@@ -180,9 +180,9 @@ export class ConversationCompactor {
   }
 
   private async hold(sessionId: string, stored: StoredHead, onLost: (error: HeadLostError) => void): Promise<HeldHead> {
-    if (isLeased(stored)) throw new CompactionBusyError(sessionId);
+    if (isLeased(stored)) throw compactionBusy(sessionId);
     const held = await HeldHead.take(this.heads, sessionId, stored, this.holder, this.parts.leaseMs, onLost);
-    if (!held) throw new CompactionBusyError(sessionId);
+    if (!held) throw compactionBusy(sessionId);
     return held;
   }
 
@@ -207,12 +207,12 @@ export class ConversationCompactor {
     }
     if (reason instanceof HeadLostError) {
       this.tellFailed(task, phase, reason, 0);
-      return new CompactionBusyError(sessionId);
+      return compactionBusy(sessionId);
     }
     // If the store fails, the lease expires.
     if (task.request) {
       await held.end(run.charged).catch(() => undefined);
-      return new CompactionFailedError(sessionId, phase, reason);
+      return compactionFailed(sessionId, phase, reason);
     }
     const count = (held.head.failure?.count ?? 0) + 1;
     const failure = toFailure(phase, reason, count, held.now(), this.parts.backoff);
@@ -222,15 +222,12 @@ export class ConversationCompactor {
       `Could not compact session ${loggedId(sessionId)} (${phase}). Consecutive failures: ${count}.`,
       traceOf(reason),
     );
-    return new CompactionFailedError(sessionId, phase, reason);
+    return compactionFailed(sessionId, phase, reason);
   }
 
   /** Reports a failure from before the session was held. */
   private tellUnheld(task: CompactionTask, error: unknown): void {
-    const isTold = [CompactionFailedError, CompactionBusyError, ShuttingDownError].some(
-      (type) => error instanceof type,
-    );
-    if (isTold) return;
+    if (error instanceof CompactionError || error instanceof ShuttingDownError) return;
     this.tellFailed(task, 'load', error, 0);
     this.logger.warn(`Could not compact session ${loggedId(task.sessionId)}.`, traceOf(error));
   }

@@ -2,7 +2,7 @@ import { SessionsError } from '../common/sessions.error.js';
 
 /** @inline */
 interface HandlerErrorOptions extends ErrorOptions {
-  /** Default true: a retry cannot succeed. */
+  /** True if a retry cannot succeed. Default true. */
   readonly permanent?: boolean;
   /** The sentence for logs, without ids and values. Default: none. */
   readonly logged?: string;

@@ -267,21 +267,6 @@ export class LaneDrainingError extends SessionsError {
   }
 }
 
-/** No orchestrator with this name is registered in this process. HTTP 500, because the application is misconfigured. */
-export class UnknownOrchestratorError extends SessionsError {
-  readonly code = 'UNKNOWN_ORCHESTRATOR';
-
-  constructor(
-    readonly orchestrator: string,
-    readonly known: readonly string[],
-  ) {
-    super(
-      `No orchestrator is named ${JSON.stringify(orchestrator)}. Registered: ${known.join(', ') || 'none'}. ` +
-        'Add it to SessionsModule.forFeature([...]).',
-    );
-  }
-}
-
 /** Thrown by a handler to fail its turn without retries (TRN-08). */
 export class PermanentTurnError extends Error {
   readonly permanent = true;

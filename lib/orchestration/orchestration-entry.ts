@@ -1,7 +1,7 @@
 import { type Patch } from '../common/patch.js';
 import { type OnViolation, type OrchestrationStep } from './orchestration-config.js';
 import { type OrchestrationProgress, type ToolOutcome } from './orchestration-state.js';
-import { NewerStateError } from './orchestration.errors.js';
+import { UnreadableRecordError } from '../common/sessions.error.js';
 import { type TokenUsage } from '../common/token-usage.js';
 
 /**
@@ -123,10 +123,12 @@ const TYPES: ReadonlySet<string> = new Set<StoredEntry['type']>([
   'turn',
 ]);
 
-/** @throws NewerStateError for an entry of a newer version of the package */
+/** @throws UnreadableRecordError (`NEWER_STATE`) for an entry of a newer version of the package */
 export function assertKnownEntry(entry: StoredEntry): void {
   const { type, rules = RULES } = entry as { readonly type: string; readonly rules?: number };
-  if (rules > RULES || !TYPES.has(type)) throw new NewerStateError(type, rules, RULES);
+  if (rules > RULES || !TYPES.has(type)) {
+    throw new UnreadableRecordError('orchestration entry', type, { rules: { written: rules, known: RULES } });
+  }
   if (entry.type === 'turn') entry.entries.forEach(assertKnownEntry);
 }
 

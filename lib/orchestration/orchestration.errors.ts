@@ -24,28 +24,6 @@ export class ToolNotAllowedError extends SessionsError {
   }
 }
 
-/**
- * A newer version of the package wrote an orchestration state that this process cannot read (FIX-29). Nothing is lost:
- * a process with that version can read it. Update this process. HTTP 503.
- */
-export class NewerStateError extends SessionsError {
-  readonly code = 'NEWER_STATE';
-
-  constructor(
-    /** The type of the stored entry. */
-    readonly entryType: string,
-    /** The version of the rules that the entry was written with. */
-    readonly rules: number,
-    /** The latest version of the rules that this process supports. */
-    readonly knownRules: number,
-  ) {
-    super(
-      `A newer version of nestjs-agent-sessions wrote the orchestration state: entry ${JSON.stringify(entryType)} has rules version ${rules}, ` +
-        `and this process supports versions up to ${knownRules}. Update this process.`,
-    );
-  }
-}
-
 /** The session has used up its token budget (ORC-11). HTTP 429. */
 export class TokenBudgetExceededError extends SessionsError {
   readonly code = 'TOKEN_BUDGET_EXCEEDED';

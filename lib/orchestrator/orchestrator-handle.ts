@@ -128,14 +128,14 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
 
   /**
    * Compacts a session's conversation now, with this orchestrator's policy (BOT-45).
-   * @throws InvalidInputError without a policy; SessionNotFoundError, CompactionBusyError, CompactionFailedError
+   * @throws InvalidInputError without a policy; SessionNotFoundError, CompactionError
    */
   command(name: 'compact', args: ConversationCommandArgs): Promise<CompactionResult>;
   /**
    * Reverts the latest compaction of a session's conversation (BOT-43).
    * @returns the position up to which messages are now replaced by a summary, 0 for none; `null` if there is nothing to
    * revert
-   * @throws SessionNotFoundError, CompactionBusyError
+   * @throws SessionNotFoundError, CompactionError (`COMPACTION_BUSY`)
    */
   command(name: 'restore', args: ConversationCommandArgs): Promise<{ readonly through: number } | null>;
   /** @throws InvalidInputError for an unknown command, listing the known ones */

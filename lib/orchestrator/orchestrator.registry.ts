@@ -1,7 +1,7 @@
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { messagesToLoad } from '../conversation/history-window.js';
 import { STATE_MODULES } from '../state/state-module.js';
-import { StateModuleDisabledError } from '../state/state.errors.js';
+import { moduleDisabled } from '../state/state.errors.js';
 import { assertConversation } from '../state/state.settings.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 
@@ -19,9 +19,9 @@ export class OrchestratorRegistry {
     return this.modules.includes('conversation');
   }
 
-  /** @throws StateModuleDisabledError when turns do not log conversations. @param use the feature that needs the log */
+  /** @throws StateModuleError (`STATE_MODULE_DISABLED`) when turns do not log conversations. @param use the feature that needs the log */
   assertLog(use: string): void {
-    if (!this.logsConversations) throw new StateModuleDisabledError('conversation', this.modules, use);
+    if (!this.logsConversations) throw moduleDisabled('conversation', this.modules, use);
   }
 
   /**

@@ -45,7 +45,7 @@ export class TurnCommands {
   /**
    * Continues from the state before the last turn. Writes a checkpoint that represents the earlier one, so that another
    * undo goes further back.
-   * @throws NothingToUndoError, CheckpointNotFoundError, OrchestratorDriftError, StateModuleDisabledError
+   * @throws NothingToUndoError, CheckpointNotFoundError, OrchestratorDriftError, StateModuleError
    */
   private async undo(
     definition: OrchestratorDefinition,

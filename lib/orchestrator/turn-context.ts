@@ -183,7 +183,7 @@ export interface TurnTools {
  * task has moved on, is dropped. Do not write inside steps, which do not run again when the turn is retried: write
  * their results after them.
  *
- * All methods throw StateModuleDisabledError for a module that is not enabled, InvalidInputError for wrong names and
+ * All methods throw StateModuleError for a module that is not enabled, InvalidInputError for wrong names and
  * values, StateSerializationError and TooLargeError. Methods that read also reject with StoreUnavailableError.
  */
 export interface TurnModules {

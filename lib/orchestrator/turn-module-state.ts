@@ -4,7 +4,7 @@ import { deepFreeze, type JsonValue, stringifyWithin, toJson } from '../common/j
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
 import { NewTask, TaskTransitionOptions, ToolEntryOptions, type ToolPatchOptions } from '../state/state.inputs.js';
-import { StateModuleDisabledError } from '../state/state.errors.js';
+import { moduleDisabled } from '../state/state.errors.js';
 import { type StateModuleName } from '../state/state-module.js';
 import { TaskError } from '../state/task.errors.js';
 import { isTaskState, statesAfter, TASK_STATE_RULE, type TaskState } from '../state/task.js';
@@ -55,7 +55,7 @@ export class TurnModuleState implements TurnModules {
 
   private assertEnabled(module: StateModuleName): void {
     const { enabled } = this.rules;
-    if (!enabled.includes(module)) throw new StateModuleDisabledError(module, enabled);
+    if (!enabled.includes(module)) throw moduleDisabled(module, enabled);
   }
 }
 

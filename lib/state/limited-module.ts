@@ -10,11 +10,11 @@ import {
   type StateHookCall,
   type StateModule,
 } from './state-module.js';
-import { StateModuleTimeoutError } from './state.errors.js';
+import { moduleTimeout } from './state.errors.js';
 
 /**
  * A custom state module whose hooks have a time limit (FIX-46). If a hook exceeds it, the caller receives a
- * StateModuleTimeoutError and the hook's signal is aborted. Later results and errors of the hook are discarded.
+ * StateModuleError and the hook's signal is aborted. Later results and errors of the hook are discarded.
  */
 export class LimitedModule implements StateModule {
   /** Absent if the module does not have this hook. */
@@ -73,7 +73,7 @@ export class LimitedModule implements StateModule {
       return await deadline.wait((async () => work())());
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error;
-      const timeout = new StateModuleTimeoutError(this.name, hook, this.timeoutMs);
+      const timeout = moduleTimeout(this.name, hook, this.timeoutMs);
       controller.abort(timeout);
       throw timeout;
     }

@@ -21,7 +21,7 @@ import { type StateModules } from './state-modules.js';
 import { type Findings, StateOperations } from './state-operations.js';
 import { type StateData, type StateOperationResult, type StateStoreError } from './state-report.js';
 import { CompactStateRequest, DescribeStateRequest, ResetStateRequest } from './state-request.js';
-import { ConversationNotResetError, StateModuleDisabledError } from './state.errors.js';
+import { conversationNotReset, moduleDisabled } from './state.errors.js';
 import { type StateCleared } from '../ledger/state.store.js';
 import { type TaskStates } from './task-states.js';
 import { type ToolState } from './tool-state.js';
@@ -66,27 +66,27 @@ export class SessionStateService {
     this.operations = new StateOperations(parts.modules);
   }
 
-  /** @throws StateModuleDisabledError */
+  /** @throws StateModuleError (`STATE_MODULE_DISABLED`) */
   get conversation(): ConversationState {
     return this.enabled('conversation', this.parts.builtIn.conversation);
   }
 
-  /** @throws StateModuleDisabledError */
+  /** @throws StateModuleError (`STATE_MODULE_DISABLED`) */
   get tools(): ToolState {
     return this.enabled('tools', this.parts.builtIn.tools);
   }
 
-  /** @throws StateModuleDisabledError */
+  /** @throws StateModuleError (`STATE_MODULE_DISABLED`) */
   get task(): TaskStates {
     return this.enabled('task', this.parts.builtIn.task);
   }
 
-  /** @throws StateModuleDisabledError */
+  /** @throws StateModuleError (`STATE_MODULE_DISABLED`) */
   get flow(): FlowState {
     return this.enabled('flow', this.parts.builtIn.flow);
   }
 
-  /** Returns a custom module. @throws StateModuleDisabledError if it is not registered with `forFeature` */
+  /** Returns a custom module. @throws StateModuleError (`STATE_MODULE_DISABLED`) if it is not registered with `forFeature` */
   module<T extends StateModule>(type: Type<T>): T {
     return this.parts.modules.instanceOf(type);
   }
@@ -110,7 +110,7 @@ export class SessionStateService {
    * are omitted when they settle.
    *
    * If the module `conversation` is not enabled, an existing log is kept, and the errors of the result include a
-   * ConversationNotResetError (FIX-46).
+   * StateModuleError (`CONVERSATION_NOT_RESET`, FIX-46).
    */
   async reset(request: ResetStateRequest): Promise<StateOperationResult> {
     const asked = checkInput(ResetStateRequest, request, 'request');
@@ -211,7 +211,7 @@ export class SessionStateService {
         ? conversations.sessions('', 1)
         : conversations.window(sessionId, 1));
       if (found.length === 0) return null;
-      throw new ConversationNotResetError();
+      throw conversationNotReset();
     } catch (error) {
       return this.operations.toStoreError({ operation: 'reset', store, sessionId }, error);
     }
@@ -230,7 +230,7 @@ export class SessionStateService {
   }
 
   private enabled<T>(name: StateModuleName, state: T | undefined): T {
-    if (!state) throw new StateModuleDisabledError(name, this.parts.modules.names());
+    if (!state) throw moduleDisabled(name, this.parts.modules.names());
     return state;
   }
 }

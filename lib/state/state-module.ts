@@ -70,7 +70,7 @@ export interface StateHookCall {
 
 /**
  * A part of the session state that can be inspected, cleared and compacted separately (STA-07). An error of a hook is reported as the
- * error of its module; the other modules continue. A hook that exceeds `state.hookTimeoutMs` fails with StateModuleTimeoutError.
+ * error of its module; the other modules continue. A hook that exceeds `state.hookTimeoutMs` fails with StateModuleError.
  */
 export interface StateModule {
   /** Describes a session. Returns `{ exists: false }` if the module has no data of it. Must not write. */

@@ -9,7 +9,7 @@ import {
   type StateModule,
   stateModuleName,
 } from './state-module.js';
-import { StateModuleDisabledError } from './state.errors.js';
+import { moduleDisabled } from './state.errors.js';
 
 /** A custom module. */
 interface OwnModule {
@@ -68,12 +68,12 @@ export class StateModules {
     return this.own.get(name)?.limited;
   }
 
-  /** @throws StateModuleDisabledError */
+  /** @throws StateModuleError (`STATE_MODULE_DISABLED`) */
   instanceOf<T extends StateModule>(type: Type<T>): T {
     const name = stateModuleName(type);
     const own = name === undefined ? undefined : this.own.get(name);
     // A subclass has the name of its base class.
-    if (own?.type !== type) throw new StateModuleDisabledError(name ?? type.name, this.names());
+    if (own?.type !== type) throw moduleDisabled(name ?? type.name, this.names());
     return own.module as T;
   }
 }

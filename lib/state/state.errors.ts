@@ -13,52 +13,57 @@ export class StateConflictError extends SessionsError {
   }
 }
 
-/** A state module that is not enabled was used; see the option `state.modules`, and `stateModules` of `forFeature`. */
-export class StateModuleDisabledError extends SessionsError {
-  readonly code = 'STATE_MODULE_DISABLED';
+/** @inline */
+type StateModuleErrorDetails = Partial<Pick<StateModuleError, 'enabled' | 'hook' | 'timeoutMs'>>;
 
+/**
+ * A state module cannot do what a call asks for.
+ *
+ * - `STATE_MODULE_DISABLED`: a module that is not enabled was used; see `state.modules`, and `stateModules` of `forFeature`. HTTP 500,
+ * - `CONVERSATION_NOT_RESET`: a reset kept a conversation log, because the module `conversation` is not enabled (FIX-46). HTTP 409. Part
+ *   of the errors of the result; the enabled modules are cleared,
+ * - `STATE_MODULE_TIMEOUT`: a hook of a custom module did not finish within `state.hookTimeoutMs` (FIX-46). HTTP 504. The result is
+ *   discarded; a `reset` or `compact` that ignores its signal may still take effect.
+ */
+export class StateModuleError extends SessionsError {
+  /** The modules that are enabled (`STATE_MODULE_DISABLED`). */
+  readonly enabled?: readonly string[];
+  /** The hook that took too long (`STATE_MODULE_TIMEOUT`). */
+  readonly hook?: StateHook;
+  /** The limit in milliseconds (`STATE_MODULE_TIMEOUT`). */
+  readonly timeoutMs?: number;
+
+  /** @hidden */
   constructor(
+    readonly code: 'CONVERSATION_NOT_RESET' | 'STATE_MODULE_DISABLED' | 'STATE_MODULE_TIMEOUT',
     readonly module: string,
-    readonly enabled: readonly string[],
-    /** The feature that requires the module. Default: the module was used directly. */
-    use?: string,
+    message: string,
+    details: StateModuleErrorDetails = {},
   ) {
-    const what = use === undefined ? `The state module ${module}` : `${use} needs the state module ${module}, which`;
-    super(`${what} is not enabled. Enabled: ${enabled.join(', ') || 'none'}.`);
+    super(message);
+    Object.assign(this, details);
   }
 }
 
-/**
- * A reset kept a conversation log, because the state module `conversation` is not enabled (FIX-46). HTTP 409. Part of the errors of
- * the result; the enabled modules are cleared.
- */
-export class ConversationNotResetError extends SessionsError {
-  readonly code = 'CONVERSATION_NOT_RESET';
-
-  constructor() {
-    super(
-      'The conversation log was not reset: the state module conversation is not enabled. Add conversation to ' +
-        'state.modules and reset again, or erase the session.',
-    );
-  }
+/** @param use the feature that requires the module. Default: the module was used directly */
+export function moduleDisabled(module: string, enabled: readonly string[], use?: string): StateModuleError {
+  const what = use === undefined ? `The state module ${module}` : `${use} needs the state module ${module}, which`;
+  const message =
+    `${what} is not enabled. Enabled: ${enabled.join(', ') || 'none'}. Add it to state.modules of SessionsModule.forRoot(), ` +
+    'or a custom one to stateModules of forFeature().';
+  return new StateModuleError('STATE_MODULE_DISABLED', module, message, { enabled });
 }
 
-/**
- * A hook of a custom state module did not finish within `state.hookTimeoutMs` (FIX-46). HTTP 504. The result is discarded; a
- * `reset` or `compact` that ignores its signal may still take effect.
- */
-export class StateModuleTimeoutError extends SessionsError {
-  readonly code = 'STATE_MODULE_TIMEOUT';
+export function conversationNotReset(): StateModuleError {
+  const message =
+    'The conversation log was not reset: the state module conversation is not enabled. Add conversation to ' +
+    'state.modules and reset again, or erase the session.';
+  return new StateModuleError('CONVERSATION_NOT_RESET', 'conversation', message);
+}
 
-  constructor(
-    readonly module: string,
-    readonly hook: StateHook,
-    /** The limit in milliseconds. */
-    readonly timeoutMs: number,
-  ) {
-    super(
-      `The hook ${hook} of the state module ${module} did not finish within ${timeoutMs} ms. Its result was discarded. Make the hook ` +
-        'faster, or increase state.hookTimeoutMs.',
-    );
-  }
+export function moduleTimeout(module: string, hook: StateHook, timeoutMs: number): StateModuleError {
+  const message =
+    `The hook ${hook} of the state module ${module} did not finish within ${timeoutMs} ms. Its result was discarded. Make the hook ` +
+    'faster, or increase state.hookTimeoutMs.';
+  return new StateModuleError('STATE_MODULE_TIMEOUT', module, message, { hook, timeoutMs });
 }

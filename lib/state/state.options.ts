@@ -33,7 +33,7 @@ export class StateOptions {
 
   /**
    * Timeout of a hook of a custom state module in milliseconds; for `export`, of each item. After it, the hook fails
-   * with StateModuleTimeoutError and its result is discarded. Default 30,000.
+   * with StateModuleError and its result is discarded. Default 30,000.
    */
   @Optional()
   @MustBeInteger(1, 2_147_483_647)

@@ -3,7 +3,7 @@ import { type OrchestratorRef, orchestratorName } from '../orchestration/orchest
 import { type OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
-import { UnknownOrchestratorError } from '../ledger/turn.errors.js';
+import { unknownOrchestrator } from '../turn/turn-runner.js';
 import { Conversation, type ConversationHost } from './conversation.js';
 
 /** Options of a conversation: those of `SessionStore.create` for a new session, or the id of an existing one. */
@@ -28,7 +28,7 @@ export async function openConversation(
 function chosen(orchestrator: OrchestratorRef | string | undefined, known: readonly string[]): string {
   if (orchestrator !== undefined) {
     const name = typeof orchestrator === 'string' ? orchestrator : orchestratorName(orchestrator);
-    if (!known.includes(name)) throw new UnknownOrchestratorError(name, known);
+    if (!known.includes(name)) throw unknownOrchestrator(name, known);
     return name;
   }
   const [only, ...others] = known;

@@ -108,7 +108,7 @@ export class SessionsTestingModule implements AsyncDisposable {
   /**
    * Starts a conversation in a new session, or continues the session with `sessionId`.
    * @throws InvalidInputError if several orchestrators exist and none is named, or for an invalid session;
-   * UnknownOrchestratorError; SessionNotFoundError for an unknown `sessionId`; the errors of `SessionStore.create`
+   * SessionsConfigurationError (`UNKNOWN_ORCHESTRATOR`); SessionNotFoundError for an unknown `sessionId`; the errors of `SessionStore.create`
    */
   async conversation(options: ConversationOptions): Promise<Conversation> {
     return openConversation(

@@ -1,4 +1,4 @@
-import { type SessionsError } from '../common/sessions.error.js';
+import { SessionsConfigurationError, type SessionsError } from '../common/sessions.error.js';
 import { type JsonObject } from '../common/json.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type Telemetry } from '../telemetry/telemetry.js';
@@ -8,6 +8,15 @@ import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait
 import { type StoredStep } from '../ledger/turn-step.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
 import { type Turn } from '../ledger/turn.js';
+
+/** No orchestrator with this name is registered in this process. */
+export function unknownOrchestrator(orchestrator: string, known: readonly string[]): SessionsConfigurationError {
+  return new SessionsConfigurationError(
+    `No orchestrator is named ${JSON.stringify(orchestrator)}. Registered: ${known.join(', ') || 'none'}. ` +
+      'Add it to SessionsModule.forFeature([...]).',
+    { unknown: { orchestrator, known } },
+  );
+}
 
 /** An orchestrator that this process can run turns for. */
 export interface RunnableOrchestrator {

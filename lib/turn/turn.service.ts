@@ -12,12 +12,7 @@ import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
 import { assertNoReentry, beforeChildTurn, handOut, waitForTurn, type WaitingCaller } from './running-turn.js';
-import {
-  ShuttingDownError,
-  TurnNotFoundError,
-  TurnWaitTimeoutError,
-  UnknownOrchestratorError,
-} from '../ledger/turn.errors.js';
+import { ShuttingDownError, TurnNotFoundError, TurnWaitTimeoutError } from '../ledger/turn.errors.js';
 import {
   CancelOptions,
   ExecuteOptions,
@@ -34,6 +29,7 @@ import { type EventResponse } from './turn-event-pace.js';
 import { type EventSources, TurnEventReaders } from './turn-event-readers.js';
 import { type FailureReader, toTurnResult } from './to-turn-result.js';
 import { type TurnResult } from './turn-result.js';
+import { unknownOrchestrator } from './turn-runner.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 import { type AcceptedTurn, type AcceptTurn } from '../ledger/turn.store.js';
 import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from '../ledger/turn.js';
@@ -126,7 +122,7 @@ export class TurnService {
   /**
    * Adds a turn to the end of its session's lane and returns without waiting for it.
    * @param orchestrator the name of the orchestrator that handles it
-   * @throws UnknownOrchestratorError, SessionNotFoundError, SessionStateError, IdempotencyConflictError,
+   * @throws SessionsConfigurationError (`UNKNOWN_ORCHESTRATOR`), SessionNotFoundError, SessionStateError, IdempotencyConflictError,
    * LaneDrainingError, SessionBusyError, LaneFullError, ShuttingDownError; SessionsConfigurationError before
    * `onModuleInit` (FIX-71)
    */
@@ -403,7 +399,7 @@ export class TurnService {
     if (notify) await this.dependencies.notifier.notify(turn.sessionId);
   }
 
-  /** Validates a submission. @throws InvalidInputError, UnknownOrchestratorError, TooLargeError */
+  /** Validates a submission. @throws InvalidInputError, SessionsConfigurationError, TooLargeError */
   private toAcceptRequest({ orchestrator, input, options, callers }: Submission): AcceptTurn {
     const { settings, runner, foreignSessions } = this.dependencies;
     const { generateId, idempotencyTtlMs, logsConversations, maxInputBytes, maxSessionLifetimeMs } = settings;
@@ -411,7 +407,7 @@ export class TurnService {
     assertId(sessionId, 'sessionId');
     const known = runner.find(orchestrator);
     if (!known) this.dependencies.start.assertOrchestrators(orchestrator);
-    if (!known) throw new UnknownOrchestratorError(orchestrator, runner.names());
+    if (!known) throw unknownOrchestrator(orchestrator, runner.names());
     const turnInput = options.command ? EMPTY_INPUT : toTurnInput(input, maxInputBytes);
     options.signal?.throwIfAborted();
     const attributes = toJsonFields(options.attributes ?? {}, 'attributes');

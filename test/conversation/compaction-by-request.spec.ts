@@ -1,10 +1,6 @@
 import { type MessageDraft, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
-import {
-  CompactionBusyError,
-  CompactionFailedError,
-  CompactionNotConfiguredError,
-} from '../../lib/conversation/compaction.errors.js';
+import { CompactionError } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionRequest } from '../../lib/conversation/compaction-request.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { CONVERSATION_NAMESPACE } from '../../lib/ledger/namespaces.js';
@@ -227,7 +223,11 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     await speak(process.adapter, sessionId, 1, 6);
     const compaction = compactionOf(process, { summarizer: () => null });
     for (const dryRun of [false, true]) {
-      const told = rejection(compaction.compactBy(sessionId, { ...SUMMARY, dryRun }), CompactionNotConfiguredError);
+      const told = rejection(
+        compaction.compactBy(sessionId, { ...SUMMARY, dryRun }),
+        CompactionError,
+        'COMPACTION_NOT_CONFIGURED',
+      );
       expect(await told).toMatchObject({ code: 'COMPACTION_NOT_CONFIGURED' });
     }
     expect(await compaction.compactBy(sessionId, RECENT)).toMatchObject({ compacted: true });
@@ -247,7 +247,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       ]);
     await speak(adapter, sessionId, 1, 6);
     const before = await stored();
-    expect(await rejection(failing.compactBy(sessionId, SUMMARY), CompactionFailedError)).toMatchObject({
+    expect(await rejection(failing.compactBy(sessionId, SUMMARY), CompactionError, 'COMPACTION_FAILED')).toMatchObject({
       phase: 'summarize',
     });
     await eventually(async () => (await adapter.state.get({ ...HEAD, sessionId })) === null);
@@ -256,7 +256,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     await compactionOf(process).compactBy(sessionId, SUMMARY);
     await speak(adapter, sessionId, 7, 9);
     const after = await stored();
-    await rejection(failing.compactBy(sessionId, SUMMARY), CompactionFailedError);
+    await rejection(failing.compactBy(sessionId, SUMMARY), CompactionError, 'COMPACTION_FAILED');
     expect(await stored()).toBe(after);
     expect(process.events).toEqual([]);
   });
@@ -428,8 +428,8 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
     const { begun, free, summarize } = slow();
     const compacting = first.compactor.compact(task(sessionId, { summarize }));
     await begun.pass();
-    await rejection(compactionOf(first).compactBy(sessionId, request), CompactionBusyError);
-    await rejection(compactionOf(second).compactBy(sessionId, request), CompactionBusyError);
+    await rejection(compactionOf(first).compactBy(sessionId, request), CompactionError, 'COMPACTION_BUSY');
+    await rejection(compactionOf(second).compactBy(sessionId, request), CompactionError, 'COMPACTION_BUSY');
     free.open();
     expect(await compacting).toMatchObject({ messages: 6 });
   });
@@ -449,7 +449,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       );
       const done = outcomes.filter((one) => one.status === 'fulfilled' && one.value.compacted).length;
       const refused = outcomes.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
-      expect(refused.every((error) => error instanceof CompactionBusyError)).toBe(true);
+      expect(refused.every((error) => error instanceof CompactionError && error.code === 'COMPACTION_BUSY')).toBe(true);
       expect(done).toBeGreaterThan(0);
       const { number, lease } = await headOf(adapter, sessionId);
       expect([number - before, lease]).toEqual([done, null]);
@@ -509,7 +509,7 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       return 'too late';
     };
     const compaction = compactionOf(process, { summarizer: () => ({ orchestrator: null, summarize }) });
-    await rejection(compaction.compactBy(sessionId, SUMMARY), CompactionBusyError);
+    await rejection(compaction.compactBy(sessionId, SUMMARY), CompactionError, 'COMPACTION_BUSY');
     const head = turns ? { number: 0, log: 'second', through: 0, shown: null, lease: null } : FIRST_HEAD;
     expect(await headOf(adapter, sessionId)).toMatchObject(head);
     await eventually(async () => {
@@ -530,7 +530,11 @@ describe.each(LASTING_STORES)('compaction by request over $name', ({ create }) =
       throw new Error('no model');
     };
     const failing = compactionOf(process, { summarizer: () => ({ orchestrator: null, summarize }) });
-    await rejection(failing.compactBy(sessionId, { ...SUMMARY, preserveRecent: 0 }), CompactionFailedError);
+    await rejection(
+      failing.compactBy(sessionId, { ...SUMMARY, preserveRecent: 0 }),
+      CompactionError,
+      'COMPACTION_FAILED',
+    );
     const document = await adapter.state.get({ ...HEAD, sessionId });
     expect(document?.value).toEqual(value);
     // Not even while a process that may die holds it.

@@ -1,6 +1,6 @@
 import { type ConversationMessage, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { type StateDocument } from 'nestjs-agent-sessions/adapter';
-import { CompactionBusyError } from '../../lib/conversation/compaction.errors.js';
+import { CompactionError } from '../../lib/conversation/compaction.errors.js';
 import { type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { type ConversationHead } from '../../lib/conversation/conversation-head.js';
 import { eventually } from '../support/eventually.js';
@@ -34,7 +34,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
       const results = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value.messages] : []));
       const refused = outcomes.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
       expect(results.filter((messages) => messages > 0)).toHaveLength(1);
-      expect(refused.every((error) => error instanceof CompactionBusyError)).toBe(true);
+      expect(refused.every((error) => error instanceof CompactionError && error.code === 'COMPACTION_BUSY')).toBe(true);
     }
 
     expect(most).toBe(1);
@@ -49,9 +49,9 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const { begun, free, summarize } = slow();
     const compacting = first.compactor.compact(task('s', { summarize }));
     await begun.pass();
-    await rejection(first.compactor.compact(task('s')), CompactionBusyError);
-    await rejection(second.compactor.compact(task('s')), CompactionBusyError);
-    await rejection(second.compactor.restore('s'), CompactionBusyError);
+    await rejection(first.compactor.compact(task('s')), CompactionError, 'COMPACTION_BUSY');
+    await rejection(second.compactor.compact(task('s')), CompactionError, 'COMPACTION_BUSY');
+    await rejection(second.compactor.restore('s'), CompactionError, 'COMPACTION_BUSY');
     free.open();
     expect(await compacting).toMatchObject({ messages: 4 });
     expect(await second.compactor.restore('s')).toEqual({ through: 0 });
@@ -69,7 +69,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const firstEnd = await until();
     // Wait for two renewals.
     await eventually(async () => (await until()) > firstEnd + HELD_MS / 2);
-    await rejection(second.compactor.compact(task('s')), CompactionBusyError);
+    await rejection(second.compactor.compact(task('s')), CompactionError, 'COMPACTION_BUSY');
     free.open();
     expect(await compacting).toMatchObject({ messages: 4 });
   });
@@ -82,7 +82,7 @@ describe.each(LASTING_STORES)('compaction by several processes over $name', ({ c
     const second = await startProcess(connect());
     await speak(second.adapter, 's', 1, 6);
     const { begun, free, summarize, stopped } = slow();
-    const told = rejection(first.compactor.compact(task('s', { summarize })), CompactionBusyError);
+    const told = rejection(first.compactor.compact(task('s', { summarize })), CompactionError, 'COMPACTION_BUSY');
     await begun.pass();
     store.freeze();
     const result = await eventually(() => second.compactor.compact(task('s')).catch(() => null));

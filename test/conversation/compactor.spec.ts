@@ -1,7 +1,7 @@
 import { type CheckpointStore, type MessageDraft } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
-import { CompactionBusyError, CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
+import { CompactionError } from '../../lib/conversation/compaction.errors.js';
 import { type Compaction, type CompactionInfo } from '../../lib/conversation/compaction-policy.js';
 import { type CompactionTask } from '../../lib/conversation/compaction-run.js';
 import { type SeenConversation } from '../../lib/conversation/compaction-thresholds.js';
@@ -105,7 +105,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     await speak(adapter, sessionId, 1, 6);
     const usage = { promptTokens: 10, completionTokens: 2, totalTokens: 12 };
     const empty = task(sessionId, { summarize: () => ({ text: ' ', usage }) });
-    await rejection(compactor.compact(empty), CompactionFailedError);
+    await rejection(compactor.compact(empty), CompactionError, 'COMPACTION_FAILED');
     const result = await compactor.compact(task(sessionId, { summarize: () => ({ text: 'all', usage }) }));
 
     const twice = { promptTokens: 20, completionTokens: 4, totalTokens: 24 };
@@ -121,7 +121,11 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
   ])('BOT-44 does not change the conversation after a summarizer that $what', async ({ summarize, message }) => {
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
-    const error = await rejection(compactor.compact(task(sessionId, { summarize })), CompactionFailedError);
+    const error = await rejection(
+      compactor.compact(task(sessionId, { summarize })),
+      CompactionError,
+      'COMPACTION_FAILED',
+    );
 
     expect(error).toMatchObject({ phase: 'summarize', cause: { message } });
     expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'summarize', failures: 1 }]);
@@ -151,7 +155,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     const pause = Date.parse(failure!.retryAt) - (await storeNow(adapter));
     expect(pause).toBeGreaterThan(1_700_000);
     expect(pause).toBeLessThanOrEqual(3_600_000);
-    await rejection(compactor.compact(automatic), CompactionFailedError);
+    await rejection(compactor.compact(automatic), CompactionError, 'COMPACTION_FAILED');
     const second = (await headOf(adapter, sessionId)).failure!;
     expect(second.count).toBe(2);
     expect(Date.parse(second.retryAt) - (await storeNow(adapter))).toBeGreaterThan(3_500_000);
@@ -247,7 +251,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     await speak(adapter, sessionId, 5, 300);
     let passes = 0;
     const summarize = (): string => ((passes += 1) === 2 ? '' : `pass ${passes}`);
-    await rejection(compactor.compact(task(sessionId, { summarize })), CompactionFailedError);
+    await rejection(compactor.compact(task(sessionId, { summarize })), CompactionError, 'COMPACTION_FAILED');
     const { number, turns, failure } = await headOf(adapter, sessionId);
     expect([number, turns, failure?.count]).toEqual([1, {}, 1]);
     await speakInTurns(adapter, sessionId, 5, 6);
@@ -297,7 +301,9 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     const { adapter, compactor, events } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);
     const own = task(sessionId, { onCompact: () => Promise.reject(new Error('full')) });
-    expect(await rejection(compactor.compact(own), CompactionFailedError)).toMatchObject({ phase: 'apply' });
+    expect(await rejection(compactor.compact(own), CompactionError, 'COMPACTION_FAILED')).toMatchObject({
+      phase: 'apply',
+    });
     expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'apply' }]);
     expect(await headOf(adapter, sessionId)).toMatchObject({ number: 0, through: 0 });
   });
@@ -308,7 +314,9 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     const page = (): Promise<never> => Promise.reject(new Error('gone'));
     const conversations = { window: adapter.conversations.window.bind(adapter.conversations), page } as never;
     const { compactor, events } = await startProcess(adapter, { adapter: { conversations } });
-    expect(await rejection(compactor.compact(task(sessionId)), CompactionFailedError)).toMatchObject({ phase: 'load' });
+    expect(await rejection(compactor.compact(task(sessionId)), CompactionError, 'COMPACTION_FAILED')).toMatchObject({
+      phase: 'load',
+    });
     expect(events).toMatchObject([{ type: 'compaction-failed', phase: 'load', failures: 1 }]);
   });
 
@@ -410,7 +418,7 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
       await adapter.state.append({ ...HEAD, sessionId }, { id: mintId(), entries: [{ from: 6 }] });
       return 'too late';
     };
-    await rejection(compactor.compact(task(sessionId, { summarize })), CompactionBusyError);
+    await rejection(compactor.compact(task(sessionId, { summarize })), CompactionError, 'COMPACTION_BUSY');
     expect(events.at(-1)).toMatchObject({ type: 'compaction-failed', failures: 0 });
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4', '5', '6', '7', '8']);
   });

@@ -1,7 +1,7 @@
 import { type ConversationMessage, type MessageDraft } from 'nestjs-agent-sessions';
 import { isDue, type SeenConversation } from '../../lib/conversation/compaction-thresholds.js';
 import { type ConversationHead, FIRST_HEAD } from '../../lib/conversation/conversation-head.js';
-import { CompactionFailedError } from '../../lib/conversation/compaction.errors.js';
+import { CompactionError } from '../../lib/conversation/compaction.errors.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { LASTING_STORES, rejection } from '../support/running-application.js';
 import { DESK, headOf, readThroughHead, speak, startProcess, task } from './compactors.js';
@@ -75,7 +75,11 @@ describe.each(LASTING_STORES)('compaction limits over $name', ({ create }) => {
         signal.addEventListener('abort', () => (aborted = true));
         return new Promise(() => {});
       };
-      const error = await rejection(compactor.compact(task('s', { [what]: hang })), CompactionFailedError);
+      const error = await rejection(
+        compactor.compact(task('s', { [what]: hang })),
+        CompactionError,
+        'COMPACTION_FAILED',
+      );
       expect(error).toMatchObject({ phase: what === 'summarize' ? 'summarize' : 'apply' });
       expect((error.cause as Error).message).toBe(`${what} took longer than 100 ms.`);
       expect(aborted).toBe(true);

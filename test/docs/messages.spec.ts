@@ -21,7 +21,7 @@ const LEVELS = ['error', 'warn', 'log', 'debug', 'verbose', 'fatal'];
 /** Functions of lib that build an error, or check a condition and throw one, with the rule that was broken. */
 const CHECKS = /^(?:check|fail|refuse|Must|reject|wrongPrincipal)$/;
 /** Errors that are given a part of their message, which their constructor completes. */
-const PARTS = /^(?:SessionIdMissing|StateForbidden|TooLarge|StateSerialization)Error$/;
+const PARTS = /^(?:SessionState|TooLarge|StateSerialization|UnreadableRecord)Error$/;
 /** The message that Nest gives every internal error. */
 const OF_NEST = 'Internal server error';
 /** Functions that build an OpenAPI schema or the options of an instrument; their last string is a description. */
@@ -104,7 +104,7 @@ function messagesOf(file: string): Message[] {
       const name = node.expression.getText();
       if (name === 'InvalidInputError') add('rule', node.arguments?.[1]);
       else if (name === 'SessionsConfigurationError') add('configuration', withSpaces(node.arguments?.[0]));
-      else if (!PARTS.test(name)) add('error', withSpaces(node.arguments?.[0]));
+      else if (!PARTS.test(name)) add('error', node.arguments?.find(withSpaces));
     } else if (ts.isCallExpression(node)) {
       const callee = node.expression;
       const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
@@ -122,14 +122,17 @@ function messagesOf(file: string): Message[] {
     } else if (ts.isPropertyAssignment(node)) {
       const name = node.name.getText();
       if (name === 'description' || (/^\d+$/.test(name) && /openapi/.test(file))) add('description', node.initializer);
-    } else if (ts.isVariableDeclaration(node) && /_RULE$/.test(node.name.getText())) add('rule', node.initializer);
+    } else if (ts.isVariableDeclaration(node)) {
+      if (/_RULE$/.test(node.name.getText())) add('rule', node.initializer);
+      else if (node.name.getText() === 'message' && /errors?\.ts$/.test(file)) add('error', node.initializer);
+    }
     ts.forEachChild(node, visit);
   };
   visit(source);
   return found;
 }
 
-/** The first argument of some errors is an id or a name; a message has spaces. */
+/** Other arguments of errors are ids, names and codes; a message has spaces. */
 function withSpaces(node: ts.Expression | undefined): ts.Expression | undefined {
   return node && textsOf(node).some(({ text }) => /\s/.test(text)) ? node : undefined;
 }

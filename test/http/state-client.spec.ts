@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { SessionStateService } from 'nestjs-agent-sessions';
-import { type FetchAnswer, stateClient, type StateClient, StateClientError } from 'nestjs-agent-sessions/client';
+import { type FetchAnswer, ResponseError, stateClient, type StateClient } from 'nestjs-agent-sessions/client';
 import { rejection } from '../support/running-application.js';
 import { PLATFORMS } from './http-app.js';
 import { ANN, fill, filled, headersOf, OpenGuard, type StateApp, stateApp } from './state-app.js';
@@ -38,11 +38,11 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
   });
 
   it('STA-26 rejects with the status and the code of the error response', async () => {
-    const unknown = await rejection(client.reset({ sessionId: 'of-nobody' }), StateClientError);
-    const wrong = await rejection(client.reset({ sessionId: '' }), StateClientError);
-    const nobody = await rejection(stateClient({ baseUrl }).describe({ sessionId }), StateClientError);
+    const unknown = await rejection(client.reset({ sessionId: 'of-nobody' }), ResponseError);
+    const wrong = await rejection(client.reset({ sessionId: '' }), ResponseError);
+    const nobody = await rejection(stateClient({ baseUrl }).describe({ sessionId }), ResponseError);
 
-    expect(unknown).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND', name: 'StateClientError' });
+    expect(unknown).toMatchObject({ status: 404, code: 'SESSION_NOT_FOUND', name: 'ResponseError' });
     expect(wrong).toMatchObject({ status: 400, code: 'INVALID_INPUT' });
     expect(wrong.message).toMatch(/^body\.sessionId must be/);
     expect(nobody).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
@@ -55,7 +55,7 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
     expect(await client.reset({ sessionId }, { idempotencyKey: 'once' })).toEqual(first);
     expect(await filled(desk.adapter, sessionId)).toEqual([1, 1]);
     const other = client.reset({ sessionId, stores: ['tools'] }, { idempotencyKey: 'once' });
-    expect(await rejection(other, StateClientError)).toMatchObject({ status: 422, code: 'IDEMPOTENCY_CONFLICT' });
+    expect(await rejection(other, ResponseError)).toMatchObject({ status: 422, code: 'IDEMPOTENCY_CONFLICT' });
   });
 
   it('STA-21 calls a function for the headers of each request, and accepts another path and a trailing slash', async () => {
@@ -98,7 +98,7 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
     await fill(failing.adapter, id);
     const other = stateClient({ baseUrl: await failing.app.getUrl(), headers: headersOf(ANN) });
 
-    const error = await rejection(other.reset({ sessionId: id, stores: ['tools'] }), StateClientError);
+    const error = await rejection(other.reset({ sessionId: id, stores: ['tools'] }), ResponseError);
 
     // Modules were cleared: 409 would mean that nothing was done.
     expect(error).toMatchObject({ status: 500, code: 'COMPACTION_BUSY', message: 'flow: Somebody else is at it.' });
@@ -106,7 +106,7 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
     expect(error.result).toMatchObject({ operation: 'reset', cleared: ['tools'] });
     expect(failing.events).toMatchObject([{ outcome: 'failed', code: 'COMPACTION_BUSY', cleared: ['tools'] }]);
 
-    const refused = await rejection(other.reset({ sessionId: id, stores: ['task'] }), StateClientError);
+    const refused = await rejection(other.reset({ sessionId: id, stores: ['task'] }), ResponseError);
     expect(refused).toMatchObject({ status: 409, code: 'COMPACTION_BUSY' });
     state.reset = async (request) => ({
       ...(await reset(request)),
@@ -115,7 +115,7 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
         { store: 'cart', code: 'STATE_CONFLICT', message: 'Others changed it.' },
       ],
     });
-    const unsure = await rejection(other.reset({ sessionId: id, stores: ['task'] }), StateClientError);
+    const unsure = await rejection(other.reset({ sessionId: id, stores: ['task'] }), ResponseError);
     expect(unsure).toMatchObject({ status: 500, code: 'STATE_CONFLICT' });
     state.reset = async (request) => ({
       ...(await reset(request)),
@@ -124,7 +124,7 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
         { store: 'flow', code: 'STORE_UNAVAILABLE', message: 'The store is not available.' },
       ],
     });
-    const unavailable = await rejection(other.reset({ sessionId: id, stores: ['task'] }), StateClientError);
+    const unavailable = await rejection(other.reset({ sessionId: id, stores: ['task'] }), ResponseError);
     expect(unavailable).toMatchObject({ status: 503, code: 'STORE_UNAVAILABLE', retryAfter: 1 });
     await failing.app.close();
   });
@@ -143,7 +143,7 @@ describe('the client of the control plane', () => {
     [500, '{"message":{"text":"no text"},"code":5}'],
     [204, ''],
   ])('STA-26 rejects %i %j as an unexpected answer', async (status, text) => {
-    const error = await rejection(answering(status, text).reset({ sessionId: 's1' }), StateClientError);
+    const error = await rejection(answering(status, text).reset({ sessionId: 's1' }), ResponseError);
 
     expect(error).toMatchObject({ status, code: 'UNEXPECTED_ANSWER' });
   });
@@ -151,7 +151,7 @@ describe('the client of the control plane', () => {
   it('STA-26 reports when to retry', async () => {
     const busy = answering(409, '{"code":"REQUEST_IN_PROGRESS","message":"Later.","retryAfter":1}');
 
-    expect(await rejection(busy.reset({ sessionId: 's1' }), StateClientError)).toMatchObject({ retryAfter: 1 });
+    expect(await rejection(busy.reset({ sessionId: 's1' }), ResponseError)).toMatchObject({ retryAfter: 1 });
   });
 });
 

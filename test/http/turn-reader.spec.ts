@@ -18,7 +18,7 @@ import {
   readAnswer,
   readTurnEvents,
   type TurnConnectionState,
-  TurnEventsError,
+  ResponseError,
   type TurnEventsOptions,
   type TurnStreamEvent,
 } from 'nestjs-agent-sessions/client';
@@ -208,7 +208,7 @@ describe.each(PLATFORMS)('the reader of turn events with $name', ({ start }) => 
   it('DAY-21 rejects with the code of a response that a reconnect does not change', async () => {
     const { id } = await submit('fail');
     const refused = (options: Partial<TurnEventsOptions>) =>
-      rejection(all(readTurnEvents({ ...source(id), ...options })), TurnEventsError);
+      rejection(all(readTurnEvents({ ...source(id), ...options })), ResponseError);
 
     expect(await refused({ url: source('of-nobody').url })).toMatchObject({ status: 404, code: 'TURN_NOT_FOUND' });
     expect(await refused({ headers: { 'x-session-id': sessionId } })).toMatchObject({ code: 'UNAUTHENTICATED' });
@@ -308,7 +308,7 @@ describe('the reader of turn events with servers and proxies that fail', () => {
       respond(500, 'text/plain', 'connect ECONNREFUSED'),
       respond(500, 'application/json', '{"code":"CORRUPT_RECORD","message":"The stored turn is corrupt."}'),
     ];
-    const error = await rejection(all(readTurnEvents({ url })), TurnEventsError);
+    const error = await rejection(all(readTurnEvents({ url })), ResponseError);
 
     expect(error).toMatchObject({ status: 500, code: 'CORRUPT_RECORD' });
     expect(resumed).toHaveLength(2);
@@ -413,9 +413,9 @@ describe('the reader of turn events with servers and proxies that fail', () => {
     [nothing, 'Received none.'],
   ] as const)('DAY-21 rejects an unexpected answer: %#', async (answer, message) => {
     script = [answer];
-    const error = await rejection(all(readTurnEvents({ url })), TurnEventsError);
+    const error = await rejection(all(readTurnEvents({ url })), ResponseError);
 
-    expect(error).toMatchObject({ name: 'TurnEventsError', code: 'UNEXPECTED_ANSWER' });
+    expect(error).toMatchObject({ name: 'ResponseError', code: 'UNEXPECTED_ANSWER' });
     expect(error.message).toContain(message);
   });
 
@@ -425,7 +425,7 @@ describe('the reader of turn events with servers and proxies that fail', () => {
       const { status, headers } = await fetch(...call);
       return { status, headers, body: null, text: () => Promise.resolve('') };
     };
-    const error = await rejection(all(readTurnEvents({ url, fetch: whole })), TurnEventsError);
+    const error = await rejection(all(readTurnEvents({ url, fetch: whole })), ResponseError);
 
     expect(error.message).toContain('does not stream response bodies');
   });

@@ -1,9 +1,9 @@
 import {
   InvalidInputError,
-  NewerStateError,
   type OrchestrationState,
   SessionsConfigurationError,
   type ToolUse,
+  UnreadableRecordError,
 } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { clockGoesOn } from '../support/eventually.js';
@@ -94,7 +94,9 @@ describeStores('the state of an agent in a session', (store) => {
       const address = { namespace: 'orchestration-state', scope: 'default', sessionId, key: 'state' };
       await store().state.append(address, { id: mintId(), entries: [entry] });
 
-      expect(await rejection(states.getState(sessionId), NewerStateError)).toMatchObject({ entryType: entry.type });
+      expect(await rejection(states.getState(sessionId), UnreadableRecordError, 'NEWER_STATE')).toMatchObject({
+        recordId: entry.type,
+      });
       const document = (await store().state.get(address))!;
       expect(document.batches.at(-1)).toMatchObject({ entries: [entry] });
       expect(before.recentlyUsedTools).toEqual(['search']);

@@ -14,13 +14,13 @@ import {
   reply,
   SessionBusyError,
   SessionNotFoundError,
+  SessionsConfigurationError,
   SessionsModule,
   SessionStore,
   type SubmitOptions,
   TurnCancelledError,
   TurnContextFactory,
   TurnStoppedError,
-  UnknownOrchestratorError,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { aborted, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
@@ -284,7 +284,7 @@ describe.each(LIVE_STORES)('the handle of an orchestrator over $name', ({ open }
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
     await rejection(handle(desk).execute('hi', { sessionId: 'no-such-session' }), SessionNotFoundError);
     const unknown = turns.execute('dekst', 'hi', { sessionId: await session() });
-    const error = await rejection(unknown, UnknownOrchestratorError);
+    const error = await rejection(unknown, SessionsConfigurationError);
     expect(error).toMatchObject({ code: 'UNKNOWN_ORCHESTRATOR', orchestrator: 'dekst', known: ['desk'] });
     expect(error.message).toContain('desk');
   });

@@ -2,7 +2,7 @@ import {
   InvalidInputError,
   type SessionsAdapter,
   type SessionStateService,
-  StateModuleDisabledError,
+  StateModuleError,
   StateSerializationError,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
@@ -395,7 +395,7 @@ describeStores('the control plane in process', (store) => {
     expect(result).toMatchObject({ stores: [], cleared: [], missing: ['flow', 'tools'] });
     expect((await some.reset({ sessionId: id })).cleared).toEqual(['conversation', 'task']);
     expect(await itemsIn()).toEqual([0, 1, 0, 1]);
-    expect(() => some.tools).toThrow(StateModuleDisabledError);
+    expect(() => some.tools).toThrow(StateModuleError);
     expect(() => some.flow).toThrow('The state module flow is not enabled. Enabled: conversation, task.');
     expect((await collect(some.export(id))).length).toBe(0);
     const none = sessionState(store(), { modules: [] });

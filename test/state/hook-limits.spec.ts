@@ -10,7 +10,7 @@ import {
   SessionStore,
   type StateHookCall,
   type StateModule,
-  StateModuleTimeoutError,
+  StateModuleError,
 } from 'nestjs-agent-sessions';
 import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import { type StateClearing, type StateCompaction, type StateDescription } from 'nestjs-agent-sessions/types';
@@ -81,7 +81,7 @@ describe('the time limit of hooks', () => {
             'hook faster, or increase state.hookTimeoutMs.',
         },
       ]);
-      expect(slow.signals[0].reason).toBeInstanceOf(StateModuleTimeoutError);
+      expect(slow.signals[0].reason).toBeInstanceOf(StateModuleError);
       expect(slow.signals[0].reason).toMatchObject({ module: 'slow', hook: operation, timeoutMs: 40 });
     },
   );
@@ -143,7 +143,7 @@ describe('the time limit of hooks', () => {
       (async () => {
         for await (const { item } of state.export('s1')) items.push(item);
       })(),
-      StateModuleTimeoutError,
+      StateModuleError,
     );
 
     expect(items).toEqual([1]);

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { Inject, Injectable, Logger, Module, Scope, type Type } from '@nestjs/common';
 import {
-  CompactionFailedError,
+  CompactionError,
   defineSessionManager,
   defineStepPlan,
   type FeatureOptions,
@@ -16,7 +16,7 @@ import {
   SessionStore,
   StateConflictError,
   type StateModule,
-  StateModuleDisabledError,
+  StateModuleError,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
 import { type StateClearing, type StateDataPage, type StateDescription } from 'nestjs-agent-sessions/types';
@@ -99,7 +99,8 @@ class FaultyState implements StateModule {
   }
 
   compact(sessionId: string): never {
-    throw new CompactionFailedError(sessionId, 'summarize', new Error('401 for the key hunter2'));
+    const cause = new Error('401 for the key hunter2');
+    throw new CompactionError('COMPACTION_FAILED', 'Failed to summarize.', { sessionId, phase: 'summarize', cause });
   }
 }
 
@@ -145,7 +146,7 @@ describe('custom state modules', () => {
   it('STA-07 finds a module by its registered class, not by a subclass', async () => {
     class BetterCart extends CartState {}
     const { state } = await start(SHOP);
-    expect(() => state.module(BetterCart)).toThrow(StateModuleDisabledError);
+    expect(() => state.module(BetterCart)).toThrow(StateModuleError);
     expect(state.module(CartState)).toBeInstanceOf(CartState);
   });
 
@@ -271,7 +272,7 @@ describe('custom state modules', () => {
 
   it('STA-07 ignores a module that is not registered', async () => {
     const { state } = await start({ stateModules: [] }, { providers: [ChattyState] });
-    expect(() => state.module(ChattyState)).toThrow(StateModuleDisabledError);
+    expect(() => state.module(ChattyState)).toThrow(StateModuleError);
     expect((await state.describe()).stores.map(({ name }) => name)).toEqual(['conversation', 'tools', 'task', 'flow']);
   });
 

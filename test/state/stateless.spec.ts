@@ -1,6 +1,5 @@
 import 'reflect-metadata';
 import {
-  ConversationNotResetError,
   defineOrchestrator,
   Intent,
   Orchestrator,
@@ -11,13 +10,14 @@ import {
   SessionsConfigurationError,
   SessionsModule,
   SessionStateService,
-  StateModuleDisabledError,
+  StateModuleError,
   Summarize,
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
 import { type StateModuleName } from 'nestjs-agent-sessions/types';
 import { SessionsTestingModule } from 'nestjs-agent-sessions/testing';
+import { conversationNotReset } from '../../lib/state/state.errors.js';
 import { OPERATOR, stateApp } from '../http/state-app.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
@@ -133,10 +133,11 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
         ['restore', handle(desk).command('restore', { sessionId })],
       ] as const;
       for (const [what, call] of refused) {
-        const error = await rejection(call, StateModuleDisabledError);
+        const error = await rejection(call, StateModuleError);
         expect(error).toMatchObject({ code: 'STATE_MODULE_DISABLED', module: 'conversation', enabled: modules });
         expect(error.message).toBe(
-          `${what} needs the state module conversation, which is not enabled. Enabled: ${modules.join(', ') || 'none'}.`,
+          `${what} needs the state module conversation, which is not enabled. Enabled: ${modules.join(', ') || 'none'}. ` +
+            'Add it to state.modules of SessionsModule.forRoot(), or a custom one to stateModules of forFeature().',
         );
       }
       expect(await turns.list({ sessionId })).toHaveLength(1);
@@ -210,7 +211,7 @@ describe.each(STATELESS)('an application %s', (_, modules) => {
       const error = {
         store: 'conversation',
         code: 'CONVERSATION_NOT_RESET',
-        message: new ConversationNotResetError().message,
+        message: conversationNotReset().message,
       };
       for (const request of [
         { sessionId: spoken },

@@ -6,7 +6,7 @@ import {
   type OrchestratorHandle,
   reply,
   SessionStateService,
-  StateModuleDisabledError,
+  StateModuleError,
   StateSerializationError,
   StoreUnavailableError,
   TaskError,
@@ -417,8 +417,8 @@ describe('state modules in turns', () => {
   it('STA-01 rejects modules that are not enabled', async () => {
     const { run } = await startDesk({ state: { modules: ['tools'] } });
     await run(({ modules }) => {
-      expect(() => modules.task.create()).toThrow(StateModuleDisabledError);
-      expect(() => modules.flow.save('f', 1)).toThrow(StateModuleDisabledError);
+      expect(() => modules.task.create()).toThrow(StateModuleError);
+      expect(() => modules.flow.save('f', 1)).toThrow(StateModuleError);
       modules.tools.set('a', 'b', 1);
       return 'ok';
     });

@@ -14,7 +14,6 @@ import {
   SessionStore,
   type TurnContext,
   TurnService,
-  UnknownOrchestratorError,
 } from 'nestjs-agent-sessions';
 import { scriptedOrchestrator, SessionsTestingModule, TestClock } from 'nestjs-agent-sessions/testing';
 import { eventually } from '../support/eventually.js';
@@ -99,8 +98,8 @@ describe('SessionsTestingModule', () => {
       expect(await chat.say('order 3')).toMatchObject({ turnIndex: 0 });
     }
     expect(
-      await rejection(app.conversation({ userId: 'ann', orchestrator: 'desk' }), UnknownOrchestratorError),
-    ).toEqual(new UnknownOrchestratorError('desk', ['support-desk', 'counting']));
+      await rejection(app.conversation({ userId: 'ann', orchestrator: 'desk' }), SessionsConfigurationError),
+    ).toMatchObject({ code: 'UNKNOWN_ORCHESTRATOR', orchestrator: 'desk', known: ['support-desk', 'counting'] });
   });
 
   it('NST-26 reports that the application has no orchestrator', async () => {

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { loggedId } from '../../common/log-details.js';
-import { CorruptRecordError, type RecordKind } from '../../common/sessions.error.js';
+import { type RecordKind, UnreadableRecordError } from '../../common/sessions.error.js';
 
 /** The number of reported records that a process remembers. */
 const MAX_REPORTED = 1000;
@@ -10,7 +10,7 @@ const reported = new Set<string>();
 
 /**
  * Maps a stored record to its value.
- * @throws CorruptRecordError if that fails
+ * @throws UnreadableRecordError if that fails
  */
 export function readRecord<T>(kind: RecordKind, id: string, map: () => T): T {
   try {
@@ -21,7 +21,7 @@ export function readRecord<T>(kind: RecordKind, id: string, map: () => T): T {
 }
 
 /**
- * Returns a function that maps a stored row to its value, and throws CorruptRecordError if that fails. It makes no closure for each
+ * Returns a function that maps a stored row to its value, and throws UnreadableRecordError if that fails. It makes no closure for each
  * row, and calls `idOf` for corrupt ones only.
  */
 export function recordReader<Row, T>(
@@ -38,11 +38,11 @@ export function recordReader<Row, T>(
   };
 }
 
-function asCorrupt(kind: RecordKind, id: string, cause: unknown): CorruptRecordError {
-  return cause instanceof CorruptRecordError ? cause : new CorruptRecordError(kind, id, { cause });
+function asCorrupt(kind: RecordKind, id: string, cause: unknown): UnreadableRecordError {
+  return cause instanceof UnreadableRecordError ? cause : new UnreadableRecordError(kind, id, { cause });
 }
 
-/** @throws CorruptRecordError, by `readRecord` */
+/** @throws UnreadableRecordError, by `readRecord` */
 export function assertField(isValid: boolean, field: string): void {
   if (!isValid) throw new TypeError(`The field ${field} is malformed.`);
 }
@@ -53,7 +53,7 @@ export function readableRecords<Row, T>(rows: readonly Row[], map: (row: Row) =>
     try {
       return [map(row)];
     } catch (error) {
-      if (!(error instanceof CorruptRecordError)) throw error;
+      if (!(error instanceof UnreadableRecordError)) throw error;
       report(error);
       return [];
     }
@@ -80,7 +80,7 @@ export async function readableList<T>(limit: number, read: (limit: number) => Pr
   }
 }
 
-function report({ kind, recordId, cause }: CorruptRecordError): void {
+function report({ kind, recordId, cause }: UnreadableRecordError): void {
   const key = JSON.stringify([kind, recordId]);
   if (reported.has(key) || reported.size >= MAX_REPORTED) return;
   reported.add(key);

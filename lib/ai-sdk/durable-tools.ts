@@ -152,7 +152,7 @@ async function forModel<T>(turn: CallingTurn, work: () => Promise<T>): Promise<T
   } catch (thrown) {
     const error = withoutProxy(thrown);
     // Version 7 shows the name of the error to the model.
-    if (error instanceof ToolFailedError) throw new Error(error.message, { cause: thrown });
+    if (ToolFailedError.isInstance(error)) throw new Error(error.message, { cause: thrown });
     if (!isRefusal(error)) failAttempt(turn, error);
     throw error;
   }
@@ -160,5 +160,5 @@ async function forModel<T>(turn: CallingTurn, work: () => Promise<T>): Promise<T
 
 /** Returns whether the plan rejects the call. If an error has the id of a turn, another turn's plan has rejected it. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof ToolNotAllowedError && error.turnId === undefined;
+  return ToolNotAllowedError.isInstance(error) && error.turnId === undefined;
 }

@@ -143,7 +143,7 @@ export class ModelCalls {
     try {
       return await this.turn.step(this.step, work, options);
     } catch (error) {
-      const isRepeated = error instanceof HandlerError && error.code === 'STEP_KEY_REQUIRED';
+      const isRepeated = HandlerError.isInstance(error) && error.code === 'STEP_KEY_REQUIRED';
       if (isRepeated) throw modelKeyRequired(this.key, { cause: error });
       throw error;
     }

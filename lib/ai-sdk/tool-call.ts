@@ -114,7 +114,7 @@ async function resultOf(work: (info: StepInfo) => Promise<unknown>, info: StepIn
     return { value: await work(info) };
   } catch (thrown) {
     const error = withoutProxy(thrown);
-    if (info.signal.aborted || isPermanent(error) || error instanceof StoreUnavailableError) throw error;
+    if (info.signal.aborted || isPermanent(error) || StoreUnavailableError.isInstance(error)) throw error;
     return { failure: toErrorRecord(error).message };
   }
 }

@@ -20,6 +20,8 @@ interface AnswerErrorOptions {
  * - `INCOMPLETE_ANSWER`: a streamed answer ended without its last part, so it is not stored.
  */
 export class AnswerError extends SessionsError {
+  static override readonly codes = ['FINISHED_STEP_CHANGED', 'INCOMPLETE_ANSWER', 'MODEL_PROMPT_MISMATCH'] as const;
+
   /** The key of the model (`MODEL_PROMPT_MISMATCH`); absent if it has none. */
   readonly key?: string;
   /** The number of the call of this model, from 1 (`MODEL_PROMPT_MISMATCH`). */
@@ -35,7 +37,7 @@ export class AnswerError extends SessionsError {
 
   /** @hidden */
   constructor(
-    readonly code: 'FINISHED_STEP_CHANGED' | 'INCOMPLETE_ANSWER' | 'MODEL_PROMPT_MISMATCH',
+    readonly code: (typeof AnswerError.codes)[number],
     message: string,
     { logged, details }: AnswerErrorOptions,
   ) {

@@ -1,5 +1,8 @@
 import { type StateOperationResult } from '../state/state-report.js';
 
+/** Marks the errors of every copy of this package. */
+const RESPONSE = Symbol.for('nestjs-agent-sessions.response-error');
+
 /** @inline */
 type ResponseErrorDetails = Partial<Pick<ResponseError, 'result' | 'retryAfter'>>;
 
@@ -28,5 +31,15 @@ export class ResponseError extends Error {
   ) {
     super(message);
     Object.assign(this, details);
+  }
+
+  /** Returns whether the error is a ResponseError, also of another copy of this package. */
+  static isInstance(this: void, error: unknown): error is ResponseError {
+    return typeof error === 'object' && error !== null && RESPONSE in error;
+  }
+
+  /** @internal */
+  get [RESPONSE](): true {
+    return true;
   }
 }

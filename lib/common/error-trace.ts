@@ -51,7 +51,7 @@ function shownTitle(error: unknown): string {
 
 function hiddenTitle(error: unknown): string {
   if (typeof error !== 'object' || error === null) return `Thrown: ${typeof error}`;
-  const sentence = error instanceof SessionsError ? error.forLog : undefined;
+  const sentence = SessionsError.isInstance(error) ? error.forLog : undefined;
   return sentence === undefined ? titleOf(error) : `${titleOf(error)}: ${sentence}`;
 }
 
@@ -71,7 +71,7 @@ function classOf(error: unknown): string {
 function ownFrames(error: unknown): string[] {
   const frames = framesOf(error);
   const own = frames.filter((frame) => !OF_NODE.test(frame) && !(FOLDER !== undefined && frame.includes(FOLDER)));
-  return own.length > 0 || error instanceof SessionsError ? own : frames;
+  return own.length > 0 || SessionsError.isInstance(error) ? own : frames;
 }
 
 /** Returns the stack frames. A message may look like a frame, so it is cut off first. */

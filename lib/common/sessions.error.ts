@@ -1,6 +1,7 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
 import { statusOfCode } from './error-status.js';
 import { type SessionsErrorBody, toErrorBody } from './sessions-error-body.js';
+import { fieldOf } from './thrown.js';
 
 /** The fields of HttpException that filters read. Not enumerable, because loggers print enumerable fields. */
 const HTTP_FIELDS: PropertyDescriptorMap & ThisType<SessionsError> = {
@@ -18,6 +19,10 @@ const HTTP_FIELDS: PropertyDescriptorMap & ThisType<SessionsError> = {
     enumerable: false,
   },
 };
+
+/** Marks the errors of every copy of this package. Its value: the first code of the error's class, and of each of its base classes. */
+const KINDS = Symbol.for('nestjs-agent-sessions.error');
+
 /** Fields of HttpException without a meaning here. */
 const UNUSED_FIELDS = ['options', 'errorCode', 'cause'];
 
@@ -28,6 +33,9 @@ const UNUSED_FIELDS = ['options', 'errorCode', 'cause'];
  * of the application it is an HttpException with the status and the body of the code (FIX-75).
  */
 export abstract class SessionsError extends HttpException {
+  /** The codes of the class's errors. The first one identifies the class in other copies of this package. */
+  static readonly codes: readonly string[] = [];
+
   abstract readonly code: string;
 
   constructor(message: string, options?: ErrorOptions) {
@@ -41,6 +49,24 @@ export abstract class SessionsError extends HttpException {
     this.name = new.target.name;
     // HttpException has no message yet when its stack is created.
     Error.captureStackTrace(this, new.target);
+  }
+
+  /**
+   * Returns whether the error is an instance of this class, also if it comes from another copy of this package: a bundle, or a
+   * duplicate in `node_modules`. `instanceof` is false for those.
+   */
+  static isInstance<T extends SessionsError>(this: abstract new (...args: never[]) => T, error: unknown): error is T {
+    if (error instanceof this) return true;
+    const kinds = fieldOf(error, KINDS);
+    if (!Array.isArray(kinds)) return false;
+    const kind = kindOf(this);
+    // Classes of the application extend this one without codes.
+    return kind === undefined ? (this as unknown) === SessionsError : kinds.includes(kind);
+  }
+
+  /** @internal */
+  get [KINDS](): readonly string[] {
+    return kindsOf(this.constructor);
   }
 
   /** Returns the HTTP status of the code; 500 for faults of the application. */
@@ -62,6 +88,17 @@ export abstract class SessionsError extends HttpException {
   }
 }
 
+/** Returns the code that identifies the class, without that of its base class. */
+function kindOf(type: object): string | undefined {
+  return Object.hasOwn(type, 'codes') ? (type as typeof SessionsError).codes[0] : undefined;
+}
+
+function kindsOf(type: object): string[] {
+  const kind = kindOf(type);
+  const kinds = type === SessionsError ? [] : kindsOf(Object.getPrototypeOf(type) as object);
+  return kind === undefined ? kinds : [kind, ...kinds];
+}
+
 /**
  * A value that a caller passed is missing, malformed or unknown. HTTP 400, without any change.
  *
@@ -69,6 +106,13 @@ export abstract class SessionsError extends HttpException {
  * `UNSUPPORTED_MEDIA_TYPE` (415) for a body that is not JSON.
  */
 export class InvalidInputError extends SessionsError {
+  static override readonly codes = [
+    'INVALID_INPUT',
+    'SESSION_ID_MISSING',
+    'UNKNOWN_STEP',
+    'UNSUPPORTED_MEDIA_TYPE',
+  ] as const;
+
   /** A retry cannot succeed. */
   readonly permanent = true;
 
@@ -79,7 +123,7 @@ export class InvalidInputError extends SessionsError {
   constructor(
     readonly path: string,
     readonly problem: string,
-    readonly code: 'INVALID_INPUT' | 'SESSION_ID_MISSING' | 'UNKNOWN_STEP' | 'UNSUPPORTED_MEDIA_TYPE' = 'INVALID_INPUT',
+    readonly code: (typeof InvalidInputError.codes)[number] = 'INVALID_INPUT',
   ) {
     super(`${path} ${problem}`);
   }
@@ -90,7 +134,8 @@ export class InvalidInputError extends SessionsError {
  * (`UNKNOWN_ORCHESTRATOR`). HTTP 500. Errors found at startup prevent the start of the application.
  */
 export class SessionsConfigurationError extends SessionsError {
-  readonly code: 'CONFIGURATION' | 'UNKNOWN_ORCHESTRATOR';
+  static override readonly codes = ['CONFIGURATION', 'UNKNOWN_ORCHESTRATOR'] as const;
+  readonly code: (typeof SessionsConfigurationError.codes)[number];
   /** The name that the call has used (`UNKNOWN_ORCHESTRATOR`). */
   readonly orchestrator?: string;
   /** The registered orchestrators (`UNKNOWN_ORCHESTRATOR`). */
@@ -120,6 +165,7 @@ export class SessionsConfigurationError extends SessionsError {
  * (BOT-07), or an object with a key named `__proto__` (FIX-64). HTTP 400. Nothing was stored.
  */
 export class StateSerializationError extends SessionsError {
+  static override readonly codes = ['STATE_NOT_SERIALIZABLE'];
   readonly code = 'STATE_NOT_SERIALIZABLE';
   /** A retry cannot succeed. */
   readonly permanent = true;
@@ -141,6 +187,7 @@ export class StateSerializationError extends SessionsError {
 
 /** A value is larger than its limit, measured as UTF-8 bytes of JSON. HTTP 413. Nothing was stored. */
 export class TooLargeError extends SessionsError {
+  static override readonly codes = ['TOO_LARGE'];
   readonly code = 'TOO_LARGE';
   readonly permanent = true;
 
@@ -171,6 +218,7 @@ export type StoreUnavailableReason = 'outage' | 'deployment' | 'unknown';
  * applied twice. (Exception: `ConversationLog.append` outside a turn appends again.)
  */
 export class StoreUnavailableError extends SessionsError {
+  static override readonly codes = ['STORE_UNAVAILABLE'];
   readonly code = 'STORE_UNAVAILABLE';
   /**
    * `false`: nothing was written, because there was no connection or the store rolled back.
@@ -199,6 +247,7 @@ export class StoreUnavailableError extends SessionsError {
  * its handler catches it, and is not retried.
  */
 export class StoreRejectedError extends SessionsError {
+  static override readonly codes = ['STORE_REJECTED'];
   readonly code = 'STORE_REJECTED';
   readonly permanent = true;
   /** The operation of the store: `saveStep`, `settle`. Absent outside a turn. */
@@ -232,7 +281,8 @@ export type RecordKind =
  * it. Or a newer version of the package wrote it (`NEWER_STATE`, FIX-29, HTTP 503). Then nothing is lost: update this process.
  */
 export class UnreadableRecordError extends SessionsError {
-  readonly code: 'CORRUPT_RECORD' | 'NEWER_STATE';
+  static override readonly codes = ['CORRUPT_RECORD', 'NEWER_STATE'] as const;
+  readonly code: (typeof UnreadableRecordError.codes)[number];
   /** True if a retry cannot succeed: for `CORRUPT_RECORD`. Another process may be able to read a newer record. */
   readonly permanent: boolean;
 

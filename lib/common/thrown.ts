@@ -4,10 +4,10 @@ import { types } from 'node:util';
 const FIELDS = ['name', 'code', 'stack', 'cause', 'lastError', 'permanent', 'retryAfterMs', 'responseHeaders'] as const;
 
 /** Reads a field of a thrown value of any kind. @returns `undefined` also if its getter throws */
-export function fieldOf(thrown: unknown, field: string): unknown {
+export function fieldOf(thrown: unknown, field: PropertyKey): unknown {
   if ((typeof thrown !== 'object' || thrown === null) && typeof thrown !== 'function') return undefined;
   try {
-    return (thrown as Record<string, unknown>)[field];
+    return (thrown as Record<PropertyKey, unknown>)[field];
   } catch {
     return undefined;
   }

@@ -18,13 +18,15 @@ interface CompactionErrorOptions extends ErrorOptions {
  *   HTTP 400.
  */
 export class CompactionError extends SessionsError {
+  static override readonly codes = ['COMPACTION_BUSY', 'COMPACTION_FAILED', 'COMPACTION_NOT_CONFIGURED'] as const;
+
   /** Absent for `COMPACTION_NOT_CONFIGURED`. */
   readonly sessionId?: string;
   /** The phase that failed (`COMPACTION_FAILED`). */
   readonly phase?: CompactionPhase;
 
   constructor(
-    readonly code: 'COMPACTION_BUSY' | 'COMPACTION_FAILED' | 'COMPACTION_NOT_CONFIGURED',
+    readonly code: (typeof CompactionError.codes)[number],
     message: string,
     { sessionId, phase, ...options }: CompactionErrorOptions = {},
   ) {

@@ -66,7 +66,7 @@ export class ConversationHeads {
       const document = await this.state.set({ ...HEAD, sessionId }, valueOf(head), options);
       return document && toStored(document);
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (!StoreUnavailableError.isInstance(error)) throw error;
       // The write may have succeeded anyway.
       const after = await this.read(sessionId).catch(() => null);
       if (after && after.version > before.version && isDeepStrictEqual(after.head, head)) return after;

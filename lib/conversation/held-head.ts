@@ -142,7 +142,7 @@ export class HeldHead {
     } catch (error) {
       const { lease } = this.head;
       const lapsed = lease !== null && this.now() >= Date.parse(lease.until);
-      if (!(error instanceof StoreUnavailableError) || lapsed) this.onLost(new HeadLostError());
+      if (!StoreUnavailableError.isInstance(error) || lapsed) this.onLost(new HeadLostError());
     }
   }
 

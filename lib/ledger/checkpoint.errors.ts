@@ -5,6 +5,8 @@ import { SessionsError } from '../common/sessions.error.js';
  * `keepCheckpoints` has removed it (`CHECKPOINT_PRUNED`, HTTP 410).
  */
 export class CheckpointNotFoundError extends SessionsError {
+  static override readonly codes = ['CHECKPOINT_NOT_FOUND', 'CHECKPOINT_PRUNED'] as const;
+
   /** A retry cannot succeed. */
   readonly permanent = true;
 
@@ -13,7 +15,7 @@ export class CheckpointNotFoundError extends SessionsError {
     readonly sessionId: string,
     /** The requested index. Default: the latest. */
     readonly turnIndex?: number,
-    readonly code: 'CHECKPOINT_NOT_FOUND' | 'CHECKPOINT_PRUNED' = 'CHECKPOINT_NOT_FOUND',
+    readonly code: (typeof CheckpointNotFoundError.codes)[number] = 'CHECKPOINT_NOT_FOUND',
   ) {
     const which = turnIndex === undefined ? 'no checkpoint' : `no checkpoint ${turnIndex}`;
     super(
@@ -27,6 +29,7 @@ export class CheckpointNotFoundError extends SessionsError {
 
 /** Another writer wrote this turn index first. HTTP 409. The stored checkpoint is unchanged. */
 export class CheckpointConflictError extends SessionsError {
+  static override readonly codes = ['CHECKPOINT_CONFLICT'];
   readonly code = 'CHECKPOINT_CONFLICT';
 
   constructor(

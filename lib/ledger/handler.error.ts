@@ -28,6 +28,20 @@ interface HandlerErrorOptions extends ErrorOptions {
  * - `SCRIPT_OVER` and `MODEL_SCRIPT_OVER`: a scripted orchestrator or model of a test has no answer left.
  */
 export class HandlerError extends SessionsError {
+  static override readonly codes = [
+    'MODEL_KEY_REQUIRED',
+    'MODEL_SCRIPT_OVER',
+    'NO_INTENT',
+    'ORCHESTRATOR_RESULT',
+    'PARALLEL_ANSWERS',
+    'SCRIPT_OVER',
+    'STATE_SCHEMA',
+    'STEP_CONTEXT',
+    'STEP_KEY_REQUIRED',
+    'TOOL_CALL_CONFLICT',
+    'UNKNOWN_INTENT',
+  ] as const;
+
   /** True if a retry cannot succeed, so that the turn fails. False for `NO_INTENT`, and if a model chose an unknown intent. */
   readonly permanent: boolean;
   readonly orchestrator?: string;
@@ -50,18 +64,7 @@ export class HandlerError extends SessionsError {
 
   /** @hidden */
   constructor(
-    readonly code:
-      | 'MODEL_KEY_REQUIRED'
-      | 'MODEL_SCRIPT_OVER'
-      | 'NO_INTENT'
-      | 'ORCHESTRATOR_RESULT'
-      | 'PARALLEL_ANSWERS'
-      | 'SCRIPT_OVER'
-      | 'STATE_SCHEMA'
-      | 'STEP_CONTEXT'
-      | 'STEP_KEY_REQUIRED'
-      | 'TOOL_CALL_CONFLICT'
-      | 'UNKNOWN_INTENT',
+    readonly code: (typeof HandlerError.codes)[number],
     message: string,
     { permanent = true, logged, details, ...options }: HandlerErrorOptions = {},
   ) {

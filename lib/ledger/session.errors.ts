@@ -4,6 +4,7 @@ import { type SessionState } from './session.js';
 
 /** The session does not exist. HTTP 404. */
 export class SessionNotFoundError extends SessionsError {
+  static override readonly codes = ['SESSION_NOT_FOUND'];
   readonly code = 'SESSION_NOT_FOUND';
 
   constructor(readonly sessionId: string) {
@@ -16,12 +17,14 @@ export class SessionNotFoundError extends SessionsError {
  * write to it (`SESSION_NOT_EMPTY`). HTTP 409. The stored one is untouched.
  */
 export class SessionConflictError extends SessionsError {
+  static override readonly codes = ['SESSION_CONFLICT', 'SESSION_NOT_EMPTY'] as const;
+
   /** True if a retry of the turn cannot succeed: for `SESSION_NOT_EMPTY`. */
   readonly permanent: boolean;
 
   constructor(
     readonly sessionId: string,
-    readonly code: 'SESSION_CONFLICT' | 'SESSION_NOT_EMPTY' = 'SESSION_CONFLICT',
+    readonly code: (typeof SessionConflictError.codes)[number] = 'SESSION_CONFLICT',
   ) {
     super(
       code === 'SESSION_NOT_EMPTY'
@@ -34,6 +37,7 @@ export class SessionConflictError extends SessionsError {
 
 /** The state of the session does not allow the operation. HTTP 410 if it is expired, else 409. */
 export class SessionStateError extends SessionsError {
+  static override readonly codes = ['SESSION_STATE'];
   readonly code = 'SESSION_STATE';
 
   constructor(
@@ -51,6 +55,7 @@ export class SessionStateError extends SessionsError {
 
 /** The surface is attached to another live session of the same user and workspace, and the policy is `reject` (SES-07). HTTP 409. */
 export class SurfaceConflictError extends SessionsError {
+  static override readonly codes = ['SURFACE_CONFLICT'];
   readonly code = 'SURFACE_CONFLICT';
 
   constructor(
@@ -65,6 +70,7 @@ export class SurfaceConflictError extends SessionsError {
 
 /** The session already has `maxSurfacesPerSession` surfaces, and `onSurfaceLimit` is `reject`. HTTP 409. */
 export class SurfaceLimitError extends SessionsError {
+  static override readonly codes = ['SURFACE_LIMIT'];
   readonly code = 'SURFACE_LIMIT';
 
   constructor(

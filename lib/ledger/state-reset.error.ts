@@ -5,6 +5,7 @@ import { SessionsError } from '../common/sessions.error.js';
  * writes. Callers of a turn never receive this error.
  */
 export class StateResetError extends SessionsError {
+  static override readonly codes = ['STATE_RESET'];
   readonly code = 'STATE_RESET';
 
   constructor(

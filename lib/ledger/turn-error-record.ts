@@ -21,7 +21,7 @@ export function toErrorRecord(thrown: unknown): TurnErrorRecord {
     name: typeof name === 'string' ? clip(name, MAX_NAME) : 'Error',
     message: clip(typeof message === 'string' ? message : 'Thrown: object'),
     ...(typeof code === 'string' ? { code: clip(code, MAX_NAME) } : {}),
-    ...(error instanceof SessionsError ? { details: fieldsOf(error) } : {}),
+    ...(SessionsError.isInstance(error) ? { details: fieldsOf(error) } : {}),
   };
 }
 

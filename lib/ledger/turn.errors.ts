@@ -1,8 +1,10 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { fieldOf } from '../common/thrown.js';
 import { type Turn, type TurnErrorRecord } from './turn.js';
 
 /** The turn does not exist. HTTP 404. */
 export class TurnNotFoundError extends SessionsError {
+  static override readonly codes = ['TURN_NOT_FOUND'];
   readonly code = 'TURN_NOT_FOUND';
 
   constructor(readonly turnId: string) {
@@ -15,6 +17,7 @@ export class TurnNotFoundError extends SessionsError {
  * The rejected write changed nothing. Thrown to workers only, never to callers of a turn.
  */
 export class TurnFencedError extends SessionsError {
+  static override readonly codes = ['TURN_FENCED'];
   readonly code = 'TURN_FENCED';
 
   constructor(
@@ -35,6 +38,7 @@ export class TurnFencedError extends SessionsError {
 
 /** The turn has settled and cannot be changed. HTTP 409. */
 export class TurnSettledError extends SessionsError {
+  static override readonly codes = ['TURN_SETTLED'];
   readonly code = 'TURN_SETTLED';
   readonly sessionId: string;
   readonly turnId: string;
@@ -48,6 +52,7 @@ export class TurnSettledError extends SessionsError {
 
 /** The turn failed permanently: its handler threw on every attempt, or its workers were lost (BOT-08). HTTP 500. */
 export class TurnFailedError extends SessionsError {
+  static override readonly codes = ['TURN_FAILED'];
   readonly code = 'TURN_FAILED';
   readonly sessionId: string;
   readonly turnId: string;
@@ -64,6 +69,7 @@ export class TurnFailedError extends SessionsError {
 
 /** The turn was cancelled before it settled. HTTP 409. */
 export class TurnCancelledError extends SessionsError {
+  static override readonly codes = ['TURN_CANCELLED'];
   readonly code = 'TURN_CANCELLED';
 
   constructor(
@@ -76,6 +82,7 @@ export class TurnCancelledError extends SessionsError {
 
 /** A later message replaced the turn before it started (TRN-06). HTTP 409. */
 export class TurnSupersededError extends SessionsError {
+  static override readonly codes = ['TURN_SUPERSEDED'];
   readonly code = 'TURN_SUPERSEDED';
 
   constructor(
@@ -90,6 +97,7 @@ export class TurnSupersededError extends SessionsError {
 
 /** The caller stopped waiting; the turn continues (TRN-10). HTTP 504. */
 export class TurnWaitTimeoutError extends SessionsError {
+  static override readonly codes = ['TURN_WAIT_TIMEOUT'];
   readonly code = 'TURN_WAIT_TIMEOUT';
 
   constructor(
@@ -106,7 +114,8 @@ export class TurnWaitTimeoutError extends SessionsError {
  * `waitFor` received no signal in time, and `onTimeout` is not set (`TURN_SIGNAL_TIMEOUT`): the turn fails (TRN-13). HTTP 500.
  */
 export class TurnTimeoutError extends SessionsError {
-  readonly code: 'TURN_SIGNAL_TIMEOUT' | 'TURN_TIMEOUT';
+  static override readonly codes = ['TURN_SIGNAL_TIMEOUT', 'TURN_TIMEOUT'] as const;
+  readonly code: (typeof TurnTimeoutError.codes)[number];
   /** True if a retry cannot succeed: for `TURN_SIGNAL_TIMEOUT`. */
   readonly permanent: boolean;
   /** The name of the signal (`TURN_SIGNAL_TIMEOUT`). */
@@ -144,12 +153,13 @@ export class TurnTimeoutError extends SessionsError {
  * TRN-32), or its chat has no open turn (`NOTHING_TO_RESUME`, AIS-10). HTTP 204, which stops an EventSource from reconnecting.
  */
 export class NothingToStreamError extends SessionsError {
+  static override readonly codes = ['NOTHING_TO_RESUME', 'TURN_EVENTS_ENDED'] as const;
   readonly sessionId?: string;
   readonly turnId?: string;
 
   /** @hidden */
   constructor(
-    readonly code: 'NOTHING_TO_RESUME' | 'TURN_EVENTS_ENDED',
+    readonly code: (typeof NothingToStreamError.codes)[number],
     message: string,
     turn?: Pick<Turn, 'id' | 'sessionId'>,
   ) {
@@ -160,6 +170,7 @@ export class NothingToStreamError extends SessionsError {
 
 /** This process is stopping and no longer waits for turns. An accepted turn continues in another process (TRN-14). HTTP 503. */
 export class ShuttingDownError extends SessionsError {
+  static override readonly codes = ['SHUTTING_DOWN'];
   readonly code = 'SHUTTING_DOWN';
 
   constructor(
@@ -176,6 +187,7 @@ export class ShuttingDownError extends SessionsError {
 
 /** A handler waits for a turn that cannot settle before the handler returns (TRN-12, FIX-04). HTTP 409. */
 export class TurnReentryError extends SessionsError {
+  static override readonly codes = ['TURN_REENTRY'];
   readonly code = 'TURN_REENTRY';
   readonly permanent = true;
 
@@ -200,11 +212,13 @@ const PROCESS_LIMITS = {
  * FIX-03, HTTP 503), or of open streams of a user, `maxStreamsPerPrincipal` (`TOO_MANY_STREAMS`, HTTP 429).
  */
 export class ProcessLimitError extends SessionsError {
+  static override readonly codes = ['TOO_MANY_STREAMS', 'TOO_MANY_WAITING_PARENTS'] as const;
+
   /** An estimate in milliseconds. */
   readonly retryAfterMs = 1000;
 
   constructor(
-    readonly code: 'TOO_MANY_STREAMS' | 'TOO_MANY_WAITING_PARENTS',
+    readonly code: (typeof ProcessLimitError.codes)[number],
     readonly limit: number,
   ) {
     super(PROCESS_LIMITS[code](limit));
@@ -213,6 +227,7 @@ export class ProcessLimitError extends SessionsError {
 
 /** The idempotency key was used with another orchestrator or input (TRN-05). HTTP 422. */
 export class IdempotencyConflictError extends SessionsError {
+  static override readonly codes = ['IDEMPOTENCY_CONFLICT'];
   readonly code = 'IDEMPOTENCY_CONFLICT';
 
   constructor(
@@ -227,6 +242,7 @@ export class IdempotencyConflictError extends SessionsError {
 
 /** The session is busy and its policy rejects new turns (TRN-06). HTTP 409. */
 export class SessionBusyError extends SessionsError {
+  static override readonly codes = ['SESSION_BUSY'];
   readonly code = 'SESSION_BUSY';
 
   constructor(
@@ -244,6 +260,7 @@ export class SessionBusyError extends SessionsError {
 
 /** The lane already has `maxQueuedPerSession` queued turns (TRN-07). HTTP 429. */
 export class LaneFullError extends SessionsError {
+  static override readonly codes = ['LANE_FULL'];
   readonly code = 'LANE_FULL';
   /** An estimate in milliseconds. */
   readonly retryAfterMs = 1000;
@@ -258,6 +275,7 @@ export class LaneFullError extends SessionsError {
 
 /** The lane, or every lane, accepts no turns until it is resumed (TRN-11). HTTP 503. */
 export class LaneDrainingError extends SessionsError {
+  static override readonly codes = ['LANE_DRAINING'];
   readonly code = 'LANE_DRAINING';
   /** An estimate in milliseconds. */
   readonly retryAfterMs = 5000;
@@ -267,8 +285,21 @@ export class LaneDrainingError extends SessionsError {
   }
 }
 
+/** Marks the errors of every copy of this package. */
+const PERMANENT = Symbol.for('nestjs-agent-sessions.permanent-turn-error');
+
 /** Thrown by a handler to fail its turn without retries (TRN-08). */
 export class PermanentTurnError extends Error {
   readonly permanent = true;
   override readonly name = 'PermanentTurnError';
+
+  /** Returns whether the error is a PermanentTurnError, also of another copy of this package. */
+  static isInstance(this: void, error: unknown): error is PermanentTurnError {
+    return fieldOf(error, PERMANENT) === true;
+  }
+
+  /** @internal */
+  get [PERMANENT](): true {
+    return true;
+  }
 }

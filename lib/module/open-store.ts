@@ -26,5 +26,5 @@ export async function openStore({ adapter, turns, storeAttempts }: SessionsSetti
 }
 
 function isOutage(error: unknown): error is StoreUnavailableError {
-  return error instanceof StoreUnavailableError && error.reason === 'outage';
+  return StoreUnavailableError.isInstance(error) && error.reason === 'outage';
 }

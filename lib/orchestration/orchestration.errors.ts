@@ -4,6 +4,7 @@ import { type Turn } from '../ledger/turn.js';
 
 /** The plan does not allow the tool now (ORC-28). The tool did not run, and the use was not recorded. HTTP 403. */
 export class ToolNotAllowedError extends SessionsError {
+  static override readonly codes = ['TOOL_NOT_ALLOWED'];
   readonly code = 'TOOL_NOT_ALLOWED';
   readonly permanent = true;
   /** The turn that failed because of it. Absent outside of turns and inside the handler. */
@@ -26,6 +27,7 @@ export class ToolNotAllowedError extends SessionsError {
 
 /** The session has used up its token budget (ORC-11). HTTP 429. */
 export class TokenBudgetExceededError extends SessionsError {
+  static override readonly codes = ['TOKEN_BUDGET_EXCEEDED'];
   readonly code = 'TOKEN_BUDGET_EXCEEDED';
   readonly permanent = true;
   /** The turn that failed because of it. Absent outside of turns and inside the handler. */
@@ -65,6 +67,7 @@ export function readOrchestrationFailure({ id, error }: Pick<Turn, 'id' | 'error
 
 /** A tool has failed, and the failure is stored as the result of the call, see `storeFailure` (AIS-03). HTTP 500. */
 export class ToolFailedError extends SessionsError {
+  static override readonly codes = ['TOOL_FAILED'];
   readonly code = 'TOOL_FAILED';
 
   /** @param message the message of the tool's error */

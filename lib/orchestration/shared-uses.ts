@@ -149,7 +149,7 @@ export class SharedUses {
       appended = await this.store('add', [...this.undo, ...entries], ifVersion);
     } catch (error) {
       // No use outside of the turn is admitted any more.
-      if (error instanceof SessionStateError) return true;
+      if (SessionStateError.isInstance(error)) return true;
       journal.drop(use);
       throw error;
     }

@@ -68,7 +68,7 @@ async function make(sessions: SessionStore, parent: Session, id: string): Promis
   try {
     return await sessions.create({ id, userId, metadata, ...(workspaceId === undefined ? {} : { workspaceId }) });
   } catch (error) {
-    if (error instanceof SessionConflictError) return sessions.get(id);
+    if (SessionConflictError.isInstance(error)) return sessions.get(id);
     throw error;
   }
 }

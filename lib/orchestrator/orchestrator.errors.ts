@@ -98,6 +98,7 @@ export interface Drift {
  * orchestrator once with `force: true`. HTTP 409.
  */
 export class OrchestratorDriftError extends SessionsError {
+  static override readonly codes = ['ORCHESTRATOR_DRIFT'];
   readonly code = 'ORCHESTRATOR_DRIFT';
   readonly permanent: boolean;
   /** The turn that failed with this error; set for its callers. */

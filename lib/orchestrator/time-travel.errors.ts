@@ -5,6 +5,7 @@ import { type Turn } from '../ledger/turn.js';
 
 /** The orchestrator has no turn in the session to undo: none has run, or all are undone. HTTP 409. */
 export class NothingToUndoError extends SessionsError {
+  static override readonly codes = ['NOTHING_TO_UNDO'];
   readonly code = 'NOTHING_TO_UNDO';
   /** A retry cannot succeed. */
   readonly permanent = true;

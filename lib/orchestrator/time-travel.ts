@@ -76,7 +76,7 @@ export class TimeTravel {
     try {
       return await this.sessions.create(wanted);
     } catch (error) {
-      if (!(error instanceof SessionConflictError) || wanted.id === undefined) throw error;
+      if (!SessionConflictError.isInstance(error) || wanted.id === undefined) throw error;
       const known = await this.sessions.get(wanted.id);
       if (known?.userId !== wanted.userId || known.workspaceId !== wanted.workspaceId) throw error;
       return known;

@@ -194,7 +194,7 @@ function withFailure(work: Work<unknown>): (info: StepInfo) => Promise<CallResul
       return { value: await work(info) };
     } catch (thrown) {
       const error = withoutProxy(thrown);
-      if (info.signal.aborted || isPermanent(error) || error instanceof StoreUnavailableError) throw error;
+      if (info.signal.aborted || isPermanent(error) || StoreUnavailableError.isInstance(error)) throw error;
       return { failure: toErrorRecord(error).message };
     }
   };

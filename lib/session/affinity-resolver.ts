@@ -122,7 +122,7 @@ async function continueLive(
     if (!isSameSession(stored, touched)) return null;
     return surfaceId === undefined ? touched : await store.attachSurface(sessionId, surfaceId);
   } catch (error) {
-    if (error instanceof SessionStateError || error instanceof SessionNotFoundError) return null;
+    if (SessionStateError.isInstance(error) || SessionNotFoundError.isInstance(error)) return null;
     throw error;
   }
 }

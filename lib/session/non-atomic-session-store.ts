@@ -248,7 +248,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
         const outcome = await act(session);
         if (outcome.changed) done.push(outcome);
       } catch (error) {
-        if (!(error instanceof SessionNotFoundError)) failures.push({ id: session.id, error });
+        if (!SessionNotFoundError.isInstance(error)) failures.push({ id: session.id, error });
       }
     }
     if (failures.length > 0) {
@@ -289,7 +289,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
         if (changed) losers.push(session);
       } catch (error) {
         // Deleted concurrently.
-        if (!(error instanceof SessionNotFoundError)) throw error;
+        if (!SessionNotFoundError.isInstance(error)) throw error;
       }
     }
     return losers;

@@ -156,7 +156,7 @@ export class SessionStore {
         return this.created(await this.adapter.create(draft, this.surfaceRules));
       } catch (error) {
         // Another call created it concurrently, unless the id was erased.
-        if (!(error instanceof SessionConflictError) || attempt === MAX_CREATIONS) throw error;
+        if (!SessionConflictError.isInstance(error) || attempt === MAX_CREATIONS) throw error;
       }
     }
   }
@@ -293,7 +293,7 @@ export class SessionStore {
           if (changed) revoked.push(session);
         } catch (error) {
           // Deleted concurrently.
-          if (!(error instanceof SessionNotFoundError)) failures.push(error);
+          if (!SessionNotFoundError.isInstance(error)) failures.push(error);
         }
       });
     }

@@ -65,7 +65,7 @@ export class StateOperations {
    */
   toStoreError(call: ModuleCall, error: unknown): StateStoreError {
     const { store, operation } = call;
-    if (!(error instanceof SessionsError) || isFaultCode(error.code)) {
+    if (!SessionsError.isInstance(error) || isFaultCode(error.code)) {
       this.logFailure(call, error);
       return { store, code: 'STATE_MODULE_FAILED', message: `The module failed to ${operation}.` };
     }
@@ -74,7 +74,7 @@ export class StateOperations {
     return {
       store,
       code,
-      message: error instanceof StoreUnavailableError ? UNAVAILABLE : message,
+      message: StoreUnavailableError.isInstance(error) ? UNAVAILABLE : message,
       ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     };
   }

@@ -3,6 +3,7 @@ import { type StateHook } from './state-module.js';
 
 /** Concurrent changes prevented the update in every attempt (ORC-05). HTTP 409, without any change. */
 export class StateConflictError extends SessionsError {
+  static override readonly codes = ['STATE_CONFLICT'];
   readonly code = 'STATE_CONFLICT';
 
   constructor(
@@ -26,6 +27,8 @@ type StateModuleErrorDetails = Partial<Pick<StateModuleError, 'enabled' | 'hook'
  *   discarded; a `reset` or `compact` that ignores its signal may still take effect.
  */
 export class StateModuleError extends SessionsError {
+  static override readonly codes = ['CONVERSATION_NOT_RESET', 'STATE_MODULE_DISABLED', 'STATE_MODULE_TIMEOUT'] as const;
+
   /** The modules that are enabled (`STATE_MODULE_DISABLED`). */
   readonly enabled?: readonly string[];
   /** The hook that took too long (`STATE_MODULE_TIMEOUT`). */
@@ -35,7 +38,7 @@ export class StateModuleError extends SessionsError {
 
   /** @hidden */
   constructor(
-    readonly code: 'CONVERSATION_NOT_RESET' | 'STATE_MODULE_DISABLED' | 'STATE_MODULE_TIMEOUT',
+    readonly code: (typeof StateModuleError.codes)[number],
     readonly module: string,
     message: string,
     details: StateModuleErrorDetails = {},

@@ -14,6 +14,8 @@ interface Transition {
  * - `TASK_TRANSITION`: the task cannot change from its state to the requested one (STA-05). HTTP 409, without any change.
  */
 export class TaskError extends SessionsError {
+  static override readonly codes = ['TASK_CONFLICT', 'TASK_NOT_FOUND', 'TASK_TRANSITION'] as const;
+
   /** True if a retry cannot succeed: for `TASK_NOT_FOUND`. */
   readonly permanent: boolean;
   /** The state of the task (`TASK_TRANSITION`). */
@@ -25,7 +27,7 @@ export class TaskError extends SessionsError {
 
   /** @hidden */
   constructor(
-    readonly code: 'TASK_CONFLICT' | 'TASK_NOT_FOUND' | 'TASK_TRANSITION',
+    readonly code: (typeof TaskError.codes)[number],
     readonly sessionId: string,
     readonly taskId: string,
     transition?: Transition,

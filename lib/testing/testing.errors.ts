@@ -4,6 +4,7 @@ import { type Turn } from '../ledger/turn.js';
 
 /** The turn that a test awaits resumes only when the test's clock moves or a signal arrives. */
 export class TurnNeedsTimeError extends SessionsError {
+  static override readonly codes = ['TURN_NEEDS_TIME'];
   readonly code = 'TURN_NEEDS_TIME';
   readonly sessionId: string;
   readonly turnId: string;

@@ -3,6 +3,7 @@ import { type IdSource } from './id-source.js';
 
 /** The handler requires a signed-in user (NST-11). HTTP 401. */
 export class UnauthenticatedError extends SessionsError {
+  static override readonly codes = ['UNAUTHENTICATED'];
   readonly code = 'UNAUTHENTICATED';
 
   constructor() {

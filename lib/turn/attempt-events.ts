@@ -92,7 +92,7 @@ export class AttemptEvents {
         return events.map((event, at) => ({ ...event, offset: first + at }));
       });
     } catch (error) {
-      if (error instanceof TurnFencedError) onLost(error);
+      if (TurnFencedError.isInstance(error)) onLost(error);
       throw error;
     }
     if (!this.hasCounted && this.first) await this.countBefore(this.first);
@@ -108,7 +108,7 @@ export class AttemptEvents {
       this.count(bytes);
     } catch (error) {
       // The batch is stored, so later events follow it. They are counted after the next batch.
-      if (error instanceof StoreUnavailableError) return;
+      if (StoreUnavailableError.isInstance(error)) return;
       this.hasCounted = true;
       this.logger.error(
         `Could not read the earlier events of turn ${loggedId(this.claimed.turn.id)}; turns.events.maxBytes limits those of ` +

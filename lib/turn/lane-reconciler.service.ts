@@ -88,7 +88,7 @@ export class LaneReconciler {
       storeWatch.failed(error);
       const isFirst = this.failingSince === null;
       this.failingSince ??= performance.now();
-      if (error instanceof StoreUnavailableError) storeWatch.outages.repeats('due', this.failingSince, error);
+      if (StoreUnavailableError.isInstance(error)) storeWatch.outages.repeats('due', this.failingSince, error);
       else if (isFirst) this.logger.error('Could not query the lanes that are due; retrying.', traceOf(error));
     }
     if (this.stopped) return;

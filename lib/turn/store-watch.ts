@@ -34,7 +34,7 @@ export class StoreWatch {
 
   /** Called with the error of each failed store call. */
   failed(error: unknown): void {
-    if (!(error instanceof StoreUnavailableError) || error.reason !== 'deployment') return;
+    if (!StoreUnavailableError.isInstance(error) || error.reason !== 'deployment') return;
     if (this.problem || this.stopped) return;
     this.problem = error;
     this.logger.error(

@@ -240,7 +240,7 @@ export class TurnAttempt implements AttemptHandle {
     try {
       return await this.lease.retrying('append', call);
     } catch (error) {
-      if (!(error instanceof SessionNotFoundError)) throw error;
+      if (!SessionNotFoundError.isInstance(error)) throw error;
       const { sessionId, turnId, fence } = this.claimed.hold;
       throw new TurnFencedError(sessionId, turnId, fence);
     }
@@ -257,9 +257,9 @@ export class TurnAttempt implements AttemptHandle {
     );
     return saved.catch((error: unknown) => {
       // The turn fails, whatever the handler does with the error: another attempt would repeat the effect of the step.
-      if (error instanceof StoreRejectedError) this.stop.interrupt(error);
+      if (StoreRejectedError.isInstance(error)) this.stop.interrupt(error);
       // This call may be the first to notice that another worker has the turn, or that its session was deleted.
-      if (error instanceof TurnFencedError) this.askToStop({ why: 'lost', error });
+      if (TurnFencedError.isInstance(error)) this.askToStop({ why: 'lost', error });
       throw error;
     });
   }
@@ -335,13 +335,13 @@ export class TurnAttempt implements AttemptHandle {
     const { request } = this.stop;
     // The handler may have called the store itself.
     storeWatch.failed(error);
-    if (error instanceof TurnFencedError) return { type: 'lost', error };
+    if (TurnFencedError.isInstance(error)) return { type: 'lost', error };
     if (request?.why === 'lost') return { type: 'lost', error: request.error };
     await this.events?.close(false);
-    if (error instanceof StoreRejectedError) return this.fail(error, next);
+    if (StoreRejectedError.isInstance(error)) return this.fail(error, next);
     // If the handler submitted a turn that was rejected because this process stops, another process runs the attempt
     // again.
-    if (request?.why === 'shutdown' || error instanceof ShuttingDownError) {
+    if (request?.why === 'shutdown' || ShuttingDownError.isInstance(error)) {
       await this.giveBack(0);
       return { type: 'returned', why: 'released', notifyAfterMs: null };
     }
@@ -376,7 +376,7 @@ export class TurnAttempt implements AttemptHandle {
    * turn must not run again. @throws `error` if it is another one
    */
   private async failWithoutContent(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
-    if (!(error instanceof StoreRejectedError)) throw error;
+    if (!StoreRejectedError.isInstance(error)) throw error;
     const { usage } = this.spent();
     const failed = { status: 'failed', error: toErrorRecord(error), messages: [], keepCheckpoints: 'all' } as const;
     const settled = await this.settle(usage ? { ...failed, usage } : failed, next(), true);
@@ -415,7 +415,7 @@ export class TurnAttempt implements AttemptHandle {
         for (const listener of this.settledListeners) this.tell(listener, settled.turn);
         return settled;
       } catch (error) {
-        if (!(error instanceof StateResetError)) throw error;
+        if (!StateResetError.isInstance(error)) throw error;
         rest = withoutWritesTo(rest, error.namespaces);
       }
     }

@@ -180,7 +180,7 @@ export class TurnEventFeed {
   private failed(error: unknown): number {
     this.ledgerDueAt = 0;
     // The store is temporarily unavailable.
-    if (error instanceof StoreUnavailableError) return this.pollMs;
+    if (StoreUnavailableError.isInstance(error)) return this.pollMs;
     if (!this.hasFailed) {
       this.logger.error(`Could not read the events of turn ${loggedId(this.turnId)}; retrying.`, traceOf(error));
     }

@@ -131,8 +131,8 @@ export class TurnEventReaders {
         () => subscriber.complete(),
         (error: unknown) => {
           // The turn was deleted, or the store became unavailable. A client that reconnects gets the error.
-          if (error instanceof TurnNotFoundError || error instanceof StoreUnavailableError) subscriber.complete();
-          else if (error instanceof SessionsError) subscriber.error(error);
+          if (TurnNotFoundError.isInstance(error) || StoreUnavailableError.isInstance(error)) subscriber.complete();
+          else if (SessionsError.isInstance(error)) subscriber.error(error);
           else {
             // Send a generic error, because Nest 11 sends its message to the client.
             this.logger.error(`The stream of turn ${loggedId(turnId)} failed.`, traceOf(error));
@@ -169,7 +169,7 @@ export class TurnEventReaders {
         pageSize.learn(page);
         return page;
       } catch (error) {
-        if (!(error instanceof StoreUnavailableError)) throw error;
+        if (!StoreUnavailableError.isInstance(error)) throw error;
         if (this.closed || signal.aborted) return null;
         await delay(RETRY_MS);
       }

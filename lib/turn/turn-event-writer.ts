@@ -136,7 +136,7 @@ export class TurnEventWriter {
   private failed(error: unknown): void {
     this.drop();
     // The attempt that now holds the turn emits the events again.
-    if (error instanceof TurnFencedError) return;
+    if (TurnFencedError.isInstance(error)) return;
     this.logger.error(
       `Could not store events of turn ${loggedId(this.options.turnId)}; its attempt continues without them.`,
       traceOf(error),

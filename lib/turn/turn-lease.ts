@@ -76,7 +76,7 @@ export class TurnLease {
     } catch (error) {
       this.listener.failed(error);
       // A wall clock that was set forward does not end the lease: the next renewal may succeed.
-      if (error instanceof TurnFencedError || !this.mayLast) this.listener.lost(error);
+      if (TurnFencedError.isInstance(error) || !this.mayLast) this.listener.lost(error);
     }
   }
 
@@ -110,8 +110,8 @@ export class TurnLease {
         if (isRepeated) this.listener.recovered();
         return result;
       } catch (error) {
-        if (error instanceof StoreRejectedError) throw rejected(operation, error);
-        if (!(error instanceof StoreUnavailableError)) throw error;
+        if (StoreRejectedError.isInstance(error)) throw rejected(operation, error);
+        if (!StoreUnavailableError.isInstance(error)) throw error;
         this.listener.failed(error);
         if (error.reason === 'deployment' && !waitsForOperator) throw unstorable(operation, error);
         if (error.reason === 'unknown' && (unknown += 1) > MAX_UNKNOWN) throw unexpected(operation, error);

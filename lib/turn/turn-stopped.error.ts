@@ -21,6 +21,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
  * limit, the reason is TurnTimeoutError instead.
  */
 export class TurnStoppedError extends SessionsError {
+  static override readonly codes = ['TURN_STOPPED'];
   readonly code = 'TURN_STOPPED';
 
   constructor(readonly why: StopReason) {

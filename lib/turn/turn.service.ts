@@ -441,7 +441,7 @@ export class TurnService {
       const brought = visit ? { claim: visit.claim, ...request } : request;
       return { visit, ...(await observeSubmit(telemetry, brought, (observed) => ledger.accept(observed))) };
     } catch (error) {
-      if (error instanceof StoreUnavailableError && error.maybeApplied) visit?.findOut();
+      if (StoreUnavailableError.isInstance(error) && error.maybeApplied) visit?.findOut();
       else visit?.leave();
       throw error;
     }

@@ -13,7 +13,7 @@ export class ErrorFilter implements ExceptionFilter {
   }
 
   catch(error: unknown, host: ArgumentsHost): void {
-    if (error instanceof SessionsError) {
+    if (SessionsError.isInstance(error)) {
       this.domain.catch(error, host);
       return;
     }

@@ -59,7 +59,7 @@ export class AirlineAgent {
       const content = await turn.tools.use(call.name, callId, run, { input: call.arguments });
       return { ...about, outcome: 'used', content };
     } catch (error) {
-      if (error instanceof ToolNotAllowedError) return { ...about, outcome: 'refused', content: error.message };
+      if (ToolNotAllowedError.isInstance(error)) return { ...about, outcome: 'refused', content: error.message };
       if (error instanceof AirlineToolError) return { ...about, outcome: 'failed', content: error.message };
       throw error;
     }

@@ -38,7 +38,7 @@ class Shop {
       try {
         results.push(await turn.tools.use(tool, `${turn.id}-${at}`, () => `${tool} done`)); // a model provides ids for its calls
       } catch (error) {
-        if (!(error instanceof ToolNotAllowedError)) throw error;
+        if (!ToolNotAllowedError.isInstance(error)) throw error;
         results.push(error.message); // for the model: the message lists the allowed tools
       }
     }

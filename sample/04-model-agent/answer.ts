@@ -57,7 +57,7 @@ const hasFailed: StopCondition<ToolSet> = ({ steps }) =>
 
 /** Returns the message for the model. The SDK reports invalid calls as strings. */
 function isForTheModel(error: unknown): boolean {
-  return error instanceof ToolNotAllowedError || error instanceof ToolError || typeof error === 'string';
+  return ToolNotAllowedError.isInstance(error) || error instanceof ToolError || typeof error === 'string';
 }
 
 function textOf(error: unknown): string {

@@ -225,6 +225,15 @@ it('NST-15 covers every error of the package in the table', () => {
   expect(errors.filter((error) => !named.has(error as never))).toEqual([]);
 });
 
+it('NST-15 lists the codes of every class', () => {
+  const wrong = TABLE.filter(([error]) => {
+    const { codes } = error.constructor as typeof SessionsError;
+    return !(error instanceof StateStoresFailedError) && !codes.includes(error.code);
+  });
+
+  expect(wrong).toEqual([]);
+});
+
 describe.each(PLATFORMS)('domain errors over HTTP on $name, without setup by the user', ({ start }) => {
   let app: HttpApp;
 

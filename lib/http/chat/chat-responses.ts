@@ -69,7 +69,7 @@ export class ChatResponses {
       response.setHeader(RUN_ID, `${range.turnId}~${range.segment}`);
       return this.send(response, (signal) => this.stream.chunks(range, signal));
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError)) throw error;
+      if (!StoreUnavailableError.isInstance(error)) throw error;
       if (chatId !== undefined) response.setHeader(RUN_ID, chatId);
       return this.send(response, (signal) => this.chunksAfterOutage(find, client, signal));
     } finally {

@@ -132,7 +132,7 @@ export class ChatStream {
         }
         return;
       } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || signal.aborted) throw error;
+        if (!StoreUnavailableError.isInstance(error) || signal.aborted) throw error;
         await pause(signal);
       }
     }

@@ -100,7 +100,7 @@ export class ChatTurns {
     try {
       return await this.turns.interrupt(turn.id, answer);
     } catch (error) {
-      if (!(error instanceof StoreRejectedError)) throw error;
+      if (!StoreRejectedError.isInstance(error)) throw error;
       // An answer that the server of the store does not take must still stop.
       return this.turns.cancel(turn.id, { keep: true });
     }

@@ -143,7 +143,7 @@ export class ClientChats implements OnApplicationBootstrap {
     try {
       return isOpenOrRecent(await this.turns.get(turnId), RECONNECT_MS);
     } catch (error) {
-      if (error instanceof TurnNotFoundError) return false;
+      if (TurnNotFoundError.isInstance(error)) return false;
       throw error;
     }
   }

@@ -13,7 +13,7 @@ export async function repeatWhileUnavailable<T>(operation: () => Promise<T>, sig
     try {
       return await operation();
     } catch (error) {
-      if (!(error instanceof StoreUnavailableError) || signal.aborted) throw error;
+      if (!StoreUnavailableError.isInstance(error) || signal.aborted) throw error;
       await pause(signal);
     }
   }

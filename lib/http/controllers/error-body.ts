@@ -21,12 +21,12 @@ const INTERNAL: SessionsErrorBody = {
 
 /** Returns whether the error is a fault of the application and must be logged. */
 export function isFault(error: unknown): boolean {
-  return error instanceof SessionsError ? isApplicationFault(error) : foreignStatus(error) >= 500;
+  return SessionsError.isInstance(error) ? isApplicationFault(error) : foreignStatus(error) >= 500;
 }
 
 /** Converts any error to the response body of this package's controllers. */
 export function toAnyErrorBody(error: unknown): SessionsErrorBody {
-  if (error instanceof SessionsError) return toErrorBody(error);
+  if (SessionsError.isInstance(error)) return toErrorBody(error);
   const statusCode = foreignStatus(error);
   if (statusCode >= 500) return { ...INTERNAL, statusCode };
   const code = CODE_BY_STATUS[statusCode] ?? 'REFUSED';

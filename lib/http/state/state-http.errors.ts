@@ -14,12 +14,14 @@ import { toAnyErrorBody } from '../controllers/error-body.js';
  * - `REQUEST_IN_PROGRESS`: the request with this Idempotency-Key is in progress, or its process crashed (STA-27). HTTP 409. Retry later.
  */
 export class StateRequestError extends SessionsError {
+  static override readonly codes = ['FORBIDDEN', 'IDEMPOTENCY_CONFLICT', 'REQUEST_IN_PROGRESS'] as const;
+
   /** Milliseconds to wait before a retry (`REQUEST_IN_PROGRESS`). */
   readonly retryAfterMs?: number;
 
   /** @hidden */
   constructor(
-    readonly code: 'FORBIDDEN' | 'IDEMPOTENCY_CONFLICT' | 'REQUEST_IN_PROGRESS',
+    readonly code: (typeof StateRequestError.codes)[number],
     message: string,
     retryAfterMs?: number,
   ) {
@@ -48,6 +50,7 @@ export function requestInProgress(retryAfterMs: number): StateRequestError {
  * becomes 500 if changes may have been made.
  */
 export class StateStoresFailedError extends SessionsError {
+  static override readonly codes = ['STATE_MODULE_FAILED'];
   readonly code: string;
   readonly retryAfterMs?: number;
   /** False if nothing was changed. */

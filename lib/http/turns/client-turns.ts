@@ -133,7 +133,7 @@ export class ClientTurns implements OnApplicationBootstrap {
     try {
       return await this.turns.submit(orchestrator, input, options);
     } catch (error) {
-      if (!(error instanceof SessionBusyError || error instanceof IdempotencyConflictError)) throw error;
+      if (!(SessionBusyError.isInstance(error) || IdempotencyConflictError.isInstance(error))) throw error;
       const turn = await this.turns.get(error.turnId);
       throw turn && this.isShown(turn) ? error : new HiddenTurnError(error);
     }

@@ -1,11 +1,14 @@
 /**
- * Compares the public surface with the reports in `.ci/api`, one per entry point.
+ * Compares the public surface with the reports in `.ci/api`, one per entry point, and limits the names of the root.
  * `--write` updates the reports. Needs a built `dist`.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { CompilerState, Extractor, ExtractorConfig } from '@microsoft/api-extractor';
+
+/** The root exports at most this many names. Types and the members of namespaces count. */
+const MAX_ROOT_NAMES = 220;
 
 const root = resolve(import.meta.dirname, '..');
 const packageJson = join(root, 'package.json');
@@ -67,4 +70,27 @@ if (changed > 0 && !write) {
     'The public surface differs from .ci/api. If that is intended: npm run lint:api -- --write, and commit.',
   );
 }
-process.exitCode = surplus.length > 0 || (changed > 0 && !write) ? 1 : 0;
+const names = exportedNames(readFileSync(join(write ? reports : working, 'root.api.md'), 'utf8'));
+if (names.size > MAX_ROOT_NAMES) {
+  console.error(
+    `The root exports ${names.size} names. Allowed: ${MAX_ROOT_NAMES}. Export rarely named types from lib/types.ts or from the ` +
+      'entry point of their feature.',
+  );
+}
+process.exitCode = surplus.length > 0 || (changed > 0 && !write) || names.size > MAX_ROOT_NAMES ? 1 : 0;
+
+/** Returns the names that a report exports. A namespace counts with each of its members. */
+function exportedNames(report) {
+  const declared = report.matchAll(
+    /^export (?:(?:abstract|declare) )*(?:class|const|enum|function|interface|let|type) (\w+)/gm,
+  );
+  const listed = report.matchAll(/^(?:declare namespace (\w+) \{\s*)?export \{([^}]*)\}/gm);
+  const members = [...listed].flatMap(([, namespace, list]) =>
+    list
+      .split(',')
+      .map((member) => member.trim())
+      .filter((member) => member !== '')
+      .map((member) => (namespace === undefined ? member : `${namespace}.${member}`)),
+  );
+  return new Set([...[...declared].map(([, name]) => name), ...members]);
+}

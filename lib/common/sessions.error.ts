@@ -196,7 +196,7 @@ export class TooLargeError extends SessionsError {
     readonly bytes: number,
     readonly maxBytes: number,
   ) {
-    super(`${subject} has ${bytes} bytes as JSON. Allowed: ${maxBytes}.`);
+    super(`${subject} has ${bytes} bytes as JSON. Allowed: ${maxBytes}. Send less, or increase the limit.`);
   }
 
   /** Omits the subject, which may contain an id. @internal */

@@ -38,7 +38,8 @@ export class CheckpointConflictError extends SessionsError {
     readonly turnIndex: number,
   ) {
     super(
-      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} is not the next one: another writer wrote it first.`,
+      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} is not the next one: another writer wrote it first. ` +
+        'Load the latest checkpoint again.',
     );
   }
 }

@@ -44,7 +44,7 @@ export class TurnSettledError extends SessionsError {
   readonly turnId: string;
 
   constructor(turn: Turn) {
-    super(`Turn ${turn.id} is already ${turn.status}.`);
+    super(`Turn ${turn.id} is already ${turn.status}. Send a new message instead.`);
     this.sessionId = turn.sessionId;
     this.turnId = turn.id;
   }
@@ -60,7 +60,9 @@ export class TurnFailedError extends SessionsError {
   readonly failure: TurnErrorRecord | undefined;
 
   constructor(turn: Turn) {
-    super(`Turn ${turn.id} failed. Its state, messages and index are unchanged.`);
+    super(
+      `Turn ${turn.id} failed. Its state, messages and index are unchanged. Send the message again; the log has the cause.`,
+    );
     this.sessionId = turn.sessionId;
     this.turnId = turn.id;
     this.failure = turn.error;
@@ -91,7 +93,7 @@ export class TurnSupersededError extends SessionsError {
     /** The id of the turn that replaced it. */
     readonly supersededBy: string,
   ) {
-    super(`Turn ${turnId} was superseded by turn ${supersededBy}.`);
+    super(`Turn ${turnId} was superseded by turn ${supersededBy}. Wait for that turn instead.`);
   }
 }
 
@@ -254,7 +256,9 @@ export class SessionBusyError extends SessionsError {
     /** The time when it started or was accepted; ISO-8601. */
     readonly since: string,
   ) {
-    super(`Session ${sessionId} is busy with turn ${turnId} since ${since}.`);
+    super(
+      `Session ${sessionId} is busy with turn ${turnId} since ${since}. Retry later, or use another policy than whenBusy: 'reject'.`,
+    );
   }
 }
 
@@ -281,7 +285,7 @@ export class LaneDrainingError extends SessionsError {
   readonly retryAfterMs = 5000;
 
   constructor(readonly sessionId: string) {
-    super(`Session ${sessionId} does not accept turns while its lane is draining.`);
+    super(`Session ${sessionId} does not accept turns while its lane is draining. Retry later, or resume the lane.`);
   }
 }
 

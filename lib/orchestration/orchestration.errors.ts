@@ -38,7 +38,9 @@ export class TokenBudgetExceededError extends SessionsError {
     readonly usedTokens: number,
     readonly tokenBudget: number,
   ) {
-    super(`The session has used ${usedTokens} tokens; its budget is ${tokenBudget}.`);
+    super(
+      `The session has used ${usedTokens} tokens; its budget is ${tokenBudget}. Use a larger budget, or a new session.`,
+    );
   }
 }
 

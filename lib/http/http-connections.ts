@@ -9,10 +9,10 @@ export class HttpConnections {
   constructor(private readonly adapterHost: HttpAdapterHost) {}
 
   /**
-   * Closes keep-alive connections after their current request. A closing server still serves them, and an EventSource
-   * reconnects over its connection every three seconds, so the server would never close.
+   * Closes keep-alive connections after their current request. Otherwise the server would never close: while it closes, it
+   * still serves open connections, and an EventSource reconnects over its own every three seconds.
    */
-  letGo(): void {
+  disableKeepAlive(): void {
     const server: unknown = this.adapterHost.httpAdapter?.getHttpServer();
     if (server instanceof Server || server instanceof SecureServer) server.keepAliveTimeout = 1;
   }

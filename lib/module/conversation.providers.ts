@@ -6,11 +6,11 @@ import { ConversationCompaction, type RequestedSummarizer } from '../conversatio
 import { ConversationCompactor } from '../conversation/conversation-compactor.service.js';
 import { MessageTokens } from '../conversation/message-tokens.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
-import { OrchestratorEvents, type OrchestratorEvent, tellListeners } from '../orchestrator/orchestrator-events.js';
+import { OrchestratorEvents, type OrchestratorEvent, notifyListeners } from '../orchestrator/orchestrator-events.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsSettings } from './sessions.settings.js';
 
-/** The timeout of a summary in milliseconds, if turns have no timeout. */
+/** The timeout of a summary in milliseconds, if `turns.timeoutMs` is `false`. */
 const SUMMARY_TIMEOUT_MS = 900_000;
 
 /** The services that count and compact messages, by the policies of the registered orchestrators. */
@@ -35,7 +35,7 @@ function compactorOf(
   registry: OrchestratorRegistry,
   events: OrchestratorEvents,
 ): ConversationCompactor {
-  return new ConversationCompactor({ adapter, tokens, leaseMs, timeoutMs, emit: compactionTeller(registry, events) });
+  return new ConversationCompactor({ adapter, tokens, leaseMs, timeoutMs, emit: compactionReporter(registry, events) });
 }
 
 function compactionOf(
@@ -62,14 +62,14 @@ export function onlySummarizer(registry: OrchestratorRegistry): RequestedSummari
 }
 
 /** Returns a function that reports compactions to the orchestrators of this process. */
-export function compactionTeller(
+export function compactionReporter(
   registry: OrchestratorRegistry,
   events: OrchestratorEvents,
 ): (event: CompactionEvent) => void {
   const logger = new Logger('ConversationCompactor');
   return (event) => {
     const listener = registry.get(event.orchestrator)?.on[event.type];
-    tellListeners(logger, event, [listener as ((event: OrchestratorEvent) => unknown) | undefined]);
+    notifyListeners(logger, event, [listener as ((event: OrchestratorEvent) => unknown) | undefined]);
     events.emit(event);
   };
 }

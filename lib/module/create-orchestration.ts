@@ -41,8 +41,8 @@ export class CleanupOptions {
   intervalMs?: number;
 }
 
-/** Options of `cleanup` in other packages, and their equivalents here. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
+/** Options that other packages have in `cleanup`, and the option here that does the same. */
+const EQUIVALENT_OPTIONS: Readonly<Record<string, string>> = {
   ttlMs: 'ttlSeconds, in seconds',
   maxSessions: 'maxSessions',
 };
@@ -98,10 +98,10 @@ export function createOrchestrationStateManager(
     plans = [],
     ...states
   } = check(OrchestrationStateManagerOptions, options, 'options');
-  const misplaced = Object.keys(cleanup).find((key) => Object.hasOwn(ELSEWHERE, key));
+  const misplaced = Object.keys(cleanup).find((key) => Object.hasOwn(EQUIVALENT_OPTIONS, key));
   if (misplaced !== undefined) {
     throw new SessionsConfigurationError(
-      `createOrchestrationStateManager: options.cleanup.${misplaced} is not a known key. Use options.${ELSEWHERE[misplaced]}.`,
+      `createOrchestrationStateManager: options.cleanup.${misplaced} is not a known key. Use options.${EQUIVALENT_OPTIONS[misplaced]}.`,
     );
   }
   const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, cleanup, 'options.cleanup');

@@ -72,7 +72,10 @@ export const TRANSPORT_PROVIDERS: Provider[] = [
   provide(SessionsExceptionFilter, [HttpAdapterHost, ApplicationConfig], globalFilter),
 ];
 
-/** Registers the filter before those of the application, which Nest prefers: it calls the last one first (FIX-75). */
+/**
+ * Registers the filter before the application registers its own. Nest asks the filter that was registered last first, so
+ * the application's filters take precedence (FIX-75).
+ */
 function globalFilter(adapterHost: HttpAdapterHost, config: ApplicationConfig): SessionsExceptionFilter {
   const filter = new SessionsExceptionFilter(adapterHost);
   config.addGlobalFilter(filter);

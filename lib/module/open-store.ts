@@ -5,8 +5,8 @@ import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type SessionsSettings } from './sessions.settings.js';
 
 /**
- * Opens the store. During an outage, it tries again, as `TypeOrmModule` does (DAY-06).
- * @throws StoreUnavailableError if the outage outlasts the attempts, or for its other reasons at once
+ * Opens the store. Retries during an outage, as `TypeOrmModule` does (DAY-06).
+ * @throws StoreUnavailableError after the last attempt if its `reason` is `outage`, and at once for any other reason
  * @throws SessionsConfigurationError at once
  */
 export async function openStore({ adapter, turns, storeAttempts }: SessionsSettings): Promise<SessionsAdapter> {

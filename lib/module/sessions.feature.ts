@@ -31,7 +31,10 @@ export interface FeatureOptions {
 
 const KINDS: readonly string[] = ['orchestrators', 'plans', 'sessionManagers', 'stateModules'];
 
-/** @throws SessionsConfigurationError for values of any other kind */
+/**
+ * Returns the providers of a `forFeature` module; `exported` are the handles and session managers that it exports.
+ * @throws SessionsConfigurationError for values of any other kind
+ */
 export function featureProviders(features: readonly FeatureRef[] | FeatureOptions): {
   readonly own: Provider[];
   readonly exported: FactoryProvider[];
@@ -45,7 +48,7 @@ export function featureProviders(features: readonly FeatureRef[] | FeatureOption
     if (typeof item === 'function' || isOrchestratorDefinition(item)) orchestrators.push(item);
     else if (isStepPlan(item)) plans.push(item);
     else if (isSessionManagerDefinition(item)) managers.push(item);
-    else throw strange(item, index);
+    else throw unknownItem(item, index);
   }
   const exported = [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)];
   return {
@@ -76,10 +79,10 @@ function byKind(options: FeatureOptions): { items: readonly FeatureRef[]; stateM
     throw new SessionsConfigurationError(`SessionsModule.forFeature: ${unknown} ${unknownKeyRule(unknown, KINDS)}`);
   }
   const { orchestrators = [], plans = [], sessionManagers = [], stateModules = [] } = options;
-  const stranger = stateModules.findIndex((item) => !isStateModuleClass(item));
-  if (stranger !== -1) {
+  const invalid = stateModules.findIndex((item) => !isStateModuleClass(item));
+  if (invalid !== -1) {
     throw new SessionsConfigurationError(
-      `SessionsModule.forFeature: stateModules[${stranger}] must be a class with @SessionStateModule().`,
+      `SessionsModule.forFeature: stateModules[${invalid}] must be a class with @SessionStateModule().`,
     );
   }
   return { items: [...orchestrators, ...plans, ...sessionManagers], stateModules };
@@ -91,7 +94,7 @@ function misplaced(name: string): SessionsConfigurationError {
   );
 }
 
-function strange(item: unknown, index: number): SessionsConfigurationError {
+function unknownItem(item: unknown, index: number): SessionsConfigurationError {
   const what = item === undefined ? 'undefined (check for a circular import)' : 'not an orchestrator';
   return new SessionsConfigurationError(
     `SessionsModule.forFeature: item ${index} is ${what}. Expected a class with @Orchestrator(), or a definition ` +

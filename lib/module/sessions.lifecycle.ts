@@ -35,7 +35,7 @@ import { StartPhase } from '../turn/start-phase.js';
 import { TurnService } from '../turn/turn.service.js';
 import { TurnWorker } from '../turn/turn-worker.service.js';
 
-/** The time that a stopping worker needs after its grace. */
+/** The time that a stopping worker needs after its grace period. */
 const STOP_MARGIN_MS = 5000;
 const MAX_STOP_MS = 60_000;
 
@@ -72,7 +72,7 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
 
   /** Discovers the orchestrators. */
   async initialize(): Promise<void> {
-    // Not longer: another module may end the start, and then nothing is shut down.
+    // The details apply to the whole process. If another module then fails to start, Nest calls no hook that could end them.
     const endLogDetails = useLogDetails(this.settings.logging);
     try {
       await this.discover();
@@ -129,8 +129,8 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
       await this.closeQueue(() => this.queue.close());
     }
     await this.compactor.stop();
-    // Requests that wait for a turn would keep the HTTP server open.
-    this.connections.letGo();
+    // Open connections, and requests that wait for a turn, would keep the HTTP server from closing.
+    this.connections.disableKeepAlive();
     await this.turns.close();
   }
 

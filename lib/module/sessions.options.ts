@@ -29,8 +29,8 @@ export class SessionsModuleOptions {
   adapter?: SessionsAdapter;
 
   /**
-   * How often the start tries to open the store while it is down. The start rejects after the last attempt, or at once if the
-   * store answers that it cannot work (DAY-06). Default 10.
+   * Maximum number of attempts to open the store at the start, while it is down. The start fails after the last attempt, or at
+   * once if the store answers that it cannot work (DAY-06). Default 10.
    */
   @Optional()
   @MustBeInteger(1, 100_000)
@@ -78,8 +78,8 @@ export class SessionsModuleOptions {
   telemetry?: boolean;
 
   /**
-   * The details that logs show. Applications of one process share Nest's logger: logs show what all of them allow. Default: the default of each
-   * option.
+   * The details that logs show. Applications of one process share Nest's logger: logs show only what all of them allow.
+   * Default: the default of each option.
    */
   @Allow()
   logging?: LoggingOptions;
@@ -95,8 +95,8 @@ export class SessionsModuleOptions {
   maxSurfacesPerSession?: number;
 
   /**
-   * How to attach a surface to a session at that limit: `detach` (default) detaches the oldest attachment first, `reject`
-   * throws.
+   * How to attach a surface to a session that has `maxSurfacesPerSession`: `detach` (default) detaches the oldest attachment
+   * first, `reject` throws.
    */
   @Optional()
   @Must(

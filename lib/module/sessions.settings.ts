@@ -28,7 +28,7 @@ export interface SessionsSettings {
   readonly adapter: SessionsAdapter;
   /** True if no adapter was set. */
   readonly adapterByDefault: boolean;
-  /** How often the start tries to open the store, and how long it waits between two attempts. */
+  /** The maximum number of attempts to open the store at the start, and the pause between two of them. */
   readonly storeAttempts: { readonly count: number; readonly delayMs: number };
   readonly sweep: SweepSettings;
   readonly turns: TurnSettings;
@@ -101,7 +101,7 @@ export function resolveOptions(
   };
 }
 
-/** Otherwise a variable that is not set would select the store in memory (DAY-15). */
+/** An explicit `undefined` is rejected: a missing environment variable would silently select the memory store (DAY-15). */
 function undefinedAdapter(): SessionsConfigurationError {
   return new SessionsConfigurationError(
     'SessionsModule: The option adapter is undefined. Pass an adapter, for example typeormAdapter({ ... }). ' +

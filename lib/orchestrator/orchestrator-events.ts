@@ -74,7 +74,7 @@ export type OrchestratorListeners = {
 export class OrchestratorEvents extends EventStream<OrchestratorEvent> {}
 
 /** Calls listeners. Errors that they throw are logged and have no other effect. */
-export function tellListeners(
+export function notifyListeners(
   logger: Logger,
   event: OrchestratorEvent,
   listeners: readonly (((event: OrchestratorEvent) => unknown) | undefined)[],

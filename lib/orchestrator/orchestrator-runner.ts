@@ -13,7 +13,7 @@ import {
   type OrchestratorEvent,
   type OrchestratorEventBody,
   type OrchestratorEvents,
-  tellListeners,
+  notifyListeners,
 } from './orchestrator-events.js';
 import { isOutgrown } from './orchestrator-signature.js';
 import { OrchestratorTurn } from './orchestrator-turn.js';
@@ -135,7 +135,7 @@ export class OrchestratorRunner extends TurnRunner {
       over = body.type === 'turn-settled';
       if (!on[body.type] && !own && !this.events.isAnswered) return;
       const event: OrchestratorEvent = deepFreeze({ ...about, ...body });
-      tellListeners(this.logger, event, [on[body.type], own] as (TurnListener | undefined)[]);
+      notifyListeners(this.logger, event, [on[body.type], own] as (TurnListener | undefined)[]);
       this.events.emit(event);
     };
   }

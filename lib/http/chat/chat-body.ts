@@ -5,7 +5,7 @@ import { rawRequest } from '../../transport/http.transport.js';
 import { type HttpRequest } from '../controllers/http-request.js';
 import { unsupportedMediaType } from '../http.errors.js';
 
-/** The limit of a body that is sent as text, which no parser of the application reads. */
+/** The maximum size of a text body in bytes. The limits of the application's parsers do not apply to it. */
 const MAX_TEXT_BYTES = 4_194_304;
 
 /**

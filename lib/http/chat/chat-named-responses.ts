@@ -8,16 +8,17 @@ const MAX_CHATS = 10_000;
 export type NamedResponse = Pick<ChatRange, 'turnId' | 'segment'>;
 
 /**
- * The responses that clients name by their chat. `WorkflowChatTransport` does so in a page that was opened during an
- * answer. It continues a broken response with the number of chunks that it has. Meanwhile the turn may have ended and
- * the next one begun, whose chunks must not follow those of the old answer (AIS-33).
+ * Remembers the responses that clients continue by the id of their chat instead of the response's name (AIS-33).
+ * `WorkflowChatTransport` does so in a page that was opened during an answer: it sends the id of the chat and the number of
+ * chunks that it has. If the turn has ended meanwhile and the next one has begun, the chunks of the new answer must not
+ * follow those of the old one.
  *
- * A response is remembered after its end: the server does not notice that a client has not received the end. Another
- * process, or the same one after a restart, does not know the response. It continues the answer only if no other one was
- * open within the time in which clients reconnect. `ClientChats.continued` ignores responses whose turns ended before.
+ * A response is remembered after its end, because the server does not notice whether the client received the end.
+ * `ClientChats.continued` ignores responses whose turns ended too long ago for a client to reconnect. A process that does
+ * not know the response, such as this one after a restart, continues an answer only if it was the only one in that time.
  */
 export class ChatNamedResponses {
-  /** By user and chat, the latest last. Two are enough to know that a client may have had either. */
+  /** By user and chat, the latest last. Two are enough to know that a client may continue either of them. */
   private readonly responses = new Map<string, readonly NamedResponse[]>();
 
   add(principal: Principal, chatId: string, { turnId, segment }: NamedResponse): void {

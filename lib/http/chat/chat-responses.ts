@@ -27,11 +27,11 @@ export interface ChatMessage {
   readonly comment?: string;
 }
 
-/** Who gets a response, and where it is written. */
+/** The client of a response. */
 export interface ChatClient {
   readonly principal: Principal;
   readonly response: ServerResponse;
-  /** The id of the chat, which names the response of an outage: its turn is unknown when it begins. */
+  /** The id of the chat. It names a response that begins during an outage, when the turn is still unknown. */
   readonly chatId?: string;
 }
 
@@ -39,7 +39,7 @@ export interface ChatClient {
 export class ChatResponses {
   /** Milliseconds without a chunk after which a comment is sent. Default 15,000. */
   heartbeatMs: number | undefined;
-  /** Milliseconds that a client waits for headers while the store is unavailable. Then it gets comments. */
+  /** Milliseconds that a client waits for headers while the store is unavailable. Then it gets headers and comments. */
   patienceMs = 10_000;
   /** The responses that clients name by their chat. */
   readonly named = new ChatNamedResponses();
@@ -89,12 +89,12 @@ export class ChatResponses {
       yield* this.stream.chunks(range, signal);
     } catch (error) {
       if (!isNothingToResume(error)) throw error;
-      // The answer has ended during the outage. A client whose answer is incomplete must not take this for its end.
+      // The answer ended during the outage. If the client has only a part of it, it must not take this response for the end.
       yield CUT;
     }
   }
 
-  /** Pauses while the client does not read. */
+  /** Sends chunks as messages. Pauses while the client does not read. */
   private send(
     response: ServerResponse,
     read: (signal: AbortSignal) => AsyncIterable<UIChunk | typeof CUT>,

@@ -63,7 +63,8 @@ export class ChatResumeGuard extends StreamGuard {
     // With `startIndex`, the id may be the name of a response.
     const id = request.params?.run ?? idOf(request);
     const run = skip === undefined ? null : RUN.exec(id);
-    // The last chunks are of no use without those before. The client learns that it gets the first one, with index 0.
+    // A client with a negative index asks for the last chunks only, which are of no use without those before. It gets the
+    // whole response: from this header it computes that the first chunk has index 0.
     if (startIndex !== skip) response.setHeader(TAIL_INDEX, String(-1 - startIndex!));
     const find = async (): Promise<ChatRange> => {
       if (run) return { ...(await this.chats.responseOf(principal, run[1], Number(run[2]))), skip };

@@ -15,19 +15,20 @@ import { repeatWhileUnavailable, pause } from './while-unavailable.js';
 /** Page size for reading stored events. */
 const PAGE = 500;
 
-/** What a response contains of an answer. */
+/** The chunks of an answer that a response contains. */
 export interface ChatRange {
   readonly turnId: string;
   /** The segment that the response begins with, see `segmentsOf`. */
   readonly segment: number;
   /**
-   * The number of chunks that the client has received of this response. Absent: the response begins with the shortest
-   * chunks that show the whole answer so far; the segment is then 0.
+   * The number of chunks of this response that the client has received. Absent: the response begins with a replay, which is
+   * the fewest chunks that show the whole answer so far; the segment is then 0.
    */
   readonly skip?: number;
   /**
-   * True if the response begins with the chunks that are stored already, and with the answers of the user that the turn
-   * has received and not continued with (AIS-32). Default false: the turn has none.
+   * True if the client resumes: the response begins with the chunks that are already stored, then with the answers of the
+   * user that the turn has received but not yet continued with (AIS-32). Default false: the turn has received none, or
+   * this client sent them.
    */
   readonly isResumed?: boolean;
 }
@@ -71,7 +72,7 @@ export class ChatStream {
     return chunksOf(await this.storedEvents(turnId));
   }
 
-  /** Returns all stored chunks of a turn, and the answers of the user that it has received and not continued with. */
+  /** Returns all stored chunks of a turn, and the answers of the user that it has received but not yet continued with. */
   async received(turnId: string): Promise<readonly UIChunk[]> {
     return this.withReceived(turnId, await this.stored(turnId));
   }
@@ -85,10 +86,10 @@ export class ChatStream {
     signal: AbortSignal,
   ): AsyncGenerator<UIChunk | typeof CUT, void> {
     const response = new ResponseChunks(turnId, segment);
-    // It reads all events from the first, because a large chunk has several.
+    // The reader needs all events from the first one, because a large chunk is stored as several events.
     const reader = new UIEventReader();
     let after = 0;
-    // Protocol 6 has no chunk for a reset, so that a client with nothing gets the chunks without what was replaced.
+    // Protocol 6 lacks a chunk for a reset. A client that has no chunks yet gets a replay, which omits replaced chunks.
     const isReplay = skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6);
     /** The answers of the user that the client gets before the turn continues with them. */
     const early = new Set<string>();
@@ -106,7 +107,7 @@ export class ChatStream {
     for await (const event of this.events(turnId, after, signal)) {
       const chunk = reader.read(event);
       if (chunk?.type === UI_RESET) early.clear();
-      // A client that counts its chunks gets each answer once.
+      // The client continues by the number of its chunks, so it must get each answer only once.
       if (chunk && !early.delete(keyOf(chunk))) yield* response.add(chunk);
       const last =
         event.type === SETTLED

@@ -17,7 +17,7 @@ const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
 /** The maximum number of open turns that are read. */
 const MAX_OPEN = 200;
 
-/** The turns of chats: only those of orchestrators that clients may use. */
+/** The turns of chats. Turns of orchestrators that clients may not use are ignored. */
 export class ChatTurns {
   private readonly replaced: ReplacedTurns;
 
@@ -59,8 +59,8 @@ export class ChatTurns {
   }
 
   /**
-   * Returns the turn of which a client has chunks: the only one that has begun, and is open or has settled within a
-   * time. `undefined` also if there are several, because the client may have chunks of either (AIS-33).
+   * Returns the turn whose chunks a client has: the only one that has begun, and is open or settled less than `withinMs`
+   * ago. Returns `undefined` also if several match, because the client may have chunks of any of them (AIS-33).
    */
   async only(sessionId: string, withinMs: number): Promise<Turn | undefined> {
     const turns = await this.turns.list({ sessionId, order: 'desc', limit: MAX_OPEN });
@@ -101,7 +101,7 @@ export class ChatTurns {
       return await this.turns.interrupt(turn.id, answer);
     } catch (error) {
       if (!StoreRejectedError.isInstance(error)) throw error;
-      // An answer that the server of the store does not take must still stop.
+      // The store rejects the answer so far. The turn must still stop.
       return this.turns.cancel(turn.id, { keep: true });
     }
   }
@@ -118,8 +118,8 @@ export class ChatTurns {
         idempotencyKey: requestKeyOf(request, replaced?.id),
         ...(first === undefined ? {} : { replaces: first.id }),
       }));
-    // Also for a repeated request: the process may have died before it came to this.
-    await this.makeWay(turn, first);
+    // Also for a repeated request: the process may have crashed after the submit and before this.
+    await this.endEarlierTurns(turn, first);
     return turn;
   }
 
@@ -132,8 +132,8 @@ export class ChatTurns {
     return isNew ? undefined : this.replaced.withMessage(sessionId, message.id);
   }
 
-  /** Ends the open turns that a new one replaces, or that wait for a user who has said something else instead. */
-  private async makeWay(by: Turn, replaced: Turn | undefined): Promise<void> {
+  /** Ends earlier turns that the new one replaces, or that wait for an answer of the user, who has sent a message instead. */
+  private async endEarlierTurns(by: Turn, replaced: Turn | undefined): Promise<void> {
     if (isTerminal(by.status)) return;
     for (const turn of await this.open(by.sessionId)) {
       if (turn.position >= by.position) continue;
@@ -143,8 +143,8 @@ export class ChatTurns {
   }
 
   /**
-   * Gives the turn of a message the answers that it contains. An answer that the turn has received before has no effect,
-   * also after its end.
+   * Signals the answers that a message contains to its turn. An answer that the turn has already received has no effect,
+   * even after the turn has ended.
    * @returns the response that follows the latest answered request
    * @throws TurnSettledError if the turn has ended without an answer: it was stopped, or its session has ended (AIS-32)
    */
@@ -156,7 +156,7 @@ export class ChatTurns {
     for (const answer of answers) {
       const segment = segments.findLastIndex((chunks) => isRequested(answer, chunks));
       last = Math.max(last, segment);
-      // If a response follows, the turn has received the answer before.
+      // If a later segment exists, the turn has already continued with the answer.
       if (segment === -1 || segment !== segments.length - 1) continue;
       await this.turns.signal(turn.id, answer.signal(countRequests(answer, segments.slice(0, -1))), answer.payload);
     }
@@ -193,7 +193,7 @@ function hasMessage(turn: Turn, messageId: string): boolean {
   return turn.id === messageId || messageIdOf(turn) === messageId;
 }
 
-/** Returns whether a turn is open, or has settled within a time. */
+/** Returns whether a turn is open, or settled less than `withinMs` ago. */
 export function isOpenOrRecent({ settledAt }: Turn, withinMs: number): boolean {
   return settledAt === undefined || Date.now() - Date.parse(settledAt) < withinMs;
 }

@@ -13,7 +13,7 @@ const MAX_MESSAGE_ID = 200;
 const MESSAGE_ID_RULE = `must be a string of 1 to ${MAX_MESSAGE_ID} characters.`;
 const TRIGGERS = ['submit-message', 'regenerate-message'] as const;
 
-/** What a chat front end sends, without the earlier messages. */
+/** The request of a chat front end, without the earlier messages. */
 export class ChatRequest {
   /** The chat. Optional if the URL names it. */
   @Optional()
@@ -50,7 +50,7 @@ export class StopChatRequest {
 
 /** Selects a page of the messages of a chat. */
 export class ChatMessagesQuery {
-  /** The `before` of the page that follows. Default: the latest page. */
+  /** The `before` of the page of later messages. Default: the latest page. */
   @Optional()
   @MustBeName()
   before?: string;

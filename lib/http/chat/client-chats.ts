@@ -75,8 +75,8 @@ export class ClientChats implements OnApplicationBootstrap {
 
   /**
    * Returns what a front end shows when it resumes: the answer of the current turn.
-   * @param skip the number of chunks that it has received. If there are any, they are of the only turn that was open
-   * within {@link RECONNECT_MS}
+   * @param skip the number of chunks that it has received. If it is not 0, they must be of the only turn that was open
+   * within the last {@link RECONNECT_MS}
    * @throws NothingToStreamError (`NOTHING_TO_RESUME`)
    */
   async resume(principal: Principal, chatId: string, skip?: number): Promise<ChatRange> {
@@ -131,7 +131,7 @@ export class ClientChats implements OnApplicationBootstrap {
     await this.sessions.erase(principal, chatId);
   }
 
-  /** Only a message of the user begins a chat. */
+  /** Returns the session of a chat. A message of the user creates it if necessary; answers of the user do not. */
   private async sessionFor(principal: Principal, chatId: string, { message }: ChatRequest): Promise<Session> {
     if (message.role === 'user') return this.sessions.open(principal, chatId);
     const session = await this.sessions.find(principal, chatId);

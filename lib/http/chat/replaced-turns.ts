@@ -40,8 +40,8 @@ export class ReplacedTurns {
 }
 
 /**
- * Returns whether the turn that a request would replace is already the turn of this request. An edit that changes
- * nothing is a repeated edit. Another answer is requested again only after the turn has ended.
+ * Returns whether the turn that a request would replace is already the turn of this request. An edit that changes nothing
+ * is a repeated edit. A request for another answer is a repeated one while the turn is open; later it is a new one.
  */
 export function isRepeat({ trigger, messageId }: ChatRequest, input: TurnInput, turn: Turn): boolean {
   if (turn.request.replaces === undefined || !isDeepStrictEqual(turn.request.input, input)) return false;

@@ -9,7 +9,10 @@ export interface UserAnswer extends UserRequest {
   readonly payload: object;
 }
 
-/** Returns the answers of the user that a message may contain. A tool of the server has an output, too. */
+/**
+ * Returns the possible answers of the user in a message. Outputs of the server's tools are among them, because they look
+ * the same: `isRequested` tells them apart.
+ */
 export function answersOf({ parts }: UIMessage): UserAnswer[] {
   return parts.flatMap(({ state, toolCallId, approval, output = null, errorText }): UserAnswer[] => {
     if (typeof toolCallId !== 'string') return [];

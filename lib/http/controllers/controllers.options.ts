@@ -86,7 +86,7 @@ export class SessionsControllerOptions extends ControllerOptions {
   allowClientIds?: boolean;
 }
 
-/** What chat front ends of the AI SDK use (AIS-10), see docs/ai-sdk.md. Default path `chat`. */
+/** The routes for chat front ends of the AI SDK (AIS-10), see docs/ai-sdk.md. Default path `chat`. */
 export class ChatControllerOptions extends ControllerOptions {
   /**
    * The orchestrators that clients may use, by class, definition or name. Messages of others are not returned. A client
@@ -96,8 +96,8 @@ export class ChatControllerOptions extends ControllerOptions {
   orchestrators!: readonly (OrchestratorRef | string)[];
 
   /**
-   * The version of `ai` that the clients use: 6 or 7. Clients of version 7 can replace the end of an answer when a model
-   * that is asked again answers differently. Clients of version 6 then see an error, until they resume. Default 7.
+   * The version of `ai` that the clients use: 6 or 7. Clients of version 7 can replace the end of an answer if a repeated
+   * model call answers differently. Clients of version 6 then show an error until they resume. Default 7.
    */
   @Optional()
   @Must((value) => value === 6 || value === 7, 'must be 6 or 7.')
@@ -127,7 +127,7 @@ export class SessionsControllersOptions {
   @Allow()
   turns?: TurnsControllerOptions;
 
-  /** What `useChat` and other chat front ends of the AI SDK use. Default: disabled. */
+  /** Serves `useChat` and other chat front ends of the AI SDK. Default: disabled. */
   @Allow()
   chat?: ChatControllerOptions;
 

@@ -33,7 +33,7 @@ export function toAnyErrorBody(error: unknown): SessionsErrorBody {
   return { statusCode, code, message: messageOf(error, statusCode) };
 }
 
-/** Returns the status of errors thrown by body parsers. */
+/** Returns the status of an error that is not of this package, for example of a guard or a body parser. Default 500. */
 function foreignStatus(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus();
   const { status, statusCode = status } = (error ?? {}) as { status?: unknown; statusCode?: unknown };

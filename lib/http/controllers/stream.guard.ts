@@ -7,9 +7,9 @@ import { type HttpResponse, rawResponse } from './http-response.js';
 const streams = new WeakMap<object, Observable<unknown>>();
 
 /**
- * Opens the stream of an `@Sse()` handler, which returns it with {@link OpenedStream}. Interceptors of the application
- * would be too late: behind one, Nest sends the headers before an asynchronous handler has resolved, so that it can
- * neither set a header nor fail with a status.
+ * Opens the stream of an `@Sse()` handler, which returns it with {@link OpenedStream}. The handler itself would be too
+ * late: behind an interceptor of the application, Nest sends the headers before an asynchronous handler has resolved, so
+ * the handler could neither set a header nor fail with a status.
  */
 export abstract class StreamGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -21,7 +21,7 @@ export abstract class StreamGuard implements CanActivate {
     return true;
   }
 
-  /** Returns the stream. It must hold nothing before it is subscribed to. */
+  /** Returns the stream. It must not hold resources before it is subscribed to. */
   protected abstract open(
     context: ExecutionContext,
     request: HttpRequest,

@@ -35,8 +35,8 @@ type Holder = JsonObject & {
   readonly token: string;
 };
 
-/** The holder's own document, written by no other request. The holder owns the key while it exists. */
-type Kept = JsonObject & {
+/** The holder's own document, which no other request writes. The holder owns the key while this document exists. */
+type OwnDocument = JsonObject & {
   /** Set when the request is done. */
   readonly result?: JsonObject;
 };
@@ -44,8 +44,8 @@ type Kept = JsonObject & {
 interface Reservation {
   /** The address of this request's own document. */
   readonly address: StateAddress;
-  /** The holder's document. */
-  readonly kept: Kept;
+  /** The holder's own document. */
+  readonly document: OwnDocument;
   /** False if another request holds the key. */
   readonly own: boolean;
 }
@@ -85,8 +85,8 @@ export class RequestKeys {
    * @throws StateRequestError, and the errors of `act`
    */
   async once(request: KeyedRequest, act: () => Promise<StateOperationResult>): Promise<KeyedResult> {
-    const { address, kept, own } = await this.reserve(request, this.reservedMs);
-    if (kept.result) return { result: kept.result as unknown as StateOperationResult, repeated: true };
+    const { address, document, own } = await this.reserve(request, this.reservedMs);
+    if (document.result) return { result: document.result as unknown as StateOperationResult, repeated: true };
     if (!own) throw requestInProgress(RETRY_AFTER_MS);
 
     let result: StateOperationResult;
@@ -96,7 +96,7 @@ export class RequestKeys {
       await this.settle(() => this.store.delete(address));
       throw error;
     }
-    const done: Kept = { result: toJsonObject(result, 'result') };
+    const done: OwnDocument = { result: toJsonObject(result, 'result') };
     await this.settle(() => this.store.set(address, done, { ttlMs: this.keptMs }));
     return { result, repeated: false };
   }
@@ -111,18 +111,18 @@ export class RequestKeys {
       // Extend the expiry, so that the version to overwrite belongs to this document and not to a later one.
       const found = await this.store.get(held, { ttlMs: 2 * this.keptMs });
       const holder = found?.value as Holder | undefined;
-      // The store repeated the write, so the request finds its own document.
-      if (holder?.token === mine.token) return { address, kept: {}, own: true };
+      // The store lost the response to this request's write and repeated it, so the request finds itself as the holder.
+      if (holder?.token === mine.token) return { address, document: {}, own: true };
       const theirs = holder && (await this.store.get({ ...place, key: holder.token }));
       if (theirs) {
         if (tries > 0) await this.settle(() => this.store.delete(address));
         if (holder.fingerprint !== mine.fingerprint) throw requestKeyConflict();
-        return { address, kept: theirs.value as Kept, own: false };
+        return { address, document: theirs.value as OwnDocument, own: false };
       }
       // Write this before the holder becomes visible: a holder without its document has lost the key.
       await this.store.set(address, {}, { ttlMs });
       const written = await this.store.set(held, mine, { ifVersion: found?.version ?? 0, ttlMs: 2 * this.keptMs });
-      if (written) return { address, kept: {}, own: true };
+      if (written) return { address, document: {}, own: true };
     }
     throw requestInProgress(RETRY_AFTER_MS);
   }

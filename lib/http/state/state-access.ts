@@ -52,12 +52,12 @@ export function assertAllowed(principal: Principal, operation: StateOperation, r
 }
 
 /** Returns whether the principal owns the session or is an operator. */
-export function mayTouch(principal: Principal, session: Session): boolean {
+export function mayAccess(principal: Principal, session: Session): boolean {
   if (ownsSession(principal, session)) return true;
   return session.workspaceId === principal.workspaceId && has(principal, 'state.operator');
 }
 
-/** The application's resolver may return a string, whose `includes` would match substrings. */
+/** Checks the list first: an application's resolver may return a string, whose `includes` would match substrings. */
 function has({ capabilities }: Principal, capability: StateCapability): boolean {
   if (!isTexts(capabilities)) return false;
   const malformed = capabilities.find((granted) => MALFORMED.test(granted) && granted !== EVERY_OPERATION);

@@ -21,11 +21,11 @@ export class StateAudit implements OnApplicationShutdown {
   constructor(private readonly events: StateEvents) {}
 
   done(call: StateCall, { cleared, compacted }: Pick<StateEvent, 'cleared' | 'compacted'>): void {
-    this.tell(call, { outcome: 'done', statusCode: 200, cleared, compacted });
+    this.report(call, { outcome: 'done', statusCode: 200, cleared, compacted });
   }
 
   repeated(call: StateCall): void {
-    this.tell(call, { outcome: 'repeated', statusCode: 200, cleared: [], compacted: [] });
+    this.report(call, { outcome: 'repeated', statusCode: 200, cleared: [], compacted: [] });
   }
 
   /** @param body the raw body; if it is invalid, the session that it names is still reported */
@@ -33,16 +33,16 @@ export class StateAudit implements OnApplicationShutdown {
     const { statusCode, code } = toStateErrorBody(error);
     const { cleared, compacted } =
       error instanceof StateStoresFailedError ? error.result : { cleared: [], compacted: [] };
-    this.tell(call, { outcome: statusCode < 500 ? 'refused' : 'failed', statusCode, code, cleared, compacted }, body);
+    this.report(call, { outcome: statusCode < 500 ? 'refused' : 'failed', statusCode, code, cleared, compacted }, body);
   }
 
   onApplicationShutdown(): void {
     this.refusals.close();
   }
 
-  private tell(call: StateCall, outcome: Outcome, body?: unknown): void {
-    if (call.told) return;
-    call.told = true;
+  private report(call: StateCall, outcome: Outcome, body?: unknown): void {
+    if (call.reported) return;
+    call.reported = true;
     const { operation, principal, request, startedAt } = call;
     const event: StateEvent = {
       type: operation,

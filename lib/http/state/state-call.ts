@@ -11,7 +11,7 @@ export interface StateCall {
   /** Set after the body was validated. */
   request?: StateRequest;
   /** True if the audit event was emitted. */
-  told: boolean;
+  reported: boolean;
 }
 
 const calls = new WeakMap<object, StateCall>();
@@ -21,7 +21,7 @@ export function callOf(request: object, operation: StateOperation): StateCall {
   const raw = rawRequest(request);
   const known = calls.get(raw);
   if (known) return known;
-  const call: StateCall = { operation, startedAt: performance.now(), told: false };
+  const call: StateCall = { operation, startedAt: performance.now(), reported: false };
   calls.set(raw, call);
   return call;
 }

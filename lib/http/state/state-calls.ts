@@ -9,7 +9,7 @@ import { UnauthenticatedError } from '../../transport/transport.errors.js';
 import { type HttpRequest, idempotencyKeyOf } from '../controllers/http-request.js';
 import { readRequest } from './read-request.js';
 import { type KeyedResult, type RequestKeys } from './request-keys.js';
-import { assertAllowed, mayTouch } from './state-access.js';
+import { assertAllowed, mayAccess } from './state-access.js';
 import { type StateAudit } from './state-audit.js';
 import { callOf, type StateCall } from './state-call.js';
 import { StateStoresFailedError } from './state-http.errors.js';
@@ -60,7 +60,7 @@ export class StateCalls {
   private async assertSession(principal: Principal, { sessionId }: StateRequest): Promise<void> {
     if (sessionId === undefined) return;
     const session = await this.sessions.get(sessionId);
-    if (!session || !mayTouch(principal, session)) throw new SessionNotFoundError(sessionId);
+    if (!session || !mayAccess(principal, session)) throw new SessionNotFoundError(sessionId);
   }
 
   private async act(operation: StateOperation, request: StateRequest): Promise<StateOperationResult> {

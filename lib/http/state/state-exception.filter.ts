@@ -37,7 +37,7 @@ export class StateExceptionFilter extends ControllersExceptionFilter {
       return;
     }
     // A guard of the application rejected the request, possibly after another one authenticated the user.
-    if (!call.told) call.principal ??= await this.principalOf(host);
+    if (!call.reported) call.principal ??= await this.principalOf(host);
     this.audit.refused(call, error, request.body);
   }
 

@@ -46,8 +46,8 @@ export function requestInProgress(retryAfterMs: number): StateRequestError {
 }
 
 /**
- * Some state modules failed; the others succeeded. The HTTP status is that of the most severe error. A rejection
- * becomes 500 if changes may have been made.
+ * Some state modules failed; the others succeeded. The HTTP status is that of the most severe error. A status below 500
+ * becomes 500 if data may have changed.
  */
 export class StateStoresFailedError extends SessionsError {
   static override readonly codes = ['STATE_MODULE_FAILED'];
@@ -65,13 +65,14 @@ export class StateStoresFailedError extends SessionsError {
   }
 }
 
-/** Returns the most important error for the client: the first one that is not a rejection, if any. */
+/** Returns the most important error for the client: the first one with a status of 500 or higher, else the first one. */
 function worstOf(errors: readonly StateStoreError[]): StateStoreError {
   return errors.find(({ code }) => statusOfCode(code) >= HttpStatus.INTERNAL_SERVER_ERROR) ?? errors[0];
 }
 
 /**
- * Returns whether data may have changed. Built-in modules that reject change nothing; for other modules it is unknown.
+ * Returns whether data may have changed. Built-in modules that reject a request change nothing; for other modules it is
+ * unknown.
  */
 function mayHaveChanged({ operation, cleared, compacted, errors }: StateOperationResult): boolean {
   if (operation === 'describe') return false;
@@ -89,7 +90,7 @@ export function toStateErrorBody(error: unknown): StateErrorBody {
   return error instanceof StateStoresFailedError ? toFailedBody(error) : toAnyErrorBody(error);
 }
 
-/** Creates the body. A rejection means that nothing was done, so its code is only used if that is certain. */
+/** Creates the body. A status below 500 means that nothing was done, so it is used only if that is certain. */
 function toFailedBody(error: StateStoresFailedError): StateErrorBody {
   const body = toErrorBody(error);
   const isRefused = body.statusCode < 500 && !error.maybeApplied;

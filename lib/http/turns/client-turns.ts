@@ -109,7 +109,7 @@ export class ClientTurns implements OnApplicationBootstrap {
     return this.viewOf(await this.find(sessionId, turnId));
   }
 
-  /** @returns the current turn; a running turn settles soon */
+  /** @returns the turn after the request; a running turn settles later */
   async cancel(sessionId: string, turnId: string): Promise<TurnView> {
     await this.find(sessionId, turnId);
     return this.viewOf(await this.turns.cancel(turnId));
@@ -182,20 +182,20 @@ export class ClientTurns implements OnApplicationBootstrap {
   }
 }
 
-type Told = SessionBusyError | IdempotencyConflictError;
+type TurnConflict = SessionBusyError | IdempotencyConflictError;
 
-const MESSAGES: Readonly<Record<Told['code'], string>> = {
+const MESSAGES: Readonly<Record<TurnConflict['code'], string>> = {
   SESSION_BUSY: 'The session is busy.',
   IDEMPOTENCY_CONFLICT:
     'The idempotency key was already used for a different message. Use a new key for a new message.',
 };
 
-/** An error for clients without the turn, which clients must not see. */
+/** A conflict with a turn that clients must not see. Omits the turn. */
 export class HiddenTurnError extends SessionsError {
-  readonly code: Told['code'];
+  readonly code: TurnConflict['code'];
   readonly sessionId: string;
 
-  constructor({ code, sessionId }: Told) {
+  constructor({ code, sessionId }: TurnConflict) {
     super(MESSAGES[code]);
     this.code = code;
     this.sessionId = sessionId;

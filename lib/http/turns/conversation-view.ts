@@ -12,11 +12,11 @@ export interface ConversationPage {
 }
 
 /**
- * A turn with its messages. Of a turn that was deleted, only the id is left. Messages that no turn wrote have no fields
- * of a turn.
+ * A turn with its messages. A deleted turn has only its id and messages. Messages that no turn wrote are listed without any
+ * field of a turn.
  */
 export interface ConversationTurn extends Partial<TurnView> {
-  /** For a turn that is open, or has not succeeded, the user's message is among them. Empty if all are of tools. */
+  /** Includes the user's message even if the turn is open or did not succeed. Empty if all messages are of tools. */
   readonly messages: readonly MessageView[];
 }
 
@@ -24,7 +24,7 @@ export interface ConversationTurn extends Partial<TurnView> {
 export interface MessageView extends Pick<ConversationMessage, 'id'> {
   readonly role: 'user' | 'assistant';
   readonly content: string | readonly MessagePart[];
-  /** Only on messages of the user. */
+  /** Absent on messages of the assistant. */
   readonly metadata?: JsonObject;
   /** Time when the message was stored, ISO-8601. Absent while it is only the input of its turn. */
   readonly createdAt?: string;

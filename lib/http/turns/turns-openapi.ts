@@ -144,7 +144,7 @@ const DOCS: Readonly<Record<Operation, Doc>> = {
     summary: 'List the messages of the session in order, grouped by turn, the latest page first',
     headers: [SESSION_HEADER],
     query: [
-      { name: 'before', required: false, schema: text('The `before` of the page that follows.') },
+      { name: 'before', required: false, schema: text('The `before` of the page of later turns.') },
       { name: 'limit', required: false, schema: { ...count(1, 'Turns per page. Default 50.'), maximum: 200 } },
     ],
     answer: {

@@ -46,7 +46,7 @@ export class ListTurnsQuery {
 
 /** Selects a page of the conversation. */
 export class ConversationQuery {
-  /** The `before` of the page that follows. Default: the latest page. */
+  /** The `before` of the page of later turns. Default: the latest page. */
   @Optional()
   @Must((value) => typeof value === 'string', 'must be the `before` of an earlier response, unchanged.')
   before?: string;

@@ -8,27 +8,26 @@ export type RecordUse = (outcome: ToolOutcome) => Promise<unknown>;
 /** Admits a use according to the plan. Rejects if the plan does not allow it. */
 export type AdmitUse = () => Promise<RecordUse>;
 
-const wanted = new WeakMap<object, AdmitUse>();
+const deferred = new WeakMap<object, AdmitUse>();
 
-const RECORDED: AdmitUse = () => Promise.resolve(() => Promise.resolve());
+const ALREADY_ADMITTED: AdmitUse = () => Promise.resolve(() => Promise.resolve());
 
 /**
- * Stores in the request how to admit its use. The interceptor admits it later, so a guard that rejects the request
- * consumes no use.
+ * Stores in the request how to admit its tool use. `ToolUseInterceptor` does so after all guards, so a request that a later
+ * guard rejects does not count as a use.
  */
-export function wantUse(context: ExecutionContext, admit: AdmitUse): void {
-  wanted.set(carrierOf(context), admit);
+export function deferUse(context: ExecutionContext, admit: AdmitUse): void {
+  deferred.set(carrierOf(context), admit);
 }
 
 /**
- * Returns the stored function.
- * @returns for the second call, with a decorator on class and handler: a use that is not recorded; `undefined` without
- * a guard
+ * Returns the stored function; `undefined` if `ToolGuard` did not run. With `@RequireTool()` on the class and on the
+ * handler, the interceptor runs twice: its second call gets a function that admits and records nothing.
  */
-export function takeUse(context: ExecutionContext): AdmitUse | undefined {
+export function takeDeferredUse(context: ExecutionContext): AdmitUse | undefined {
   const carrier = carrierOf(context);
-  const admit = wanted.get(carrier);
-  if (admit) wanted.set(carrier, RECORDED);
+  const admit = deferred.get(carrier);
+  if (admit) deferred.set(carrier, ALREADY_ADMITTED);
   return admit;
 }
 

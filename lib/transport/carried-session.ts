@@ -7,8 +7,8 @@ import { transportOf } from './transport-of.js';
 const sessions = new WeakMap<object, Session | null>();
 
 /**
- * Stores the session for this call of the handler, and in GraphQL for the fields below; `null` if the request has none
- * and needs none.
+ * Stores the session for this call of the handler, and in GraphQL for the fields below; `null` if the session is optional
+ * and the request names none.
  */
 export function keepSession(context: ExecutionContext, session: Session | null): void {
   const [carrier] = transportOf(context).carriers(context);

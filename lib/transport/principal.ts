@@ -27,13 +27,13 @@ export const signedInUser: PrincipalResolver = (context) => {
   // Passport sets `false` for unauthenticated requests.
   const user = transportOf(context).user(context) as SignedInUser | null | undefined | false;
   if (user === null || user === undefined || user === false) return null;
-  const userId = textOf(user, 'id');
+  const userId = stringOf(user, 'id');
   if (userId === undefined) return null;
-  const workspaceId = textOf(user, 'workspaceId');
+  const workspaceId = stringOf(user, 'workspaceId');
   return {
     userId,
     ...(workspaceId === undefined ? {} : { workspaceId }),
-    ...(isTexts(user.capabilities) ? { capabilities: user.capabilities } : {}),
+    ...(isStrings(user.capabilities) ? { capabilities: user.capabilities } : {}),
   };
 };
 
@@ -47,7 +47,7 @@ export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver
   return async (context) => {
     const principal = await resolve(context);
     if (principal === null || principal === undefined) {
-      hint?.tell(context);
+      hint?.logOnce(context);
       return principal;
     }
     const { userId, workspaceId } = principal;
@@ -70,8 +70,8 @@ interface SignedInUser {
   readonly capabilities?: unknown;
 }
 
-/** Throws for a value that is not a string: ignoring it would merge several workspaces into one. */
-function textOf(user: SignedInUser, field: 'id' | 'workspaceId'): string | undefined {
+/** Returns a field of the user. Throws if it is not a string: ignoring it would merge several workspaces into one. */
+function stringOf(user: SignedInUser, field: 'id' | 'workspaceId'): string | undefined {
   const value = user[field] ?? undefined;
   if (value === undefined || typeof value === 'string') return value;
   throw new SessionsConfigurationError(
@@ -85,6 +85,6 @@ function wrongPrincipal(field: keyof Principal, rule: string): SessionsConfigura
 }
 
 /** Returns whether the value is an array of strings. Capabilities of another type are ignored. */
-export function isTexts(value: unknown): value is readonly string[] {
+export function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }

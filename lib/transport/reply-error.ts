@@ -22,7 +22,7 @@ export function replyError(
   if (body.retryAfter !== undefined) httpAdapter.setHeader(response, 'Retry-After', String(body.retryAfter));
   if (headers.accept?.includes('application/problem+json')) {
     httpAdapter.setHeader(response, 'Content-Type', 'application/problem+json');
-    // As a string: Nest 11 on Express sends any object of an error as application/json.
+    // The body is sent as a string, because Nest 11 on Express sends every object of an error as application/json.
     httpAdapter.reply(response, JSON.stringify(toProblem(body)), body.statusCode);
   } else {
     httpAdapter.reply(response, body, body.statusCode);

@@ -2,7 +2,7 @@ import { type CallHandler, type ExecutionContext, Injectable, Logger, type NestI
 import { concatMap, dematerialize, materialize, type Observable, type ObservableNotification } from 'rxjs';
 import { traceOf } from '../common/error-trace.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type RecordUse, takeUse } from './admitted-use.js';
+import { type RecordUse, takeDeferredUse } from './admitted-use.js';
 import { handlerName } from './transport.js';
 
 /**
@@ -15,7 +15,7 @@ export class ToolUseInterceptor implements NestInterceptor {
 
   /** @throws ToolNotAllowedError; SessionsConfigurationError for a handler without ToolGuard */
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
-    const admit = takeUse(context);
+    const admit = takeDeferredUse(context);
     if (!admit) {
       throw new SessionsConfigurationError(
         `${handlerName(context)} requires a tool, but ToolGuard did not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,
@@ -24,9 +24,9 @@ export class ToolUseInterceptor implements NestInterceptor {
     const record = await admit();
     return next.handle().pipe(
       materialize(),
-      concatMap(async (said, at) => {
-        if (at === 0) await this.record(record, said);
-        return said;
+      concatMap(async (notification, at) => {
+        if (at === 0) await this.record(record, notification);
+        return notification;
       }),
       dematerialize(),
     );

@@ -2,7 +2,7 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { OrchestrationService } from '../orchestration/orchestration.service.js';
-import { wantUse } from './admitted-use.js';
+import { deferUse } from './admitted-use.js';
 import { requiredSession } from './carried-session.js';
 import { handlerName } from './transport.js';
 import { REQUIRED_TOOL, type RequiredTool } from './tool.decorators.js';
@@ -33,7 +33,7 @@ export class ToolGuard implements CanActivate {
           'agent to SessionsModule.forFeature([...]).',
       );
     }
-    wantUse(context, async () => {
+    deferUse(context, async () => {
       if (record) {
         const use = await orchestration.admitTool(session.id, tool);
         return (outcome) => use.record(outcome);

@@ -4,17 +4,17 @@ import { handlerName } from './transport.js';
 import { allowsAnonymous } from './session.decorators.js';
 import { transportOf } from './transport-of.js';
 
-/** Logs once that guards may be in the wrong order. The client is only asked to sign in, even if it did. */
+/** Logs once why a request may have no user, because its error only asks the client to sign in, even if it has done so. */
 export class UnauthenticatedHint {
   private readonly logger = new Logger('SessionGuard');
   private readonly reflector = new Reflector();
-  private told = false;
+  private isLogged = false;
 
-  tell(context: ExecutionContext): void {
+  logOnce(context: ExecutionContext): void {
     // Filters have no handler.
     const handler = context.getHandler() as unknown;
-    if (this.told || !handler || allowsAnonymous(this.reflector, context)) return;
-    this.told = true;
+    if (this.isLogged || !handler || allowsAnonymous(this.reflector, context)) return;
+    this.isLogged = true;
     this.logger.warn(
       `${handlerName(context)}: the request is not authenticated. ${adviceFor(context)} This warning is logged once.`,
     );

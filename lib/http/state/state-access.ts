@@ -3,7 +3,7 @@ import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
-import { isTexts, ownsSession, type Principal } from '../../transport/principal.js';
+import { isStrings, ownsSession, type Principal } from '../../transport/principal.js';
 import { forbidden } from './state-http.errors.js';
 
 /** The capabilities for the control plane (STA-25). */
@@ -59,7 +59,7 @@ export function mayAccess(principal: Principal, session: Session): boolean {
 
 /** Checks the list first: an application's resolver may return a string, whose `includes` would match substrings. */
 function has({ capabilities }: Principal, capability: StateCapability): boolean {
-  if (!isTexts(capabilities)) return false;
+  if (!isStrings(capabilities)) return false;
   const malformed = capabilities.find((granted) => MALFORMED.test(granted) && granted !== EVERY_OPERATION);
   if (malformed !== undefined) throw unknownWildcard(malformed);
   return capabilities.includes(capability) || (isOperation(capability) && capabilities.includes(EVERY_OPERATION));

@@ -36,15 +36,15 @@ export async function* readAnswer<Emitted extends EmittedEvent = NewTurnEvent>({
   ...options
 }: AnswerOptions<Emitted>): AsyncGenerator<TurnAnswer<Emitted>, void, undefined> {
   let text = '';
-  let ofAttempt = '';
+  let attemptText = '';
   for await (const event of readTurnEvents<Emitted>(options)) {
-    // Types that the module reserves are not those of a handler.
+    // A handler cannot emit the types that the module reserves.
     const known = event as TurnStreamEvent<never>;
-    if (known.type === 'attempt') ofAttempt = '';
-    else if (known.type === 'settled') text = known.data.code === undefined ? (known.data.reply ?? ofAttempt) : text;
+    if (known.type === 'attempt') attemptText = '';
+    else if (known.type === 'settled') text = known.data.code === undefined ? (known.data.reply ?? attemptText) : text;
     else if (known.type !== 'waiting') {
-      ofAttempt += textOf(event as unknown as Emitted) ?? '';
-      if (ofAttempt.length >= text.length) text = ofAttempt;
+      attemptText += textOf(event as unknown as Emitted) ?? '';
+      if (attemptText.length >= text.length) text = attemptText;
     }
     yield {
       text,

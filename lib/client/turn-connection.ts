@@ -36,7 +36,7 @@ export class LostConnection extends Error {
   }
 }
 
-/** Statuses of outages and limits besides those above 499. */
+/** Statuses below 500 that cause a reconnect. */
 const RETRIED = [408, 425, 429];
 /** Timers have a maximum, which a wrong header could exceed. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
@@ -130,7 +130,7 @@ export class TurnConnection {
   private async fail(answer: EventStreamAnswer): Promise<never> {
     const { status } = answer;
     const { code, message } = errorFields(await this.inTime(answer.text()));
-    // A proxy answers so while the server restarts. A fault of the application has a code.
+    // While the server restarts, a proxy may answer with 500 and no code. A fault of the application has a code.
     const isOutage = status > 501 || RETRIED.includes(status) || (status >= 500 && typeof code !== 'string');
     const error = new ResponseError(
       status,

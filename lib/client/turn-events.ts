@@ -62,7 +62,8 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
   const { signal, onConnection } = options;
   assertFetchable(options);
   let after = options.after ?? 0;
-  // The server has no event after `after`, but `settled` was not received.
+  // True if the server has no event after `after`, but `settled` was not received. Then read from the first event, and yield
+  // only `settled`.
   let isOver = false;
   let wait: EventStreamMessage | undefined;
   for (let failures = 0; !signal?.aborted;) {
@@ -82,7 +83,7 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
       for await (const message of connection.messages()) {
         if (signal?.aborted) return;
         const event = toTurnStreamEvent(message);
-        // The server repeats to each connection what the turn waits for.
+        // The server sends the event `waiting` to each connection again.
         const isRepeated = isFirst && event.type === 'waiting' && message.data === wait?.data && message.id === wait.id;
         isFirst = false;
         failures = 0;
@@ -99,7 +100,7 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
     } finally {
       connection.close();
     }
-    // A connection of a turn that emits nothing is no failure if it lasted.
+    // The turn may emit nothing, so a connection without events is a failure only if it was short.
     failures = isFirst && Date.now() - begunAt < MAX_DELAY_MS ? failures + 1 : 1;
     const { reason, retryAfterMs = 0 } = lost ?? {};
     const delayMs = Math.max(retryAfterMs, delayAfter(failures));

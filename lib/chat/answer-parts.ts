@@ -101,7 +101,7 @@ function toUIPart({ providerOptions, data, image, ...part }: ModelPart): UIPart 
 
 /** Returns where a client finds a file: at its URL, in a data URL, or with the provider. */
 function locationOf(file: unknown, mediaType: string): object {
-  // Base64 has no colon.
+  // A URL contains a colon; base64 does not.
   if (typeof file === 'string') return { url: file.includes(':') ? file : `data:${mediaType};base64,${file}` };
   const { type, data, url, text, reference = file } = file as Record<string, unknown>;
   if (type === 'url') return { url };

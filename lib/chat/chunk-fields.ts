@@ -18,7 +18,7 @@ export interface ChunkFields extends UIChunk {
 export interface PartFields extends UIPart {
   readonly id?: string;
   readonly text: string;
-  /** Of a block: `streaming` or `done`. Of a tool call: see the protocol. */
+  /** The state: `streaming` or `done` for a block; one of those in the protocol for a tool call. */
   readonly state: string;
   readonly providerMetadata?: unknown;
   readonly toolCallId?: string;

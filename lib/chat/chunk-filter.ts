@@ -9,16 +9,17 @@ import { MessageFold, UI_RESET } from './message-fold.js';
 import { type UIChunk, type UIMessage, type UIPart } from './ui-message.js';
 
 /**
- * Lets an attempt write only what goes beyond the chunks that earlier attempts of its turn have stored (AIS-14). Each
- * attempt writes the whole answer from its `start`, with the same steps, and with the same `finish` and `start` around
- * each wait. No block of text or reasoning may be open at a `finish`.
+ * Filters the chunks of an attempt: it returns only those that clients do not have from earlier attempts of the turn
+ * (AIS-14). Each attempt writes the whole answer from its `start`, with the same steps, and with the same `finish` and
+ * `start` around each wait. No block of text or reasoning may be open at a `finish`.
  *
  * Chunks are compared with the message that clients have: text and reasoning by their number within the step, tool
  * calls by id and state, other parts by type and number. The order of parallel tools and the size of deltas do not
- * matter. If the last step differs, `ui-reset` removes its parts, and this attempt's version follows.
+ * matter. If the last step differs, `ui-reset` removes its parts, and this attempt's version follows. If an earlier step
+ * differs, the attempt fails.
  *
  * Data, metadata and tool results cause no reset, because clients can replace them; data without an id is written once.
- * In earlier steps, data and metadata are not compared. What still differs is written at the end of the last step.
+ * In earlier steps, data and metadata are not compared. Those that still differ are written at the end of the last step.
  */
 export class ChunkFilter {
   /** The message that clients have, with block ids of this module. */

@@ -64,9 +64,9 @@ export function toProtocol(chunks: readonly UIChunk[], protocol: Protocol): Prot
 }
 
 /**
- * Removes the requests for approvals that have an answer from a replay for protocol 6, which has no chunk for the answer
- * of the user: clients would ask again (AIS-32). They show the call as running. All requests stay if one of them has no
- * answer, because clients send their answers only when each call of a step has one.
+ * Removes answered approval requests from a replay for protocol 6 (AIS-32). This protocol cannot send the user's answer,
+ * so clients would ask again; without the request, they show the call as running. If one request is not answered, all of
+ * them stay, because clients send answers only when every call of a step has one.
  * @param chunks the replay, with the answers in chunks of protocol 7
  */
 export function withoutAnswered(chunks: readonly UIChunk[]): readonly UIChunk[] {

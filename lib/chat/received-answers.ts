@@ -53,16 +53,16 @@ export async function withReceivedAnswers(
   const answers = requests.flatMap((request) => {
     return toAnswer(request, signals.find(({ name }) => name === request.signal)?.payload) ?? [];
   });
-  // The turn may still wait for another answer, so that its response ends here.
+  // If the turn still waits for another answer, the chunks end with a `finish`, which must stay the last one.
   const end = chunks.at(-1)?.type === 'finish' ? chunks.length - 1 : chunks.length;
   return chunks.toSpliced(end, 0, ...answers);
 }
 
-/** Returns the requests of the latest response with calls that have no answer in the chunks. */
+/** Returns the requests without an answer in the chunks. They are in the latest response that has requests. */
 function openRequests(segments: readonly (readonly UIChunk[])[]): OpenRequest[] {
   const at = segments.findLastIndex((chunks) => chunks.some(isRequest));
   const asking = segments[at] ?? [];
-  // The response that continues begins with the answers. Its worker can stop between them.
+  // The next response begins with the answers. It may have only some of them, if its worker stopped in between.
   const later = segments.slice(at + 1).flat();
   return asking.flatMap(({ type, toolCallId, approvalId }) => {
     if (!isRequestType(type) || typeof toolCallId !== 'string') return [];

@@ -17,8 +17,8 @@ export function segmentsOf(chunks: readonly UIChunk[]): UIChunk[][] {
 }
 
 /**
- * Returns the shortest chunks that give a new client the message of all stored chunks (AIS-14), so that later chunks
- * can follow. It merges deltas, and omits replaced parts, superseded states of tool calls, transient data and errors.
+ * Returns the shortest list of chunks that gives a new client the message of all stored chunks (AIS-14), so that later
+ * chunks can follow. It merges deltas, and omits replaced parts, superseded states of tool calls, transient data and errors.
  * Another attempt may follow an error: the turn's status tells whether the turn has failed.
  */
 export function replay(chunks: readonly UIChunk[]): UIChunk[] {
@@ -36,7 +36,7 @@ export function replaySegment(chunks: readonly UIChunk[], index: number): UIChun
   return new Replay(earlier.parts).of(segments[index] ?? []);
 }
 
-/** Collects chunks, and returns the shortest ones with the same effect on a client. */
+/** Collects chunks, and returns the shortest list with the same effect on a client. */
 export class Replay {
   private start: UIChunk | undefined;
   private metadata: unknown;

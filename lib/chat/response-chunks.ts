@@ -75,7 +75,7 @@ export class ResponseChunks {
       case 'failed':
         return [errorChunk(code ?? 'TURN_FAILED', 'The answer failed.')];
       default:
-        // Without a new step, a front end would send the answers of its user again. It shows the step at the next start.
+        // Without a new step, a front end would send the user's answers again. It renders the step only at the `start`.
         return [
           // The turn no longer takes an answer (AIS-32).
           ...[...this.pending.values()].map((toolCallId) => ({ type: 'tool-output-denied', toolCallId })),
@@ -87,7 +87,7 @@ export class ResponseChunks {
   }
 
   private noteApproval({ type, approvalId, toolCallId }: ChunkFields, isRestart: boolean): void {
-    // A response that continues has all answers. A reset removes the parts of the step, with its requests.
+    // A turn continues only when it has all answers. A reset removes the parts of the step, with its requests.
     if (isRestart || type === UI_RESET || type === 'reset-step') this.pending.clear();
     else if (type === 'tool-approval-request') this.pending.set(approvalId, toolCallId);
     else if (type === 'tool-approval-response') this.pending.delete(approvalId);

@@ -29,7 +29,7 @@ export function storeModelMessage({ role, content, providerOptions }: ModelMessa
   const results = parts.filter(({ type }) => type === 'tool-result');
   const draft = {
     role,
-    content: typeof content === 'string' ? content : content.map((part) => (isCall(part) ? toPlace(part) : part)),
+    content: typeof content === 'string' ? content : content.map((part) => (isCall(part) ? toPlaceholder(part) : part)),
     toolCalls: calls.length === 0 ? undefined : calls.map(toToolCall),
     toolCallId: role === 'tool' && results.length === 1 ? results[0].toolCallId : undefined,
     metadata: typeof content === 'string' && !providerOptions ? undefined : { modelMessage: { providerOptions } },
@@ -64,8 +64,8 @@ function isCall({ type, providerExecuted }: ModelPart): boolean {
   return type === 'tool-call' && providerExecuted !== true;
 }
 
-/** Returns the position of a call, without what `toolCalls` has. */
-function toPlace(call: ModelPart): ModelPart {
+/** Returns the part that marks the position of a call in the content, without the fields that `toolCalls` stores. */
+function toPlaceholder(call: ModelPart): ModelPart {
   return { ...call, toolName: undefined, input: undefined };
 }
 

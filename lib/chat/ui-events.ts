@@ -8,7 +8,7 @@ const UI_EVENT = 'ui';
 const ITERATION_EVENT = 'ui-iteration';
 /** The type of an event's data that contains a part of a chunk. */
 const FRAGMENT = 'ui-fragment';
-/** Splits JSON into texts of at most 15,000 characters. As JSON, each needs less than the 65,536 bytes of an event. */
+/** Splits JSON into strings of at most 15,000 characters, each of which needs less than the 65,536 bytes of an event. */
 const FRAGMENTS = /.{1,15000}/gsu;
 
 /** A part of the JSON of a chunk that is too large for one event, such as a file or the output of a tool. */

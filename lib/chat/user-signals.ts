@@ -33,7 +33,7 @@ export function isUserSignal(name: string): boolean {
   return /^(approval|tool-output)[:/]/.test(name);
 }
 
-/** An id may be longer than the name of a signal. */
+/** Returns the name of a signal. An id that makes it too long is hashed. */
 function nameOf(kind: string, toolCallId: string, earlier: number): string {
   const prefix = earlier === 0 ? kind : `${kind}/${earlier}`;
   const name = `${prefix}:${toolCallId}`;

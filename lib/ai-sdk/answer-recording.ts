@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type ModelPart } from './language-model.js';
 
-/** Parts that are not stored: copies of what the provider sent, and signs of life. */
+/** Parts that are not stored: raw copies of the provider's chunks, and keep-alive parts. */
 const UNRECORDED: readonly string[] = ['raw', 'ping'];
 /**
  * The maximum length of a merged delta. As a turn event, it is then below the limit of 65,536 bytes even if each
@@ -17,7 +17,7 @@ export class AnswerRecording {
   readonly held: ModelPart[] = [];
   /** A lower bound of the size of {@link parts} as JSON, in bytes. */
   leastBytes = 0;
-  /** True if the answer has ended as the provider intended. */
+  /** True if the answer has ended and was not interrupted. */
   isComplete = false;
 
   /** @returns true if the part may be seen at once */
@@ -61,7 +61,7 @@ function merge(last: ModelPart | undefined, part: ModelPart): ModelPart | undefi
   return isDeepStrictEqual(block, rest) ? { ...part, delta: before + delta } : undefined;
 }
 
-/** In specification version 4, a provider reports a connection that broke as a reason to finish. */
+/** In specification version 4, a provider reports a broken connection as the finish reason `interrupted`. */
 function isInterrupted(reason: unknown): boolean {
   return typeof reason === 'object' && reason !== null && (reason as { unified?: unknown }).unified === 'interrupted';
 }

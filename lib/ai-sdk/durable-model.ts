@@ -134,7 +134,7 @@ export class DurableLanguageModel implements CallableModel {
     });
     const first = await Promise.race([begun.promise, stored]);
     if (!('stream' in first)) return { stream: ReadableStream.from(first) };
-    // Created outside of the step: the code that reads the stream runs in its context, for example tools.
+    // Create the stream outside of the step: code that reads it, such as tools, runs in the context of its creation.
     const live = { parts, stored, signal: abortSignal, reader, onUsage, maxBytes };
     return { ...first, stream: recordStream(first.stream, live) };
   }

@@ -11,7 +11,7 @@ export type PromptDigests = Readonly<Record<string, string>>;
  *
  * - The messages before the last one of the user, and the system prompt: while a turn waits, a compaction can replace
  *   earlier messages, and a deploy can change the prompt.
- * - The order of parallel results: the SDK has approved calls in the order in which they end.
+ * - The order of parallel results: the SDK lists those of approved calls in the order in which the calls end.
  * - Sampling settings, provider options and headers, and the order and the descriptions of tools.
  */
 export class ModelPrompt {

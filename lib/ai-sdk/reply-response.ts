@@ -24,7 +24,7 @@ export type UserRequest = ApprovalRequest | OutputRequest;
 /** A request with its answer. */
 export type AnsweredRequest = (ApprovalRequest & ApprovalAnswer) | (OutputRequest & ToolOutput);
 
-/** Chunks after which a request is answered, or was none. */
+/** Chunks after which the user need not answer: the request is answered, or the server has run the tool. */
 const ANSWERS = ['tool-approval-response', 'tool-output-available', 'tool-output-error', 'tool-output-denied'];
 
 /**

@@ -94,7 +94,10 @@ export function callKeyOf(input: unknown, options: CallOptions): string {
   return callName(JSON.stringify([decisionKeyOf(input, options), answerOf(options)]));
 }
 
-/** Returns the key of the decision about a call: the SDK may ask again when the answer is part of the messages. */
+/**
+ * Returns the key of the decision whether a call needs approval. It omits the number of the answer, because the SDK may
+ * ask again when the answer is already part of the messages.
+ */
 export function decisionKeyOf(input: unknown, { toolCallId }: CallOptions): string {
   return callName(JSON.stringify([toolCallId, textOf(input)]));
 }

@@ -28,7 +28,7 @@ export class ToolOutput {
 
 type WaitingTurn = Pick<TurnContext, 'waitFor' | 'tools'>;
 
-/** The calls that have asked the user in an attempt, by the name of their signal. All handlers share its `tools`. */
+/** The calls that have asked the user, by attempt and name of signal. The handlers of an attempt share one `tools`. */
 const asked = new WeakMap<WaitingTurn['tools'], Map<string, string[]>>();
 
 /**

@@ -43,9 +43,9 @@ export class ConversationCommands {
   }
 
   private async sessionOf({ sessionId, ...unknown }: Args): Promise<string> {
-    const [stranger] = Object.keys(unknown);
-    if (stranger !== undefined) {
-      throw new InvalidInputError(`args.${stranger}`, unknownKeyRule(stranger, ['sessionId']));
+    const [unknownKey] = Object.keys(unknown);
+    if (unknownKey !== undefined) {
+      throw new InvalidInputError(`args.${unknownKey}`, unknownKeyRule(unknownKey, ['sessionId']));
     }
     assertId(sessionId, 'args.sessionId');
     if (!(await this.sessions.get(sessionId))) throw new SessionNotFoundError(sessionId);

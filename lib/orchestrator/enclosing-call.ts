@@ -61,7 +61,8 @@ export class CallContexts {
   /** Returns the call that the current code belongs to. @throws HandlerError (`STEP_CONTEXT`) */
   enclosing(call: string): EnclosingCall {
     const found = current.getStore();
-    // A handler of another turn has called a shared limiter: code outside of its calls has no scope to be confused with.
+    // The context is that of another turn's handler, for example through a shared limiter. No step is stored under a
+    // handler's context, so the code counts as part of this attempt's handler.
     if (!found || (found.mark !== this.mark && found.id === '')) return this.handler;
     if (found.mark !== this.mark) throw wrongStepContext(call, `another turn's ${found.label}`);
     found.assertOpen(call);

@@ -28,7 +28,7 @@ import { readCommandFailure } from './time-travel.errors.js';
 /** Runs turns with the orchestrators of this process. */
 export class OrchestratorRunner extends TurnRunner {
   private readonly logger = new Logger(OrchestratorRunner.name);
-  private wanted: Pick<ClaimRequest, 'windows' | 'documents'> = { windows: {} };
+  private currentNeeds: Pick<ClaimRequest, 'windows' | 'documents'> = { windows: {} };
 
   constructor(
     private readonly registry: OrchestratorRegistry,
@@ -55,14 +55,14 @@ export class OrchestratorRunner extends TurnRunner {
   needs(): Pick<ClaimRequest, 'windows' | 'documents'> {
     const windows = this.registry.windows();
     // Each registration creates a new `windows` object.
-    if (this.wanted.windows !== windows) this.wanted = { windows, ...this.documents() };
-    return this.wanted;
+    if (this.currentNeeds.windows !== windows) this.currentNeeds = { windows, ...this.documents() };
+    return this.currentNeeds;
   }
 
   run(claimed: ClaimedTurn, handle: AttemptHandle): Promise<TurnSettlement | AwaitingSignal> {
     const definition = this.definitionOf(claimed.turn);
     const documents = this.documentsOf(definition, claimed);
-    const tell = this.teller(definition, claimed.turn);
+    const tell = this.notifierOf(definition, claimed.turn);
     const run = (turn: TurnToRun): Promise<TurnSettlement | AwaitingSignal> =>
       new OrchestratorTurn(this.parts, definition, turn, handle, tell).run();
     const { replaces } = claimed.turn.request;
@@ -70,7 +70,7 @@ export class OrchestratorRunner extends TurnRunner {
     const start = new TurnStart(definition, claimed, this.parts.sessions, tell);
     const load: LoadState = async (checkpoint) => start.state(checkpoint);
     const ready = replacing(replaces, this.parts.rewind, definition, { claimed, documents }, load);
-    // A turn that cannot replace its target keeps its messages, too.
+    // A stopped turn keeps its messages even if it cannot replace the earlier turns.
     handle.onKept((settlement) =>
       ready.then(
         (turn) => withReplacement(settlement, turn),
@@ -120,7 +120,7 @@ export class OrchestratorRunner extends TurnRunner {
    * Returns a function that notifies the listeners of this process: those of the definition, of this turn, and of all
    * orchestrators.
    */
-  private teller(
+  private notifierOf(
     { name, on }: OrchestratorDefinition,
     { id, sessionId }: Turn,
   ): (event: OrchestratorEventBody) => void {

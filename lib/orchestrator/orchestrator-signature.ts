@@ -37,7 +37,7 @@ export function isExtended(
 ): boolean {
   if (signature === shape.signature) return true;
   if (!intents || missingIntents(shape, { intents }).length > 0) return false;
-  // The second intent requires a route or router, so adding one with it is not a separate change.
+  // A second intent requires a route or router, so the change of the routing belongs to the added intent.
   const hadOne = intents.length === 1 && shape.intents.size > 1;
   const routings = hadOne ? ([shape.routing, 'single'] as const) : [shape.routing];
   return routings.some((routing) => signatureWith(shape, intents, routing) === signature);
@@ -54,7 +54,7 @@ export function isOutgrown(
   const { signature, intents = [] } = checkpoint;
   const known = intentsOf(shape);
   if (intents.length <= known.length || !known.every((intent) => intents.includes(intent))) return false;
-  // With its second intent, an orchestrator has got a route or a router.
+  // The structure with more intents must have had a route or a router.
   const routings = known.length === 1 ? (['route', 'router'] as const) : [shape.routing];
   return routings.some((routing) => signatureWith(shape, intents, routing) === signature);
 }

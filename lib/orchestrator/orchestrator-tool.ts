@@ -105,7 +105,7 @@ export function orchestratorTool(
     assertCallId(toolCallId, 'toolCallId');
     const { turns, sessions } = place();
     const { input } = checked.value;
-    const speak = async (key: string, signal: AbortSignal): Promise<OrchestratorToolResult> => {
+    const runTurn = async (key: string, signal: AbortSignal): Promise<OrchestratorToolResult> => {
       const ask = (sessionId: string): Promise<TurnResult> =>
         turns.execute(orchestrator, input, {
           sessionId,
@@ -120,7 +120,7 @@ export function orchestratorTool(
       return { status, reply, ...(data === undefined ? {} : { data }) };
     };
     const work = (info: StepInfo): Promise<OrchestratorToolResult> =>
-      whileWanted(caller.signal, abortSignal, (signal) => speak(sha256(info.key), signal));
+      whileWanted(caller.signal, abortSignal, (signal) => runTurn(sha256(info.key), signal));
     return caller.tools.use(name, toolCallId, work, { input, answer: answerOf(call) });
   };
   const tool: OrchestratorTool = {
@@ -134,8 +134,8 @@ export function orchestratorTool(
 }
 
 /**
- * Runs `work` with a signal that is aborted when the calling turn or the model's call is cancelled. If this attempt
- * only stops here and will be retried, `work` is abandoned but continues, and the next attempt finds it.
+ * Runs `work` with a signal that is aborted when the calling turn or the model's call is cancelled. If only the attempt
+ * stops, because the turn will be retried, `work` continues unobserved, and the next attempt finds its result.
  */
 async function whileWanted<T>(
   turn: AbortSignal,

@@ -73,7 +73,7 @@ export class OrchestratorRegistry {
     });
   }
 
-  /** The longest history that any part of each orchestrator needs. */
+  /** Returns the number of messages that turns of each orchestrator load, by its name. */
   windows(): Readonly<Record<string, number>> {
     return this.windowsByName;
   }

@@ -43,7 +43,7 @@ export class Rewind {
   ) {}
 
   /**
-   * Leaves out the latest turn that counts.
+   * Leaves out the latest turn that is not undone.
    * @throws NothingToUndoError, CheckpointNotFoundError, OrchestratorDriftError
    */
   async latest(definition: OrchestratorDefinition, claimed: ClaimedTurn, load: LoadState): Promise<Rewound> {
@@ -77,7 +77,7 @@ export class Rewind {
     return parent === undefined ? null : checkpointAt(this.checkpoints, orchestrator, sessionId, parent);
   }
 
-  /** Returns true also if the turn of the checkpoint was purged: then it is older. A fork begins without a turn. */
+  /** Returns whether a checkpoint is older than a turn. It is if its turn was purged, or if a fork began with it. */
   private async isBefore({ turnId }: Checkpoint, { position }: Turn): Promise<boolean> {
     const turn = turnId === undefined ? null : await this.turns.get(turnId);
     return turn === null || turn.position < position;
@@ -109,7 +109,7 @@ export class Rewind {
     return {
       before,
       checkpoint: {
-        ...standing(definition, turn.sessionId, before, state),
+        ...restoredFields(definition, turn.sessionId, before, state),
         ...(latest ? { documents: stillReported(before?.documents, latest) } : {}),
         ...ofLog(log),
         summarizedThrough: latest && isOfLog(latest, log) ? latest.summarizedThrough : 0,
@@ -129,7 +129,7 @@ export class Rewind {
 }
 
 /** Returns the fields of a checkpoint that represents an earlier one, or the state before the first. */
-export function standing(
+export function restoredFields(
   definition: OrchestratorDefinition,
   sessionId: string,
   before: Checkpoint | null,

@@ -9,7 +9,7 @@ const MAX_FAN_OUT = 16;
 
 type Shape = Pick<OrchestratorDefinition, 'name' | 'intents'>;
 
-/** A model that chose an unknown intent may choose another one when it is called again (FIX-08). */
+/** The chooser of an intent. A `model` that chose an unknown intent may choose another one when it is called again (FIX-08). */
 type Chooser = 'code' | 'model';
 
 /**

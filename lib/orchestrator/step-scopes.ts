@@ -18,8 +18,8 @@ interface Scope {
 }
 
 /**
- * Numbers calls without a key, in one step or tool call, or outside of all. A number is stable across attempts only
- * while steps with the same name run in sequence, so parallel ones are rejected (FIX-02).
+ * Numbers the calls without a key of one enclosing step or tool call, or of the handler itself. A number is stable across
+ * attempts only while steps with the same name run in sequence, so parallel ones are rejected (FIX-02).
  */
 export class StepScopes {
   /** By iteration and intent. */

@@ -1,7 +1,7 @@
 import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 
-/** The end of the page before. */
+/** The positions down to which earlier requests have read a conversation backwards. */
 export interface TranscriptCursor {
   /** Turns from this position on were read; 0: all turns. */
   readonly turn: number;
@@ -13,10 +13,10 @@ export interface TranscriptCursor {
 /** By orchestrator: the position of the first turn that later turns have replaced or undone. */
 export type TakenBackFrom = Readonly<Record<string, number>>;
 
-/** The cursor of the last page. */
-export const END: TranscriptCursor = { turn: Infinity, message: Infinity, takenBack: {} };
+/** The cursor of the first request, which reads the latest page. */
+export const LATEST: TranscriptCursor = { turn: Infinity, message: Infinity, takenBack: {} };
 
-/** @param cursor not {@link END} */
+/** @param cursor not {@link LATEST} */
 export function formatCursor({ turn, message, takenBack }: TranscriptCursor): string {
   return Buffer.from(JSON.stringify([turn, message, takenBack])).toString('base64url');
 }

@@ -34,7 +34,7 @@ export class TranscriptReader {
   private readonly messages: BackwardMessages;
   /** The latest first. */
   private turns: readonly Turn[] = [];
-  /** Messages may follow of turns that were accepted after the turns were read. They are the last of the log. */
+  /** True while the end of the log may contain messages of turns that were accepted after the turns were read. */
   private mayHaveNew: boolean;
 
   constructor(

@@ -7,18 +7,18 @@ import { type TurnLedger } from '../ledger/turn.store.js';
 import { isTerminal, type Turn, type TurnStatus } from '../ledger/turn.js';
 import { userMessage } from '../ledger/user-message.js';
 import { type UndoResult } from './time-travel.js';
-import { END, formatCursor, parseCursor, type TakenBackFrom, type TranscriptCursor } from './transcript-cursor.js';
+import { LATEST, formatCursor, parseCursor, type TakenBackFrom, type TranscriptCursor } from './transcript-cursor.js';
 import { type TranscriptEntry, TranscriptReader } from './transcript-reader.js';
 import { type TranscriptMessage, type TranscriptTurn } from './transcript-turn.js';
 
 const DEFAULT_LIMIT = 50;
-/** The number of pages without messages that a call skips. The next call goes on after them. */
+/** The number of pages without messages that a call skips. The next call continues after them. */
 const MAX_SKIPPED = 10;
 
-/** A page of a conversation, in its order. It can be empty if many turns are hidden: go on while it has `before`. */
+/** A page of a conversation, in its order. It can be empty if many turns are hidden: earlier turns follow if it has `before`. */
 export interface TranscriptPage {
   readonly turns: readonly TranscriptTurn[];
-  /** The cursor of the page before; absent on the first page. */
+  /** The cursor of the page of earlier turns; absent on the first page. */
   readonly before?: string;
 }
 
@@ -27,7 +27,7 @@ export interface TranscriptQuery {
   readonly sessionId: string;
   /** The names of the orchestrators whose turns are shown. */
   readonly orchestrators: readonly string[];
-  /** The `before` of the page that follows. Default: the last page. */
+  /** The `before` of the page of later turns. Default: the latest page. */
   readonly before?: string;
   /** Maximum number of turns that are read for a page; a message that no turn wrote counts as one. Default 50. */
   readonly limit?: number;
@@ -52,7 +52,7 @@ export class Transcript {
 
   /** @throws InvalidInputError for an invalid cursor */
   async page({ before, limit = DEFAULT_LIMIT, ...query }: TranscriptQuery): Promise<TranscriptPage> {
-    let cursor = before === undefined ? END : parseCursor(before);
+    let cursor = before === undefined ? LATEST : parseCursor(before);
     for (let skipped = 0; ; skipped += 1) {
       const { turns, next } = await this.read(query, cursor, limit);
       if (turns.length > 0 || !next || skipped === MAX_SKIPPED)
@@ -100,9 +100,9 @@ async function withoutTakenBack(
   const kept: TranscriptEntry[] = [];
   for (const entry of entries.toReversed()) {
     const { turn } = entry;
-    const isVain = turn?.request.replaces !== undefined && !hasEffect(entry);
-    if (!turn || (!isVain && turn.position < (takenBack[turn.orchestrator] ?? Infinity))) kept.unshift(entry);
-    const first = turn && !isVain ? firstTakenBackBy(turn) : undefined;
+    const hadNoEffect = turn?.request.replaces !== undefined && !hasEffect(entry);
+    if (!turn || (!hadNoEffect && turn.position < (takenBack[turn.orchestrator] ?? Infinity))) kept.unshift(entry);
+    const first = turn && !hadNoEffect ? firstTakenBackBy(turn) : undefined;
     const position = first === undefined ? undefined : await reader.positionOf(first);
     if (turn && position !== undefined) {
       takenBack[turn.orchestrator] = Math.min(position, takenBack[turn.orchestrator] ?? Infinity);

@@ -168,7 +168,7 @@ function withHistory(context: Omit<TurnContext, 'history'>, value: TurnContext['
   return Object.defineProperty(context, 'history', HISTORY) as TurnContext;
 }
 
-/** Returns the part for the log. */
+/** Returns the name of the called function for the log: `intent refund`. */
 export function partOf({ intent, role }: Pick<CallPlace, 'intent' | 'role'>): string {
   if (role === 'intents') return `intent ${intent}`;
   return role === 'router' ? 'the route' : role;

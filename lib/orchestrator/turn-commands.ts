@@ -14,7 +14,7 @@ import { SessionConflictError } from '../ledger/session.errors.js';
 import { messageId } from '../ledger/user-message.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
-import { type LoadState, type Rewind, standing } from './rewind.js';
+import { type LoadState, type Rewind, restoredFields } from './rewind.js';
 
 /** Page size for reading the whole log. */
 const PAGE = 500;
@@ -87,7 +87,7 @@ export class TurnCommands {
       reply: { text: null },
       messages: messages.map((message, index) => copyOf(message, messageId(turn.id, index))),
       checkpoint: {
-        ...standing(definition, turn.sessionId, source, await load(source)),
+        ...restoredFields(definition, turn.sessionId, source, await load(source)),
         turnIndex: 0,
         ...ofLog(logOf(claimed)),
         summarizedThrough: 0,

@@ -130,8 +130,8 @@ export interface TurnContext<State = Record<string, unknown>> {
    */
   flush(): Promise<void>;
   /**
-   * Returns the turn's events so far: those of earlier attempts, and the own ones, which it stores first (AIS-07). Use
-   * it to emit only what goes beyond what readers already have.
+   * Returns the turn's events so far, of earlier attempts and of this one, whose events it stores first (AIS-07). Use it
+   * to emit only what readers do not have yet.
    * @returns the events by offset, with the `attempt` events between attempts; empty if events are disabled or have
    * expired
    * @throws StoreUnavailableError

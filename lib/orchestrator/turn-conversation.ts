@@ -22,7 +22,7 @@ import { type UsageRole } from './usage-tally.js';
 /** The conversation as one attempt of a turn sees it. */
 export class TurnConversation {
   readonly head: ConversationHead | null;
-  /** The epoch of the log. */
+  /** The epoch of the log, which changes with each reset. */
   readonly log: string;
   /** The positions of undone messages in the log. */
   readonly undone: readonly MessageSpan[];
@@ -31,6 +31,7 @@ export class TurnConversation {
   private read: Pick<SeenConversation, 'history' | 'from'>;
   /** The open calls that the turn's input answers. */
   private readonly answered: AnsweredNext;
+  /** The windows that were cut, by the part of the orchestrator that reads them. */
   private readonly cut: { [reader in 'router' | 'agents']?: readonly (ConversationMessage | MessageDraft)[] } = {};
 
   /** @param document of the head; `null` if none was claimed or none exists */
@@ -46,9 +47,9 @@ export class TurnConversation {
     this.undone = undoneIn(claimed.checkpoint, this.log);
     const { turn, history } = claimed;
     this.answered = answeredBy(userMessage(turn));
-    const counted = this.hasGaps ? withoutUndone(history, this.undone) : history;
-    this.read = { history: counted, from: beginningOf(history) };
-    this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, counted);
+    const visible = this.hasGaps ? withoutUndone(history, this.undone) : history;
+    this.read = { history: visible, from: beginningOf(history) };
+    this.view = turn.request.history ? viewOf(turn.request.history) : viewThrough(this.head, visible);
   }
 
   /** True if undone messages may be missing from the claimed history. Call {@link load} before a window then. */
@@ -62,12 +63,12 @@ export class TurnConversation {
     if (turn.request.history) return;
     const through = this.head?.hiddenThrough ?? 0;
     const wanted = { after: through, limit: historyOf(this.definition) };
-    const counted = await windowWithoutUndone(log, turn.sessionId, history, wanted, this.undone);
-    this.view = viewThrough(this.head, counted);
-    if (counted === history) return;
-    // The log was read further back: to the summary, unless enough messages were found before it.
-    const from = counted.length < wanted.limit ? through + 1 : beginningOf(counted);
-    this.read = { history: counted, from: Math.min(from, this.read.from) };
+    const visible = await windowWithoutUndone(log, turn.sessionId, history, wanted, this.undone);
+    this.view = viewThrough(this.head, visible);
+    if (visible === history) return;
+    // The log was read backwards to the summary, or until enough messages were found.
+    const from = visible.length < wanted.limit ? through + 1 : beginningOf(visible);
+    this.read = { history: visible, from: Math.min(from, this.read.from) };
   }
 
   /** Returns the history for a part of the orchestrator. It is cut once, at the first use. */
@@ -135,7 +136,7 @@ export class TurnConversation {
   }
 }
 
-/** Skips a pinned first message of the log that is followed by a gap. */
+/** Returns the position from which a history is complete. Skips a pinned first message that is followed by a gap. */
 function beginningOf(history: readonly ConversationMessage[]): number {
   const [first, second] = history;
   if (!first) return 1;

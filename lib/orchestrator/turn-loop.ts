@@ -86,8 +86,10 @@ export class TurnLoop {
     const { iterations } = this;
     const several = iterations.length > 1 || iterations.some(({ intents }) => intents.length > 1);
     const done = iterations.map(({ decision, intents, evaluation, durationMs }): IterationReport => {
-      const told = several ? intents : intents.map(withoutText);
-      return evaluation ? { decision, intents: told, evaluation, durationMs } : { decision, intents: told, durationMs };
+      const reported = several ? intents : intents.map(withoutText);
+      return evaluation
+        ? { decision, intents: reported, evaluation, durationMs }
+        : { decision, intents: reported, durationMs };
     });
     return this.pending ? [...done, { decision: this.pending, intents: [] }] : done;
   }

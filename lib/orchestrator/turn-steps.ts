@@ -41,7 +41,7 @@ export class TurnSteps {
   /** The names of the signals that this attempt waits for. */
   private readonly openWaits = new Set<string>();
   /** The names of the running parts of the orchestrator and of their steps and tools, by key, in the order of their start. */
-  private readonly whatRuns = new Map<string, string>();
+  private readonly activeParts = new Map<string, string>();
   /** The steps and tools that threw errors; the innermost counts. */
   private readonly thrownIn = new Map<unknown, string>();
   /** The decision of a route, until the first effect that depends on it. */
@@ -122,7 +122,7 @@ export class TurnSteps {
       }
       run = this.handle.telemetry.span(span, () => this.runOnce(key, text, work, site));
       this.running.set(text, run);
-      this.whatRuns.set(text, span.name);
+      this.activeParts.set(text, span.name);
       const saved = await run;
       if (!this.ended.has(place)) this.ended.set(place, 'step');
       // Keep results that this attempt can need again: those with a key, and those in an enclosing call that fails and
@@ -137,7 +137,7 @@ export class TurnSteps {
     } finally {
       if (run) {
         this.running.delete(text);
-        this.whatRuns.delete(text);
+        this.activeParts.delete(text);
       }
     }
   }
@@ -157,17 +157,17 @@ export class TurnSteps {
 
   /** Records that a part of the orchestrator begins. @param part for the log: `intent refund` */
   beginPart(part: string): void {
-    this.whatRuns.set(part, part);
+    this.activeParts.set(part, part);
   }
 
   /** Records that a part has ended. */
   endPart(part: string): void {
-    this.whatRuns.delete(part);
+    this.activeParts.delete(part);
   }
 
   /** Returns what runs now, for the log; `undefined` if nothing does. */
   get runningParts(): string | undefined {
-    return this.whatRuns.size === 0 ? undefined : [...new Set(this.whatRuns.values())].map(labelOf).join(', ');
+    return this.activeParts.size === 0 ? undefined : [...new Set(this.activeParts.values())].map(labelOf).join(', ');
   }
 
   /** Records that a part threw an error. */
@@ -260,13 +260,13 @@ export class TurnSteps {
     const known = this.stored.get(stepText(step));
     if (!known) {
       this.openWaits.add(name);
-      await this.tellWait(name, 'awaiting-signal', () => this.untilStored());
+      await this.traceWait(name, 'awaiting-signal', () => this.untilStored());
       const others = [...this.openWaits].filter((other) => other !== name);
       return suspend({ signal: name, step, others, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
     }
     this.countWait(step, -1);
     const result = known.value as WaitResult;
-    await this.tellWait(name, result.received ? 'received' : 'timed-out');
+    await this.traceWait(name, result.received ? 'received' : 'timed-out');
     const payload = result.received ? result.payload : await this.timedOut(step, options, site);
     return schema ? checkSchema(schema, payload, `signal ${name}`) : (payload as T);
   }
@@ -294,7 +294,7 @@ export class TurnSteps {
   }
 
   /** Records a span for a wait. It has no duration, because no attempt runs during the wait. */
-  private tellWait(name: string, outcome: string, work: () => Promise<void> = async () => {}): Promise<void> {
+  private traceWait(name: string, outcome: string, work: () => Promise<void> = async () => {}): Promise<void> {
     return this.handle.telemetry.span(waitSpan(name), (span) => {
       span.set({ [WAIT_OUTCOME]: outcome });
       return work();

@@ -136,7 +136,7 @@ function useTool(
   plan: Plan | undefined,
   recentTools: number,
 ): Decision {
-  // The call is recorded again (ORC-07). A failed call may have been repeated with success.
+  // A call that is recorded again changes nothing (ORC-07), unless it failed before and was repeated with success.
   const known = callId === undefined ? [] : usesWith(before, callId, turnId);
   const isOther = known.some((use) => !isSameCall(use, { tool, input }));
   if (isOther || known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
@@ -146,16 +146,16 @@ function useTool(
   // Properties are set one by one, because V8 creates a new hidden class each time that a literal spreads an object and
   // adds to it.
   const use: Mutable<ToolUse> = { tool, outcome, at };
-  const told: Mutable<ToolRecorded> = { type: 'tool-recorded', tool, outcome };
-  if (activeStep !== undefined) use.step = told.step = activeStep;
-  if (callId !== undefined) use.callId = told.callId = callId;
+  const toolRecorded: Mutable<ToolRecorded> = { type: 'tool-recorded', tool, outcome };
+  if (activeStep !== undefined) use.step = toolRecorded.step = activeStep;
+  if (callId !== undefined) use.callId = toolRecorded.callId = callId;
   if (input !== undefined) use.input = input;
-  if (turnId !== undefined) use.turnId = told.turnId = turnId;
+  if (turnId !== undefined) use.turnId = toolRecorded.turnId = turnId;
   const recorded = record(before, use, recentTools);
   const step = plan && stepNamed(plan, activeStep);
   const sequenced = sequenceOf ?? step;
   const moved = sequenced && outcome !== 'failed' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
-  const effects = [told, ...violationOf(before, tool, outcome, step, sequenceOf), ...moved.effects];
+  const effects = [toolRecorded, ...violationOf(before, tool, outcome, step, sequenceOf), ...moved.effects];
   const handedOver = step && handOver(moved, step);
   if (handedOver) return { progress: handedOver, effects };
   return { progress: plan && facts ? evaluate(moved.progress, plan, facts) : moved.progress, effects };

@@ -33,8 +33,8 @@ export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
     throw new SessionsConfigurationError(`The plan of ${agent}: ${problem}`);
   };
   const { steps = [], onViolation = 'reject', tokenBudget, ...unknown } = config;
-  const [stranger] = Object.keys(unknown);
-  if (stranger !== undefined) fail(`${stranger} ${unknownKeyRule(stranger, KEYS)}`);
+  const [unknownKey] = Object.keys(unknown);
+  if (unknownKey !== undefined) fail(`${unknownKey} ${unknownKeyRule(unknownKey, KEYS)}`);
   assertSteps(steps, fail);
   if (steps.length > 0 && !steps.some(({ isDefault, conditions }) => isDefault || conditions)) {
     fail('no step can become active. Add isDefault: true to the first step, or conditions to a step.');

@@ -3,8 +3,8 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { AgentOrchestration, type OrchestrationParts } from './agent-orchestration.js';
 import { type StepPlan } from './step-plan.js';
 
-/** The agent's name without a plan. */
-const NOBODY = 'default';
+/** The name of the agent if no agent has a plan. */
+const DEFAULT_AGENT = 'default';
 
 /** The agents of this process that have a plan, and the states of all agents. */
 export class OrchestrationAgents {
@@ -66,7 +66,7 @@ export class OrchestrationAgents {
   }
 
   private only(): string {
-    const [first = NOBODY, ...others] = this.plans.keys();
+    const [first = DEFAULT_AGENT, ...others] = this.plans.keys();
     if (others.length === 0) return first;
     throw new SessionsConfigurationError(
       `The agent is missing: ${[first, ...others].join(', ')} have plans. Select one with .of(agent).`,

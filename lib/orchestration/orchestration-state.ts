@@ -70,7 +70,7 @@ export interface OpenTurn {
   readonly base: StoredProgress;
   /** True if a use outside of the turn was admitted after uses of the turn, which therefore keep their place. */
   readonly isFollowed: boolean;
-  /** True if such a use is only admitted after uses of the turn, which then count even if the turn fails. */
+  /** True if such a use was allowed only because of uses of the turn, which therefore count even if the turn fails. */
   readonly isNeeded: boolean;
 }
 

@@ -31,7 +31,7 @@ export class PlanCatalog {
     if (!stored) {
       stored = this.store.set(this.address(signature), steps as unknown as JsonValue, { ifVersion: 0 });
       this.published.set(signature, stored);
-      // The next call tries again.
+      // The next call retries.
       stored.catch(() => this.published.delete(signature));
     }
     await stored;

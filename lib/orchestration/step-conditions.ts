@@ -10,7 +10,7 @@ import { endsWithSequence } from './tool-sequence.js';
  */
 export type StepFacts = ReadonlySet<string>;
 
-/** Present while the message is evaluated. Without it, conditions on the message activate no other step. */
+/** The fact that a message is evaluated now. Without it, conditions on the message activate no other step. */
 const MESSAGE = 'message';
 
 /**
@@ -49,7 +49,7 @@ export function messageFacts(plan: Pick<StepPlan, 'steps'>, message: string | un
   return [MESSAGE, ...new Set(holding.map(factKey))];
 }
 
-/** Returns the same facts for later in the turn. */
+/** Returns the facts for later in the turn, when conditions on the message activate no other step any more. */
 export function afterwards(facts: readonly string[]): readonly string[] {
   return facts.filter((fact) => fact !== MESSAGE);
 }

@@ -73,8 +73,8 @@ function providerOf(client: StorageProvider | KeyValueClient): StorageProvider {
   };
 }
 
-function parsed(kept: unknown): unknown {
-  return typeof kept === 'string' ? (JSON.parse(kept) as unknown) : kept;
+function parsed(stored: unknown): unknown {
+  return typeof stored === 'string' ? (JSON.parse(stored) as unknown) : stored;
 }
 
 /**
@@ -99,8 +99,8 @@ export class StorageProviderState implements DocumentStore {
 
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {
     return this.inOrder(address, async () => {
-      const kept = await this.read(address);
-      return kept && access ? this.keep(address, kept, access) : kept;
+      const stored = await this.read(address);
+      return stored && access ? this.write(address, stored, access) : stored;
     });
   }
 
@@ -110,7 +110,7 @@ export class StorageProviderState implements DocumentStore {
       const version = before?.version ?? 0;
       if (options.ifVersion !== undefined && options.ifVersion !== version) return null;
       const createdAt = before?.createdAt ?? new Date().toISOString();
-      return this.keep(address, { value, batches: [], version: this.nextVersion(version), createdAt }, options);
+      return this.write(address, { value, batches: [], version: this.nextVersion(version), createdAt }, options);
     });
   }
 
@@ -121,7 +121,7 @@ export class StorageProviderState implements DocumentStore {
   delete(address: StateAddress): Promise<boolean> {
     return this.inOrder(address, async () => {
       const found = (await this.read(address)) !== null;
-      await reached(true, () => this.provider.delete(keyOf(address), place(address)));
+      await callProvider(true, () => this.provider.delete(keyOf(address), namespaceOf(address)));
       return found;
     });
   }
@@ -137,8 +137,8 @@ export class StorageProviderState implements DocumentStore {
   }
 
   private async read(address: StateAddress): Promise<StateDocument | null> {
-    const kept = await reached(false, () => this.provider.get(keyOf(address), place(address)));
-    const document = structuredClone(kept ?? null) as StateDocument | null;
+    const stored = await callProvider(false, () => this.provider.get(keyOf(address), namespaceOf(address)));
+    const document = structuredClone(stored ?? null) as StateDocument | null;
     const { expiresAt } = document ?? {};
     return expiresAt !== undefined && Date.parse(expiresAt) <= Date.now() ? null : document;
   }
@@ -160,14 +160,15 @@ export class StorageProviderState implements DocumentStore {
       batches: [...batches, ...added],
       version: added.length > 0 || !found ? this.nextVersion(before.version) : before.version,
     };
-    return this.keep(address, after, append);
+    return this.write(address, after, append);
   }
 
   private nextVersion(before: number): number {
     return this.versions.next(before, Date.now());
   }
 
-  private async keep(
+  /** Replaces the document and renews its expiry. */
+  private async write(
     address: StateAddress,
     { value, batches, version, createdAt }: Pick<StateDocument, 'value' | 'batches' | 'version' | 'createdAt'>,
     { ttlMs }: StateAccess,
@@ -182,7 +183,9 @@ export class StorageProviderState implements DocumentStore {
       ...(ttlMs === undefined ? {} : { expiresAt: new Date(now + ttlMs).toISOString() }),
     };
     const ttlSeconds = ttlMs === undefined ? {} : { ttlSeconds: Math.ceil(ttlMs / 1000) };
-    await reached(true, () => this.provider.set(keyOf(address), document, { ...place(address), ...ttlSeconds }));
+    await callProvider(true, () =>
+      this.provider.set(keyOf(address), document, { ...namespaceOf(address), ...ttlSeconds }),
+    );
     return structuredClone(document);
   }
 
@@ -199,7 +202,7 @@ export class StorageProviderState implements DocumentStore {
   }
 }
 
-async function reached<T>(maybeApplied: boolean, work: () => Promise<T>): Promise<T> {
+async function callProvider<T>(maybeApplied: boolean, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
@@ -207,7 +210,7 @@ async function reached<T>(maybeApplied: boolean, work: () => Promise<T>): Promis
   }
 }
 
-function place({ namespace }: StateAddress): { readonly namespace: string } {
+function namespaceOf({ namespace }: StateAddress): { readonly namespace: string } {
   return { namespace };
 }
 

@@ -17,7 +17,7 @@ import { describeMismatch, refusalOf } from './tool-refusal.js';
 
 type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' }>;
 
-/** What the next entry is applied to: with the uses of a turn that has not settled. */
+/** The progress that the next entry is applied to. It includes the uses of a turn that has not settled. */
 interface Known {
   readonly progress: OrchestrationProgress;
   readonly version: number;

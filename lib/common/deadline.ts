@@ -43,7 +43,7 @@ export class Deadline {
    */
   wait<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      // Timers count from when the event loop began its round: one that is set after a standstill comes too early.
+      // A timer that is set after the event loop was blocked fires too early: Node counts from the start of the iteration.
       const giveUp = (): void => {
         if (this.isOver) reject(this.error);
         else timer = setTimeout(giveUp, this.leftMs);

@@ -43,8 +43,8 @@ function shownTitle(error: unknown): string {
     return `Thrown: ${inspect(error, { maxStringLength: MAX_MESSAGE })}`;
   }
   const [message, cure] = ['message', 'cure'].map((field) => fieldOf(error, field));
-  const isTold = typeof message === 'string' && message !== '';
-  const title = isTold ? `${titleOf(error)}: ${message.slice(0, MAX_MESSAGE)}` : titleOf(error);
+  const hasMessage = typeof message === 'string' && message !== '';
+  const title = hasMessage ? `${titleOf(error)}: ${message.slice(0, MAX_MESSAGE)}` : titleOf(error);
   if (typeof cure !== 'string' || cure === '' || title.includes(cure)) return title;
   return `${title}\n${cure.slice(0, MAX_MESSAGE)}`;
 }
@@ -67,7 +67,7 @@ function classOf(error: unknown): string {
   return isWord(own) ? own : 'Error';
 }
 
-/** Returns the frames of the application and its libraries. Of an unexpected error inside this package, returns all. */
+/** Returns the frames of the application and its libraries, or all frames of an unexpected error inside this package. */
 function ownFrames(error: unknown): string[] {
   const frames = framesOf(error);
   const own = frames.filter((frame) => !OF_NODE.test(frame) && !(FOLDER !== undefined && frame.includes(FOLDER)));

@@ -1,6 +1,6 @@
 /**
- * A time by both clocks of this process. The monotonic clock may stand still while the machine sleeps, and the wall clock
- * may be set. A time span has passed when either clock says so (FIX-90).
+ * A time by both clocks of this process. The monotonic clock may stop while the machine sleeps, and the wall clock may be
+ * set. A time span has passed when it has passed by either clock (FIX-90).
  */
 export interface Instant {
   /** By `performance.now()`, in milliseconds. */

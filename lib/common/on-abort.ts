@@ -27,7 +27,7 @@ const waiting = new WeakMap<AbortSignal, AbortCalls>();
 /**
  * Calls a function once when a signal is aborted, or now if it is already. Any number of functions may wait for one
  * signal, such as a handler's signal that it passes to many turns.
- * @returns a function that no longer waits; when none waits, nothing listens to the signal
+ * @returns a function that cancels the call; after the last one is cancelled, the signal has no listener of this package
  */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
   if (signal.aborted) {

@@ -12,7 +12,7 @@ export interface SessionsErrorBody {
   readonly retryAfter?: number;
 }
 
-/** What this file reads of a SessionsError, which has its body from here. */
+/** The part of a SessionsError that this file reads. The class cannot be imported, because it imports this file. */
 interface CodedError extends Error {
   readonly code: string;
   getStatus(): number;

@@ -7,7 +7,7 @@ const PAGE = 500;
 /** The maximum number of stuck lanes to count, because each is read again. */
 const MAX_STUCK = 100;
 /** The delay between two checks: longer than a turn needs to pass from one worker to the next. */
-const SECOND_LOOK_MS = 200;
+const SECOND_CHECK_MS = 200;
 
 /** Counts over all lanes with open turns. */
 export interface LaneHealth {
@@ -22,15 +22,16 @@ export interface LaneHealth {
   readonly stuck: number;
 }
 
-interface Look {
+/** A check that several callers may wait for. */
+interface CheckInProgress {
   /** The latest deadline of the waiting callers. */
   deadline: Deadline;
   readonly health: Promise<LaneHealth>;
 }
 
 /** Shares one check among concurrent callers, because a check reads many lanes and probes call it periodically. */
-export class LaneLooks {
-  private readonly underWay = new Map<number, Look>();
+export class LaneChecks {
+  private readonly inProgress = new Map<number, CheckInProgress>();
 
   constructor(private readonly lanes: () => LaneService) {}
 
@@ -38,28 +39,28 @@ export class LaneLooks {
    * @param deadline the end of the caller's wait
    * @throws DeadlineError once no caller is waiting
    */
-  look(stuckAfterMs: number, deadline: Deadline): Promise<LaneHealth> {
-    const known = this.underWay.get(stuckAfterMs);
+  run(stuckAfterMs: number, deadline: Deadline): Promise<LaneHealth> {
+    const known = this.inProgress.get(stuckAfterMs);
     if (known && !known.deadline.isOver) {
       known.deadline = known.deadline.orLater(deadline);
       return known.health;
     }
-    const look: Look = {
+    const started: CheckInProgress = {
       deadline,
-      health: lookAtLanes(this.lanes(), stuckAfterMs, () => look.deadline.check()).finally(() => {
-        if (this.underWay.get(stuckAfterMs) === look) this.underWay.delete(stuckAfterMs);
+      health: readLanes(this.lanes(), stuckAfterMs, () => started.deadline.check()).finally(() => {
+        if (this.inProgress.get(stuckAfterMs) === started) this.inProgress.delete(stuckAfterMs);
       }),
     };
-    this.underWay.set(stuckAfterMs, look);
-    return look.health;
+    this.inProgress.set(stuckAfterMs, started);
+    return started.health;
   }
 }
 
 /**
  * Reads every lane without a change. Unlike the check of the reconciler, it does not delay other checks.
- * @param check throws if no caller is waiting, which stops the reads
+ * @param assertWanted throws if no caller is waiting, which stops the reads
  */
-async function lookAtLanes(lanes: LaneService, stuckAfterMs: number, check: () => void): Promise<LaneHealth> {
+async function readLanes(lanes: LaneService, stuckAfterMs: number, assertWanted: () => void): Promise<LaneHealth> {
   const now = Date.now();
   const seen = { lanes: 0, queued: 0, running: 0, waiting: 0 };
   const overdue: Lane[] = [];
@@ -75,21 +76,25 @@ async function lookAtLanes(lanes: LaneService, stuckAfterMs: number, check: () =
       const isHeld = page.mode === 'paused' || lane.mode === 'paused';
       if (!isHeld && lane.head && dueSince(lane.head) < now - stuckAfterMs) overdue.push(lane);
     }
-    check();
+    assertWanted();
     after = page.lanes.at(-1)?.sessionId;
     more = page.lanes.length === PAGE;
   }
-  return { ...seen, oldestWaitMs: now - oldest, stuck: await countStill(lanes, overdue.slice(0, MAX_STUCK), check) };
+  return {
+    ...seen,
+    oldestWaitMs: now - oldest,
+    stuck: await countUnchanged(lanes, overdue.slice(0, MAX_STUCK), assertWanted),
+  };
 }
 
 /**
  * Counts the lanes that are unchanged at a second check. A turn that waited behind others is already old when it
  * becomes the head, so one check is not enough.
  */
-async function countStill(lanes: LaneService, overdue: readonly Lane[], check: () => void): Promise<number> {
+async function countUnchanged(lanes: LaneService, overdue: readonly Lane[], assertWanted: () => void): Promise<number> {
   if (overdue.length === 0) return 0;
-  await delay(SECOND_LOOK_MS);
-  check();
+  await delay(SECOND_CHECK_MS);
+  assertWanted();
   const again = await Promise.all(overdue.map(({ sessionId }) => lanes.get(sessionId)));
   return again.filter(({ head }, index) => isSame(head, overdue[index].head)).length;
 }

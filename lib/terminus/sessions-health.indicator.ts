@@ -7,7 +7,7 @@ import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type TurnQueue } from '../ledger/turn-queue.js';
 import { type StoreWatch } from '../turn/store-watch.js';
 import { type TurnService } from '../turn/turn.service.js';
-import { type LaneHealth, LaneLooks } from './lane-health.js';
+import { type LaneHealth, LaneChecks } from './lane-health.js';
 import { SessionsHealthOptions } from './sessions-health.options.js';
 
 type Status = 'up' | 'degraded' | 'down';
@@ -34,7 +34,7 @@ export interface HealthSources {
  * ```
  */
 export class SessionsHealthIndicator {
-  private readonly laneLooks = new LaneLooks(() => this.sources().turns.lanes);
+  private readonly laneChecks = new LaneChecks(() => this.sources().turns.lanes);
 
   /** @hidden */
   constructor(
@@ -43,9 +43,13 @@ export class SessionsHealthIndicator {
   ) {}
 
   /**
-   * Checks every part, each for at most `timeoutMs`. Down: the store or the queue does not respond, the store lacks a
-   * table, a function or a privilege, so that this process claims no turns (FIX-61), migrations are pending, or a configured limit of stuck lanes or queue time is exceeded. Degraded (up in Terminus 11): lanes are
-   * stuck or could not be checked. Details are numbers and codes, without ids.
+   * Checks every part, each for at most `timeoutMs`. Details are numbers and codes, without ids.
+   *
+   * - Down: the store or the queue does not respond; the store lacks a table, a function or a privilege, so that this
+   *   process claims no turns (FIX-61); migrations are pending; or a configured limit of stuck lanes or queue time is
+   *   exceeded.
+   * - Degraded (up in Terminus 11): lanes are stuck or could not be checked.
+   *
    * @throws InvalidInputError for invalid options
    */
   async isHealthy<const Key extends string>(
@@ -68,15 +72,15 @@ export class SessionsHealthIndicator {
       ...(migrations ? { migrations } : {}),
       lanes,
     };
-    return this.told(key, worst(Object.values(parts)), { ...parts, sweeps: { runs, skipped, failed } });
+    return this.toResult(key, worst(Object.values(parts)), { ...parts, sweeps: { runs, skipped, failed } });
   }
 
   private async lanes(options: SessionsHealthOptions, deadline: Deadline): Promise<Part> {
-    const health = await this.laneLooks.look(options.stuckAfterMs ?? 60_000, deadline);
+    const health = await this.laneChecks.run(options.stuckAfterMs ?? 60_000, deadline);
     return { status: statusOf(health, options), ...health };
   }
 
-  private told<Key extends string>(
+  private toResult<Key extends string>(
     key: Key,
     status: Status,
     details: Record<string, unknown>,
@@ -88,7 +92,7 @@ export class SessionsHealthIndicator {
   }
 }
 
-/** Returns this status if a part fails or does not respond. */
+/** Checks a part. @param otherwise the status if it fails or does not respond */
 async function partOf(
   timeoutMs: number,
   otherwise: Status,
@@ -97,8 +101,8 @@ async function partOf(
   const startedAt = performance.now();
   const deadline = new Deadline(timeoutMs);
   try {
-    const told = await deadline.wait((async () => ask(deadline))());
-    return told ?? { status: 'up', ms: Math.round(performance.now() - startedAt) };
+    const part = await deadline.wait((async () => ask(deadline))());
+    return part ?? { status: 'up', ms: Math.round(performance.now() - startedAt) };
   } catch (error) {
     return { status: otherwise, error: errorType(error) };
   }

@@ -11,7 +11,7 @@ import { type Turn } from '../ledger/turn.js';
 import { TurnNeedsTimeError } from './testing.errors.js';
 
 /** Real milliseconds after which `say` checks whether an unsettled turn waits for the clock. */
-const LOOK_AFTER_MS = 2000;
+const CHECK_AFTER_MS = 2000;
 const PAGE = 1000;
 
 /** The parts of the application that conversations use. */
@@ -59,7 +59,7 @@ export class Conversation {
     const turn = await host.hold(host.turns.submit(orchestrator, input, { ...options, sessionId }));
     for (;;) {
       try {
-        return await host.turns.result(turn.id, { timeoutMs: LOOK_AFTER_MS });
+        return await host.turns.result(turn.id, { timeoutMs: CHECK_AFTER_MS });
       } catch (error) {
         if (!(error instanceof TurnWaitTimeoutError)) throw withCause(error);
       }
@@ -89,8 +89,8 @@ export class Conversation {
     const open = { sessionId: this.sessionId, status: ['queued', 'running', 'waiting'] as Turn['status'][], limit: 1 };
     const [head] = await turns.list(open);
     if (!now || !head) return;
-    const isPutOff = head.dueAt !== undefined && Date.parse(head.dueAt) > now();
-    if (head.status === 'waiting' || isPutOff) throw new TurnNeedsTimeError(turn, head, now());
+    const isDelayed = head.dueAt !== undefined && Date.parse(head.dueAt) > now();
+    if (head.status === 'waiting' || isDelayed) throw new TurnNeedsTimeError(turn, head, now());
   }
 }
 

@@ -10,7 +10,7 @@ const PATIENCE_MS = 2000;
 interface Visit {
   readonly sessionId: string;
   /** True after the visit exceeded the time limit, so that the queue no longer waits for it. */
-  outstayed: boolean;
+  hasTimedOut: boolean;
 }
 
 /**
@@ -46,7 +46,7 @@ export class TestQueue implements TurnQueue {
 
   process(handler: LaneVisit): Promise<void> {
     return this.inner.process(async (sessionId, slot) => {
-      const visit: Visit = { sessionId, outstayed: false };
+      const visit: Visit = { sessionId, hasTimedOut: false };
       this.notified.delete(sessionId);
       this.visits.add(visit);
       await handler(sessionId, slot).finally(() => {
@@ -92,7 +92,7 @@ export class TestQueue implements TurnQueue {
     const own = waitingSessions();
     const visited = new Set([...this.visits].map(({ sessionId }) => sessionId));
     return (
-      [...this.visits].some(({ sessionId, outstayed }) => !outstayed && !own.includes(sessionId)) ||
+      [...this.visits].some(({ sessionId, hasTimedOut }) => !hasTimedOut && !own.includes(sessionId)) ||
       [...this.notified].some((sessionId) => !visited.has(sessionId))
     );
   }
@@ -104,7 +104,7 @@ export class TestQueue implements TurnQueue {
       () => true,
       () => false,
     );
-    if (!ended) for (const visit of this.visits) visit.outstayed = true;
+    if (!ended) for (const visit of this.visits) visit.hasTimedOut = true;
     return ended;
   }
 }

@@ -173,7 +173,7 @@ export class ChatClient {
   }
 }
 
-/** The error of an unknown chunk has the whole schema. */
+/** Shortens the message: for an unknown chunk, it contains the whole schema. */
 function failed(cause: Error | undefined): Error {
   const { message = '' } = cause ?? {};
   const shown = message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)} ...` : message;

@@ -16,10 +16,10 @@ export interface ChatTransportTest {
 export function chatTransportTests(target: ChatTransportTarget): ChatTransportTest[] {
   const kills = [false, true].flatMap((isCut) => [false, true].map((isStored) => ({ isCut, isStored })));
   return [
-    { title: 'shows the messages that are stored', run: () => play(target, () => Promise.resolve()) },
+    { title: 'shows the messages that are stored', run: () => runScenario(target, () => Promise.resolve()) },
     ...kills.map((kind) => ({
       title: titleOf(kind),
-      run: () => play(target, (conversations) => conversations.killEverywhere(kind)),
+      run: () => runScenario(target, (conversations) => conversations.killEverywhere(kind)),
     })),
   ];
 }
@@ -30,7 +30,10 @@ function titleOf({ isCut, isStored }: KillKind): string {
 }
 
 /** Starts the application, has the undisturbed conversation, and then others. */
-async function play(target: ChatTransportTarget, test: (conversations: Conversations) => Promise<void>): Promise<void> {
+async function runScenario(
+  target: ChatTransportTarget,
+  test: (conversations: Conversations) => Promise<void>,
+): Promise<void> {
   const sdk = toChatSdk(target.sdk ? await target.sdk() : await loadPeer('ai', () => import('ai')));
   const stores = new KillableStores();
   const memory = memoryAdapter();

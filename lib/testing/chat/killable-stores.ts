@@ -27,8 +27,8 @@ export class KillableStores {
     const killing = <Args extends [hold: TurnHold, ...unknown[]], R>(write: (...args: Args) => Promise<R>) => {
       return (...args: Args): Promise<R> => this.write(turns, args[0], () => write(...args));
     };
-    return own(adapter, {
-      turns: own(turns, {
+    return withMethods(adapter, {
+      turns: withMethods(turns, {
         saveStep: killing(async (hold, step, ...others) => {
           const stored = await turns.saveStep(hold, step, ...others);
           this.names.set(hold.sessionId, [...this.steps(hold.sessionId), step.name]);
@@ -37,7 +37,7 @@ export class KillableStores {
         wait: killing((...args) => turns.wait(...args)),
         settle: killing((...args) => turns.settle(...args)),
       }),
-      events: own(events, { append: killing((...args) => events.append(...args)) }),
+      events: withMethods(events, { append: killing((...args) => events.append(...args)) }),
     });
   }
 
@@ -77,7 +77,7 @@ export class KillableStores {
 }
 
 /** Replaces methods of an object, which may have private fields. */
-function own<T extends object>(target: T, methods: Partial<T>): T {
+function withMethods<T extends object>(target: T, methods: Partial<T>): T {
   return new Proxy({} as T, {
     get: (_, key) => {
       if (Object.hasOwn(methods, key)) return methods[key as keyof T];

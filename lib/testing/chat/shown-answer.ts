@@ -11,7 +11,7 @@ export function comparable({ id, role, metadata, parts }: UIMessage): unknown {
 
 function comparablePart(part: UIPart): UIPart {
   const { approval: _, id, rawInput, ...rest } = part;
-  // Version 7 keeps the input of a failed call in the other field.
+  // Version 7 keeps the input of a failed call in `rawInput`.
   const failed = part.state === 'output-error' && rest.input === undefined ? { input: rawInput } : {};
   return { ...rest, ...(part.type === 'reasoning' ? {} : { id }), ...failed };
 }

@@ -8,7 +8,7 @@ import { type ConformanceContext } from './target.js';
 const ERROR = { name: 'Error', message: 'no' };
 /** Longer than a store postpones a lane after a notification. */
 const PATIENCE_MS = 10_000;
-const LOOK_EVERY_MS = 50;
+const POLL_MS = 50;
 const RACES = 20;
 
 /** Tests of TurnLedger.control and clear (TRN-11). */
@@ -417,9 +417,9 @@ export function describeLaneControl(context: ConformanceContext): void {
   }
 
   async function untilDue(of: TestLane): Promise<void> {
-    for (let passed = 0; passed <= PATIENCE_MS; passed += LOOK_EVERY_MS) {
+    for (let passed = 0; passed <= PATIENCE_MS; passed += POLL_MS) {
       if ((await whichAreDue(of)).length > 0) return;
-      await of.elapse(LOOK_EVERY_MS);
+      await of.elapse(POLL_MS);
     }
     throw new Error('The lane was not offered.');
   }

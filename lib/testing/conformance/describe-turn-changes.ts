@@ -6,7 +6,7 @@ import { TestLane } from './test-lane.js';
 
 /** A notification may be late, but must come before the poll that it replaces. */
 const PATIENCE_MS = 2000;
-const LOOK_EVERY_MS = 5;
+const POLL_MS = 5;
 
 /** Tests of TurnChanges, which notifies waiting callers and workers about changes of turns. */
 export function describeTurnChanges(context: ConformanceContext): void {
@@ -119,7 +119,7 @@ function subscribe(adapters: readonly SessionsAdapter[]): Subscription {
     async all(turnIds) {
       const giveUp = Date.now() + PATIENCE_MS;
       while (Date.now() < giveUp && !turnIds.every((turnId) => turns().includes(turnId))) {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       }
       expect(turns()).toEqual(expect.arrayContaining([...turnIds]));
     },

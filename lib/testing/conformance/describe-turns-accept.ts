@@ -4,7 +4,7 @@ import { type TurnQuery } from '../../ledger/turn.store.js';
 import { TestLane } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
-/** TurnLedger.accept, get and list. */
+/** Tests of TurnLedger.accept, get and list. */
 export function describeTurnsAccept(context: ConformanceContext): void {
   let lane: TestLane;
 

@@ -5,13 +5,13 @@ import { WHEN_BUSY } from '../../ledger/turn.js';
 import { DESK, LONG_MS, NOTES, TestLane, WAYS_BACK } from './test-lane.js';
 import { type ConformanceContext } from './target.js';
 
+/** A lease that does not lapse between an accept and the next call, even on a busy machine. */
+const LEASE_MS = 500;
+
 /**
  * Tests of TurnLedger.accept with a claim. On an idle lane it accepts and claims in one commit, otherwise it only
  * accepts. A store may ignore the claim: then the tests claim separately.
  */
-/** A lease that does not lapse between an accept and the next call, even on a busy machine. */
-const LEASE_MS = 500;
-
 export function describeTurnsClaimedAtOnce(context: ConformanceContext): void {
   let lane: TestLane;
 

@@ -3,9 +3,9 @@ import { type ConformanceContext } from './target.js';
 
 /** How long these tests wait for an offer: longer than the store's first few postponements. */
 const PATIENCE_MS = 10_000;
-const LOOK_EVERY_MS = 50;
+const POLL_MS = 50;
 /** A query that takes longer means that the machine was stalled. */
-const LATE_MS = 5 * LOOK_EVERY_MS;
+const LATE_MS = 5 * POLL_MS;
 
 /** Tests of TurnLedger.due: the lanes that need a worker although their notification may have been lost. */
 export function describeTurnsDue(context: ConformanceContext): void {
@@ -173,10 +173,10 @@ export function describeTurnsDue(context: ConformanceContext): void {
     while (passed.least <= limitMs) {
       const lookedAt = performance.now();
       if (await condition()) return passed;
-      await lane.elapse(LOOK_EVERY_MS);
+      await lane.elapse(POLL_MS);
       const tookMs = performance.now() - lookedAt;
-      const mostMs = tookMs > LATE_MS ? tookMs : LOOK_EVERY_MS;
-      passed = { least: passed.most + LOOK_EVERY_MS, most: passed.most + mostMs };
+      const mostMs = tookMs > LATE_MS ? tookMs : POLL_MS;
+      passed = { least: passed.most + POLL_MS, most: passed.most + mostMs };
     }
     throw new Error(`The lane was not offered within ${limitMs} ms.`);
   }

@@ -78,10 +78,10 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
     switch (operation.type) {
       case 'accept': {
         const { turn, duplicate, claimed } = await turns.accept(this.turnOf(operation));
-        return { position: turn.position, duplicate, claimed: this.given(claimed ?? null) };
+        return { position: turn.position, duplicate, claimed: this.shownClaim(claimed ?? null) };
       }
       case 'claim':
-        return this.given(await turns.claim(sessionId, claimRequest(operation)));
+        return this.shownClaim(await turns.claim(sessionId, claimRequest(operation)));
       case 'signal': {
         const { accepted } = await turns.signal(operation.turnId, operation.signal, operation.payload);
         return { accepted };
@@ -169,10 +169,10 @@ export class LaneDriver extends ClientDriver<LaneAction, LaneOperation> {
       },
       next ? claimRequest(next) : undefined,
     );
-    return { status: settled.turn.status, next: this.given(settled.next), notify: settled.notify };
+    return { status: settled.turn.status, next: this.shownClaim(settled.next), notify: settled.notify };
   }
 
-  private given(claimed: ClaimedTurn | null): unknown {
+  private shownClaim(claimed: ClaimedTurn | null): unknown {
     if (!claimed) return null;
     const { hold, turn, checkpoint, history, steps } = claimed;
     const last = checkpoint?.turnIndex ?? -1;
@@ -244,6 +244,6 @@ function shown({ id, position, status, failures, lost, cancelMode, waitingFor, d
     lost,
     mark: cancelMode ?? null,
     waitsFor: waitingFor?.signal ?? null,
-    putOff: dueAt !== undefined,
+    isDelayed: dueAt !== undefined,
   };
 }

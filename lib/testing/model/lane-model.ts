@@ -101,7 +101,11 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     const claimSeen = (seen as { readonly claimed?: unknown }).claimed ?? null;
     if (known) {
       const isHeld = known === this.head && this.runner?.holder === claim?.holder && !this.hasLapsed;
-      return { position: known.position, duplicate: true, claimed: isHeld && claimSeen ? this.given(known) : null };
+      return {
+        position: known.position,
+        duplicate: true,
+        claimed: isHeld && claimSeen ? this.shownClaim(known) : null,
+      };
     }
     if (this.session === null) return 'SESSION_NOT_FOUND';
     if (this.session === 'expired') return 'SESSION_STATE';
@@ -127,7 +131,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   private claim(claim: LaneClaim, seen: unknown): unknown {
     const { head } = this;
     // A repeated claim gets the same answer.
-    if (head && this.runner?.holder === claim.holder && !this.hasLapsed) return this.given(head);
+    if (head && this.runner?.holder === claim.holder && !this.hasLapsed) return this.shownClaim(head);
     while (this.head && this.isClaimable) {
       if (this.mode === 'paused') return null;
       const turn = this.head;
@@ -158,10 +162,10 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     // Fences must increase; any other number will not match the store's answer.
     this.lastFence = fence > this.lastFence ? fence : Infinity;
     this.runner = { holder, fence: this.lastFence, leaseUntil: this.now + leaseMs };
-    return this.given(turn);
+    return this.shownClaim(turn);
   }
 
-  private given(turn: ModelTurn): unknown {
+  private shownClaim(turn: ModelTurn): unknown {
     return {
       turnId: turn.id,
       fence: this.runner?.fence,
@@ -370,7 +374,7 @@ function store(turn: ModelTurn, name: string, value: unknown): unknown {
 }
 
 function shown({ id, position, status, failures, lost, mark, waitsFor, dueAt }: ModelTurn): unknown {
-  return { id, position, status, failures, lost, mark, waitsFor: waitsFor?.signal ?? null, putOff: dueAt !== null };
+  return { id, position, status, failures, lost, mark, waitsFor: waitsFor?.signal ?? null, isDelayed: dueAt !== null };
 }
 
 function fenceIn(seen: unknown): number {

@@ -86,12 +86,12 @@ class LeaseModel extends TimedModel<LeaseOperation> {
 }
 
 class LeaseDriver extends ClientDriver<LeaseAction, LeaseOperation> {
-  private readonly given: Held[] = [];
+  private readonly granted: Held[] = [];
 
   plan(action: LeaseAction): LeaseOperation | null {
     if (action.type === 'acquire') return action;
     const { which, ...rest } = action;
-    const lease = latest(this.given, which);
+    const lease = latest(this.granted, which);
     return lease ? { ...rest, lease } : null;
   }
 
@@ -101,7 +101,7 @@ class LeaseDriver extends ClientDriver<LeaseAction, LeaseOperation> {
         const lease = await leases.acquire(this.id, operation.holder, operation.ttlMs);
         if (!lease) return null;
         const { name: _, ...held } = lease;
-        this.given.push(held);
+        this.granted.push(held);
         return held;
       }
       case 'renew':

@@ -33,8 +33,8 @@ export async function runConcurrently<Action, Operation>(
       await history.record(0, operation, () => driver.send(context.adapter, operation));
     }
     if (isLinearizable(history.calls, specimen.model(REAL_TIME))) return;
-    const told = history.toString().replaceAll(driver.id, 'ID');
-    throw new Error(`No order of these calls explains their outcomes.\n${told}`);
+    const calls = history.toString().replaceAll(driver.id, 'ID');
+    throw new Error(`No order of these calls explains their outcomes.\n${calls}`);
   });
   await fc.assert(explained, { numRuns });
 }

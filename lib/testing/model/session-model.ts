@@ -102,7 +102,7 @@ export class SessionModel extends TimedModel<SessionOperation> {
     if (!session) return 'SESSION_NOT_FOUND';
     const { state } = session;
     const held = session.attachedSurfaces;
-    if (operation.type === 'touch' && this.isAsleep(session, operation.ttlMs, seen)) session.state = 'suspended';
+    if (operation.type === 'touch' && this.isPastTtl(session, operation.ttlMs, seen)) session.state = 'suspended';
     const before = JSON.stringify(session);
     const previousState = session.state;
     const rivals = operation.type === 'attach' ? this.rivals(session.name, operation.surface) : [];
@@ -120,7 +120,7 @@ export class SessionModel extends TimedModel<SessionOperation> {
     return { session, previousState, changed, movedFrom, detached };
   }
 
-  private isAsleep({ state, lastActivityAt }: ShownSession, ttlMs: number | null, seen: Seen<ShownChange>): boolean {
+  private isPastTtl({ state, lastActivityAt }: ShownSession, ttlMs: number | null, seen: Seen<ShownChange>): boolean {
     const wasSeen = seen !== null && typeof seen === 'object' && seen.previousState === 'suspended';
     return state === 'active' && ttlMs !== null && this.isLonger(ttlMs, lastActivityAt, wasSeen);
   }

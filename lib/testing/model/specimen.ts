@@ -60,7 +60,9 @@ export interface Driver<Action, Operation> {
 /** Predicts the outcomes of consecutive operations. Its whole state is JSON in public fields. */
 export interface SequentialModel<Operation> {
   /**
-   * Returns the expected outcome. Where the store may choose (a fence), the model checks `seen` and adopts its value.
+   * Returns the expected outcome. If the store may choose a value, such as a fence, the model checks the value in `seen`
+   * and adopts it.
+   * @param seen the outcome of the store
    */
   apply(operation: Operation, seen: unknown): unknown;
   /** Lets time pass. */

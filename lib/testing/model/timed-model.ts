@@ -16,11 +16,11 @@ export abstract class TimedModel<Operation> implements SequentialModel<Operation
   }
 
   /** Returns the expected time: the predicted one, or on a running clock the seen time unless it is earlier. */
-  protected stamp(foretold: number, seen: number | null | undefined): number {
-    return this.exact ? foretold : Math.max(foretold, seen ?? foretold);
+  protected stamp(predicted: number, seen: number | null | undefined): number {
+    return this.exact ? predicted : Math.max(predicted, seen ?? predicted);
   }
 
-  /** Returns whether more than `ms` have passed since `time`. On a running clock, both answers are valid for 0 ms. */
+  /** Returns whether more than `ms` have passed since a time. On a running clock, both answers are valid for 0 ms. */
   protected isLonger(ms: number, since: number, seen: boolean): boolean {
     return this.exact ? this.now - since > ms : ms === 0 && seen;
   }

@@ -1,6 +1,6 @@
 import { defineStepPlan, type OrchestrationCondition, type OrchestrationStep } from 'nestjs-agent-sessions';
 
-/** All tools that the model may call. */
+/** The tools that change nothing. */
 export const LOOK_UPS = [
   'get_user_details',
   'get_reservation_details',
@@ -19,6 +19,7 @@ export const ACTIONS = [
   'send_certificate',
 ] as const;
 export const HAND_OVER = 'transfer_to_human_agents';
+/** All tools that the model may call. */
 export const TOOLS: readonly string[] = [...LOOK_UPS, ...ACTIONS, HAND_OVER];
 
 const identified: OrchestrationCondition = { type: 'tool_used', value: 'get_user_details' };

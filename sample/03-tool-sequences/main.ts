@@ -26,7 +26,7 @@ if (recorded) {
     for (const line of describeRefusals(conversation.id, turns)) console.log(line);
     all.push(...turns);
   }
-  console.log(`\n${recorded.length} conversations, ${all.length} turns. Calls by tool and by what became of them:`);
+  console.log(`\n${recorded.length} conversations, ${all.length} turns. Calls by tool and outcome:`);
   console.table(count(all), OUTCOMES);
   console.log(`Requirements of the steps:\n${reasons().join('\n')}`);
   console.log(

@@ -51,11 +51,11 @@ export async function answer(turn: TurnContext, { model, system, tools = {} }: R
   return reply(await result.text, { messages: toMessages((await result.response).messages) });
 }
 
-/** Returns whether an error must fail the attempt, such as a lost lease or an unavailable system. A model cannot correct these. */
+/** Stops the loop after an error that a model cannot correct, such as a lost lease or an unavailable system. It fails the attempt. */
 const hasFailed: StopCondition<ToolSet> = ({ steps }) =>
   steps.some(({ content }) => content.some((part) => part.type === 'tool-error' && !isForTheModel(part.error)));
 
-/** Returns the message for the model. The SDK reports invalid calls as strings. */
+/** Returns whether the model reads the error and can correct its call. The SDK reports invalid calls as strings. */
 function isForTheModel(error: unknown): boolean {
   return ToolNotAllowedError.isInstance(error) || error instanceof ToolError || typeof error === 'string';
 }

@@ -4,7 +4,7 @@ import { type Model } from './models.js';
 
 type Stream = Awaited<ReturnType<Model['doStream']>>['stream'];
 type Part = Stream extends ReadableStream<infer P> ? P : never;
-/** The parts that are JSON. The others have no reader. */
+/** The parts that are stored: those that are JSON and that this sample reads. */
 type StoredPart = Exclude<Part, { type: 'error' | 'file' | 'raw' | 'response-metadata' }>;
 
 /**

@@ -1,7 +1,7 @@
 import { type AssistantModelMessage, type LanguageModelUsage, type ModelMessage, type ToolModelMessage } from 'ai';
 import { type JsonObject, type MessageDraft, type TokenUsageInput } from 'nestjs-agent-sessions';
 
-/** Maps the messages and token counts of the package to those of the AI SDK. */
+// Maps the messages and token counts of the package to those of the AI SDK.
 
 /** Returns the earlier messages for a model. */
 export function toModelMessages(history: readonly MessageDraft[]): ModelMessage[] {

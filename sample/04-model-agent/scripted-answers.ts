@@ -41,7 +41,7 @@ export function scriptedAnswer({
   if (!tools) return { text: 'Hello! I can tell you where your orders are, and refund what you do not like.' };
   if (/again and again/i.test(said) && choice !== 'none') return call(said, messages);
   const results = messages.slice(asked + 1).filter(({ role }) => role === 'tool');
-  return results.length === 0 ? call(said, messages) : goOn(said, messages, results);
+  return results.length === 0 ? call(said, messages) : answerFromResults(said, messages, results);
 }
 
 function sort(said: string): object {
@@ -65,14 +65,20 @@ function call(said: string, messages: readonly ChatMessage[]): ScriptedAnswer {
   return /yes/i.test(said) ? { text: 'One moment, please. ', calls } : { calls };
 }
 
-function goOn(said: string, messages: readonly ChatMessage[], results: readonly ChatMessage[]): ScriptedAnswer {
-  const told = results.map(({ content }) => content ?? '');
-  const last = told.at(-1) ?? '';
+function answerFromResults(
+  said: string,
+  messages: readonly ChatMessage[],
+  results: readonly ChatMessage[],
+): ScriptedAnswer {
+  const contents = results.map(({ content }) => content ?? '');
+  const last = contents.at(-1) ?? '';
   if (/not allowed/.test(last)) {
     return { calls: ordersIn(messages).map((orderId) => ({ name: 'find_order', args: { orderId } })) };
   }
   if (/unavailable/.test(last)) return { text: 'That I cannot tell.' };
-  const found = told.filter((text) => text.startsWith('{')).map((text) => JSON.parse(text) as Record<string, string>);
+  const found = contents
+    .filter((text) => text.startsWith('{'))
+    .map((text) => JSON.parse(text) as Record<string, string>);
   if (found.length === 0) return { text: `Done: ${last}` };
   const orders = found.map(({ id, item, status, euros }) => `Order ${id}, ${item} for ${euros} euros, is ${status}.`);
   return { text: [...orders, ...(/refund/i.test(said) ? ['Shall I refund it? (yes or no)'] : [])].join(' ') };

@@ -26,7 +26,7 @@ export class Killer {
   }
 
   /** Call this after each read of the lanes. */
-  look(lanes: readonly Lane[]): void {
+  update(lanes: readonly Lane[]): void {
     this.orphaned = this.orphaned.filter((orphan) => {
       const isHeld = isHeldBy(orphan.pid, orphan.lane.turns[orphan.turn.position - 1]);
       if (!isHeld) this.takeOvers.push(performance.now() - orphan.since);

@@ -18,9 +18,9 @@ export class Lane {
   ) {}
 
   static async open(url: string, name: string): Promise<Lane> {
-    const stranger = new Lane(url, { 'x-user-id': name }, name);
-    const { id } = await stranger.ask<{ id: string }>('/sessions', {});
-    return new Lane(url, { ...stranger.headers, 'x-session-id': id }, name);
+    const withoutSession = new Lane(url, { 'x-user-id': name }, name);
+    const { id } = await withoutSession.ask<{ id: string }>('/sessions', {});
+    return new Lane(url, { ...withoutSession.headers, 'x-session-id': id }, name);
   }
 
   async say(text: string): Promise<void> {
@@ -28,8 +28,8 @@ export class Lane {
     this.sent.push({ turnId: id, text });
   }
 
-  /** Loads turns that may have changed. */
-  async look(): Promise<void> {
+  /** Loads the turns that may have changed. */
+  async refresh(): Promise<void> {
     const over = this.settled;
     this.turns = [...this.turns.slice(0, over), ...(await this.readAll<TurnView>('/turns', over))];
   }
@@ -40,7 +40,7 @@ export class Lane {
     return open < 0 ? this.turns.length : open;
   }
 
-  /** All turns, including those of other clients, which `verify` reports. */
+  /** True if as many turns have settled as were sent. Turns of other clients count too; `verify` reports them. */
   get isIdle(): boolean {
     return this.settled >= this.sent.length;
   }

@@ -8,7 +8,7 @@ const COLOURS = ['cyan', 'magenta', 'yellow', 'green'] as const;
 /** The width of the other columns. */
 const OTHERS = 54;
 
-export const LEGEND = '1 2 settled by that worker   >1 running there   . queued   * tried again';
+export const LEGEND = '1 2 settled by that worker   >1 running there   . queued   * retried';
 
 /** Draws the lanes, with one or two characters per turn. */
 export function draw(lanes: readonly Lane[]): string {

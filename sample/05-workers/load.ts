@@ -6,7 +6,7 @@ import { Killer } from './killer.js';
 import { Lane } from './lane.js';
 import { draw, LEGEND } from './lanes-view.js';
 
-const LOOK_EVERY_MS = 100;
+const POLL_MS = 100;
 const STUCK_AFTER_MS = 60_000;
 
 const { values } = parseArgs({
@@ -39,13 +39,13 @@ async function run(): Promise<void> {
       sent += 1;
       await lanes[Math.floor(Math.random() * sessions)].say(`message ${sent}`);
     }
-    await Promise.all(lanes.map((lane) => lane.look()));
-    killer.look(lanes);
+    await Promise.all(lanes.map((lane) => lane.refresh()));
+    killer.update(lanes);
     if (process.stdout.isTTY) logUpdate(picture());
     const now = countSettled();
     if (now > settled) [settled, changedAt] = [now, performance.now()];
     if (performance.now() - changedAt > STUCK_AFTER_MS) throw new Error('Nothing has settled for a minute.');
-    await delay(LOOK_EVERY_MS);
+    await delay(POLL_MS);
   }
 }
 

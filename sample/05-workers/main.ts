@@ -4,7 +4,7 @@ import { ConsoleLogger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { type ProcessRole } from 'nestjs-agent-sessions';
 import { AppModule } from './app.module.js';
-import { parentEnded, tellParent } from './parent-process.js';
+import { parentEnded, notifyParent } from './parent-process.js';
 import { mountQueueBoard } from './queue-board.js';
 import { SELF } from './worker-notes.service.js';
 
@@ -14,7 +14,7 @@ const logger = new ConsoleLogger({ prefix: SELF.name, logLevels: ['warn', 'error
 
 const url = ROLE === 'work' ? await work() : await listen();
 // End with the parent process, like a process manager's SIGTERM.
-tellParent({ url });
+notifyParent({ url });
 void parentEnded().then(() => process.kill(process.pid, 'SIGTERM'));
 
 async function work(): Promise<undefined> {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 
-/** Tells the process that started this one, if any, that it is ready. The other process may have ended in the meantime. */
-export function tellParent(message: object): void {
+/** Reports to the process that started this one, if any, that it is ready. That process may have ended in the meantime. */
+export function notifyParent(message: object): void {
   // Without a callback, a closed channel would end this process with an error.
   process.send?.(message, undefined, undefined, () => undefined);
 }

@@ -7,7 +7,7 @@ import { redis, startRedis } from '../../test/support/services/redis.js';
 import { freePort } from '../../test/support/services/server-process.js';
 import { type Service } from '../../test/support/services/service.js';
 import { startService } from '../../test/support/services/services.js';
-import { parentEnded, tellParent } from './parent-process.js';
+import { parentEnded, notifyParent } from './parent-process.js';
 
 const SERVICES: Readonly<Record<string, Service>> = {
   redis: {
@@ -22,6 +22,6 @@ const names = process.argv.slice(2);
 const running = await Promise.all(names.map((name) => startService(SERVICES[name])));
 const urls = Object.fromEntries(names.map((name, i) => [name, running[i].url]));
 
-tellParent(urls);
+notifyParent(urls);
 await parentEnded();
 await Promise.all(running.map(({ stop }) => stop()));

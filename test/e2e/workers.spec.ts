@@ -72,14 +72,14 @@ describeRedis('one API and two workers', () => {
     const lane = await Lane.open(url, 'ann');
     for (const text of ['first', 'second']) await lane.say(text);
     const { id, worker } = await eventually(async () => {
-      await lane.look();
+      await lane.refresh();
       return lane.running?.worker ? lane.running : null;
     });
 
     process.kill(worker?.pid ?? 0, 'SIGKILL');
     const killedAt = steadyClock.now();
     await eventually(async () => {
-      await lane.look();
+      await lane.refresh();
       return lane.isIdle;
     });
 
@@ -129,7 +129,7 @@ describeRedis('one API and two workers', () => {
     const lane = await Lane.open(url, 'ann');
     const worker = await eventually(async () => {
       await lane.say('more');
-      await lane.look();
+      await lane.refresh();
       return lane.running?.worker;
     });
     const restarts = count(/is started again/g);

@@ -19,7 +19,7 @@ const conversation = new Conversation({ 'Send again': sendAgain, Edit: edit });
 const outbox = new Outbox();
 /** The shown conversation. Undefined until the server has named it. */
 let sessionId;
-/** Moves to another conversation. Undefined if the user has not chosen one. */
+/** A function that moves to the conversation that the user has chosen; undefined if none is chosen. */
 let move;
 let stream;
 let isLost = false;

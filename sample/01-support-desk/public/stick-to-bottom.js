@@ -9,7 +9,7 @@ export function stickToBottom(box, content) {
   };
   box.addEventListener('scroll', () => {
     const isNear = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
-    // Only readers scroll up. The end may also be distant because content arrived after this event.
+    // The end can be distant because content arrived after this event, so leave it only when the reader has scrolled up.
     if (isNear || box.scrollTop < top) isAtBottom = isNear;
     top = box.scrollTop;
   });

@@ -6,7 +6,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 interface Props {
   readonly isBusy: boolean;
-  /** What the user must do first. Default: nothing. */
+  /** The text for what the user must do first. Default: nothing. */
   readonly blockedBy: string | undefined;
   readonly onSend: (message: { text: string; files: FileUIPart[] }) => void;
   readonly onStop: () => Promise<void>;

@@ -5,15 +5,16 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Logger } from '@nestjs/common';
-import { createPostgresBackend } from 'bullmq';
+import * as bullmq from 'bullmq';
 import { memoryAdapter } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue, type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
+import { describeBullmqOnPostgres } from '../support/bullmq.js';
 import { ClosingPostgres } from '../support/closing-postgres.js';
 import { Echo } from '../support/application.js';
 import { eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { startApplication } from '../support/running-application.js';
-import { describePostgres, describeRedis, POSTGRES } from '../support/servers.js';
+import { describeRedis, POSTGRES } from '../support/servers.js';
 import { steadyClock } from '../support/steady-clock.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
@@ -157,10 +158,10 @@ describeRedis('a process with bullmqQueue', () => {
   });
 });
 
-describePostgres('bullmqQueue on PostgreSQL', () => {
+describeBullmqOnPostgres('bullmqQueue on PostgreSQL', () => {
   function options(more: object = {}): BullmqQueueOptions {
     const connection = { connectionString: POSTGRES.url, schema: `rings_${randomUUID().slice(0, 8)}`, ...more };
-    return { connection, backendFactory: createPostgresBackend } as unknown as BullmqQueueOptions;
+    return { connection, backendFactory: bullmq.createPostgresBackend } as unknown as BullmqQueueOptions;
   }
 
   const opened: { readonly close: () => Promise<void> }[] = [];

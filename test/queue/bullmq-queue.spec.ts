@@ -1,18 +1,14 @@
-import { randomUUID } from 'node:crypto';
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { BullModule, getQueueToken } from '@nestjs/bullmq';
-import { type Queue } from 'bullmq';
-import { Redis } from 'ioredis';
+import { BullModule } from '@nestjs/bullmq';
 import { memoryAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { Echo } from '../support/application.js';
-import { describeBullmqServers, queueOptionsOn } from '../support/bullmq.js';
+import { describeBullmqServers, HAS_BACKENDS, queueOptionsOn } from '../support/bullmq.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { portOfNobody } from '../support/port-of-nobody.js';
 import { gate, startApplication } from '../support/running-application.js';
-import { describeRedis, REDIS } from '../support/servers.js';
 
 describeBullmqServers('BullMQ', (server) => {
   const opened: BullmqQueue[] = [];
@@ -283,6 +279,13 @@ describe('bullmqQueue', () => {
     );
   });
 
+  (HAS_BACKENDS ? it.skip : it)('DAY-07 rejects backendFactory, because BullMQ 5 runs on Redis only', async () => {
+    const queue = bullmqQueue({ connection: {}, backendFactory: () => ({}) });
+    const start = startApplication({ turns: { queue } });
+    await expect(start).rejects.toThrow(SessionsConfigurationError);
+    await expect(start).rejects.toThrow('bullmqQueue: backendFactory requires BullMQ 6');
+  });
+
   it.each([
     [{ connection: { url: undefined } }, 'bullmqQueue: connection.url is undefined'],
     [{ connection: { url: '' } }, 'bullmqQueue: connection.url is empty'],
@@ -334,38 +337,5 @@ describe('bullmqQueue', () => {
 
     expect(turn).toMatchObject({ status: 'queued', position: 1 });
     expect(await app.turns.get(turn.id)).toMatchObject({ status: 'queued' });
-  });
-});
-
-describeRedis('bullmqQueue in an application with @nestjs/bullmq', () => {
-  it('TRN-21 uses the connection of BullModule.forRoot', async () => {
-    const prefix = `{${randomUUID()}}`;
-    const app = await startApplication({
-      imports: [BullModule.forRoot({ connection: { url: REDIS.url }, prefix })],
-      turns: { queue: bullmqQueue() },
-      orchestrators: [Echo],
-    });
-    expect(await app.handle(Echo).execute('hi', { sessionId: await app.session() })).toMatchObject({ turnIndex: 0 });
-
-    const client = new Redis(REDIS.url);
-    expect(await client.exists(`${prefix}:agent-sessions:meta`)).toBe(1);
-    await client.quit();
-    await app.close();
-  });
-
-  it('TRN-21 provides its queue by name, like any other', async () => {
-    const app = await startApplication({
-      imports: [
-        BullModule.forRoot({ connection: { url: REDIS.url }, prefix: `{${randomUUID()}}` }),
-        BullModule.registerQueue({ name: 'agent-sessions' }),
-      ],
-      turns: { queue: bullmqQueue() },
-      role: 'submit',
-      orchestrators: [Echo],
-    });
-    await app.turns.submit('echo', 'hi', { sessionId: await app.session() });
-    const queue = app.app.get<Queue>(getQueueToken('agent-sessions'), { strict: false });
-    await eventually(async () => (await queue.getJobCountByTypes('waiting')) === 1);
-    await app.close();
   });
 });

@@ -4,10 +4,10 @@ import { SessionsConfigurationError, SessionsModule } from 'nestjs-agent-session
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import pg from 'pg';
 import { startApplication } from '../support/application.js';
-import { queueOptionsOn } from '../support/bullmq.js';
+import { describeBullmqOnPostgres, queueOptionsOn } from '../support/bullmq.js';
 import { eventually } from '../support/eventually.js';
 import { rejection } from '../support/running-application.js';
-import { describePostgres, POSTGRES } from '../support/servers.js';
+import { POSTGRES } from '../support/servers.js';
 
 const JSON_OID = 114;
 const JSONB_OID = 3802;
@@ -35,7 +35,7 @@ describe('the settings of ioredis for bullmqQueue', () => {
   });
 });
 
-describePostgres('the settings of pg for bullmqQueue', () => {
+describeBullmqOnPostgres('the settings of pg for bullmqQueue', () => {
   it('FIX-66 notifies the right session when JSON is text', async () => {
     const before = [JSON_OID, JSONB_OID].map((oid) => [oid, pg.types.getTypeParser(oid) as (text: string) => unknown]);
     const heard: string[] = [];

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
-import { placeOfNotifications, queueOptionsOn } from '../support/bullmq.js';
+import { BULLMQ_SERVERS, placeOfNotifications, queueOptionsOn } from '../support/bullmq.js';
 import { forkProgram, kill } from '../support/child-process.js';
 import { eventually } from '../support/eventually.js';
 import { type Application, startApplication } from '../support/running-application.js';
-import { MARIADB, TEST_SERVERS, type TestServer } from '../support/servers.js';
+import { type TestServer } from '../support/servers.js';
 import { steadyClock } from '../support/steady-clock.js';
 import { adapterOf, serverStore } from '../support/stores.js';
 
@@ -56,9 +56,6 @@ class Worker {
     return kill(this.child);
   }
 }
-
-/** Runs the cases concurrently, because they only wait for the lease. */
-const SERVERS = TEST_SERVERS.filter((server) => server !== MARIADB);
 
 /** An API in this process, and a function that loads its workers. */
 async function deploy(server: TestServer): Promise<{ api: Application; loadWorker: () => Promise<Worker> }> {
@@ -124,5 +121,6 @@ async function killOne(server: TestServer, count: number): Promise<void> {
 }
 
 it('TRN-15 TRN-21 continues the lanes of a killed worker within 15 seconds, in order, with default options', async () => {
-  await Promise.all(SERVERS.flatMap((server) => [killOne(server, 1), killOne(server, 3)]));
+  // The cases only wait for the lease, so they run concurrently.
+  await Promise.all(BULLMQ_SERVERS.flatMap((server) => [killOne(server, 1), killOne(server, 3)]));
 }, 120_000);

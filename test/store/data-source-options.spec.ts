@@ -134,13 +134,17 @@ describe('the options of a DataSource for better-sqlite3', () => {
         return super.pragma(source, options);
       }
     }
+    // TypeORM 0.3 calls the driver without `new`, which better-sqlite3 allows.
+    const driver = new Proxy(Driver, {
+      apply: (target, _, args: ConstructorParameters<typeof Driver>) => new target(...args),
+    });
     const nativeBinding = createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
     const prepared: Database.Database[] = [];
     const prepareDatabase = async (db: Database.Database): Promise<void> => {
       calls.push('prepare');
       prepared.push(db);
     };
-    const dataSource = { ...sqliteFile(), driver: Driver, nativeBinding, key: 'secret', prepareDatabase };
+    const dataSource = { ...sqliteFile(), driver, nativeBinding, key: 'secret', prepareDatabase };
     const store = await open({ dataSource });
     await use(store);
 

@@ -1,8 +1,11 @@
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
 import Database from 'better-sqlite3';
+import mysql2 from 'mysql2';
 import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
+import { type DataSourceOptions } from 'typeorm';
+import { newDataSource } from '../../lib/store/sql/new-data-source.js';
 import { portOfNobody } from '../support/port-of-nobody.js';
 import { rejection } from '../support/running-application.js';
 import { temporaryFolder } from '../support/stores.js';
@@ -78,6 +81,14 @@ describe('the options of typeormAdapter', () => {
       expect(error.message).not.toMatch(/desk|hunter2/);
     },
   );
+
+  it('DAY-07 connects with mysql2, because TypeORM 0.3 prefers the package mysql', async () => {
+    const driverOf = async (options: DataSourceOptions): Promise<unknown> =>
+      ((await newDataSource(options)).options as { readonly driver?: unknown }).driver;
+    expect(await driverOf({ type: 'mariadb', database: 'shop' })).toBe(mysql2);
+    const driver = { ...mysql2 };
+    expect(await driverOf({ type: 'mysql', database: 'shop', driver })).toBe(driver);
+  });
 
   it.each([
     [undefined, 2],

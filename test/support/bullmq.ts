@@ -1,11 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { createPostgresBackend } from 'bullmq';
+import * as bullmq from 'bullmq';
 import { type BullmqQueueOptions } from 'nestjs-agent-sessions/bullmq';
-import { describePostgres, describeRedis, POSTGRES, REDIS, type TestServer } from './servers.js';
+import { describePostgres, describeRedis, POSTGRES, REDIS, TEST_SERVERS, type TestServer } from './servers.js';
+
+/** Whether this is BullMQ 6. BullMQ 5 runs on Redis only. */
+export const HAS_BACKENDS = 'createPostgresBackend' in bullmq;
+
+/** The servers that BullMQ supports. */
+export const BULLMQ_SERVERS = TEST_SERVERS.filter(
+  ({ type }) => type === 'redis' || (type === 'postgres' && HAS_BACKENDS),
+);
+
+/** Registers tests of BullMQ on PostgreSQL. */
+export const describeBullmqOnPostgres: jest.Describe = HAS_BACKENDS ? describePostgres : describe.skip;
 
 /** Runs the tests on every server that BullMQ supports. */
 export function describeBullmqServers(title: string, tests: (server: TestServer) => void): void {
-  describePostgres(`${title}: ${POSTGRES.name}`, () => tests(POSTGRES));
+  describeBullmqOnPostgres(`${title}: ${POSTGRES.name}`, () => tests(POSTGRES));
   describeRedis(`${title}: ${REDIS.name}`, () => tests(REDIS));
 }
 
@@ -17,6 +28,6 @@ export function placeOfNotifications({ type, url }: TestServer): object {
 
 /** Returns the options of a new queue, which any number of processes can open. */
 export function queueOptionsOn(server: TestServer, place = placeOfNotifications(server)): BullmqQueueOptions {
-  const backend = server.type === 'redis' ? {} : { backendFactory: createPostgresBackend };
+  const backend = server.type === 'redis' ? {} : { backendFactory: bullmq.createPostgresBackend };
   return { ...place, ...backend } as unknown as BullmqQueueOptions;
 }

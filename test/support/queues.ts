@@ -1,4 +1,4 @@
-import { createPostgresBackend } from 'bullmq';
+import * as bullmq from 'bullmq';
 import { bullmqQueue, type BullmqQueue } from 'nestjs-agent-sessions/bullmq';
 
 /** The database of BullMQ, in the same format. */
@@ -13,6 +13,6 @@ export function queueAt({ server, url, place }: QueuePlace): BullmqQueue {
   if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place });
   return bullmqQueue({
     connection: { connectionString: url, schema: place, migrate: true },
-    backendFactory: createPostgresBackend,
+    backendFactory: bullmq.createPostgresBackend,
   });
 }

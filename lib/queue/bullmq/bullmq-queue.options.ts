@@ -1,4 +1,4 @@
-import { type BackendFactory, type ConnectionOptions } from 'bullmq';
+import { type ConnectionOptions } from 'bullmq';
 
 /**
  * Options of `bullmqQueue`. @typeParam Connection the connection type of the backend; BullMQ's Redis options by default
@@ -18,9 +18,8 @@ export interface BullmqQueueOptions<Connection = ConnectionOptions> {
    * without a key.
    */
   readonly configKey?: string;
-  /** BullMQ's `createPostgresBackend`, for a deployment without Redis. Default: Redis. */
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- BullMQ's own type takes any backend
-  readonly backendFactory?: BackendFactory<any, Connection>;
+  /** `createPostgresBackend` of BullMQ 6, for a deployment without Redis. Default: Redis. */
+  readonly backendFactory?: (name: string, options: { readonly connection: Connection }) => object;
   /** The queue's name; the same in every process. Default `agent-sessions`. */
   readonly name?: string;
   /** The prefix of the queue's keys in Redis; `{...}` for a cluster. Default: BullMQ's, `bull`. */

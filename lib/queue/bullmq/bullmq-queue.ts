@@ -52,6 +52,9 @@ const KEYS = {
   concurrency: true,
 } as const;
 
+/** The part of BullMQ that this package uses. */
+type Bullmq = Pick<typeof BullMQ, 'Queue' | 'RedisConnection' | 'Worker'>;
+
 /** The data of a job. @inline */
 interface Notification {
   readonly sessionId: string;
@@ -119,11 +122,12 @@ export class BullmqQueue implements TurnQueue {
 
   async init(find: FindProvider): Promise<void> {
     if (this.options.connection === undefined) this.shared = await this.sharedOptions(find);
-    const { RedisConnection } = await loadBullmq();
-    // BullMQ creates an ioredis client from options, unless a client factory is set. Without ioredis it would retry
-    // forever.
+    const { Queue, RedisConnection } = await this.load();
+    // BullMQ 6 creates an ioredis client from options, unless a client factory is set. Without ioredis it would retry
+    // forever. BullMQ 5 depends on ioredis.
     const { connection } = this.connection();
-    if (!this.backendFactory && isPlainObject(connection) && !RedisConnection.clientFactory) requirePeer('ioredis');
+    const needsIoredis = hasBackends(Queue) && !this.backendFactory && isPlainObject(connection);
+    if (needsIoredis && !RedisConnection.clientFactory) requirePeer('ioredis');
   }
 
   async notify(sessionId: string, delayMs = 0): Promise<void> {
@@ -225,7 +229,7 @@ export class BullmqQueue implements TurnQueue {
   }
 
   private async open(): Promise<Queue<Notification>> {
-    const { Queue } = await loadBullmq();
+    const { Queue } = await this.load();
     const options = { ...this.connection(), streams: { events: { maxLen: MAX_EVENTS } } };
     const queue = new Queue<Notification>(this.name, options, this.backendFactory);
     guardConnections(queue);
@@ -240,7 +244,7 @@ export class BullmqQueue implements TurnQueue {
   }
 
   private async openWorker(handler: LaneVisit): Promise<Worker<Notification>> {
-    const { Worker } = await loadBullmq();
+    const { Worker } = await this.load();
     const { concurrency } = this;
     // A stalled notification is delivered again without a limit.
     const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
@@ -251,6 +255,16 @@ export class BullmqQueue implements TurnQueue {
     worker.on('error', (error) => this.failed(error));
     worker.on('drained', () => (this.mayHaveBacklog = false));
     return worker;
+  }
+
+  /** @throws SessionsConfigurationError if BullMQ is missing, or is version 5 and a backend is set (DAY-07) */
+  private async load(): Promise<Bullmq> {
+    const bullmq: Bullmq = await loadPeer('bullmq', () => import('bullmq'));
+    if (!this.options.backendFactory || hasBackends(bullmq.Queue)) return bullmq;
+    throw new SessionsConfigurationError(
+      'bullmqQueue: backendFactory requires BullMQ 6, because BullMQ 5 runs on Redis only. Run: npm install bullmq@6. ' +
+        'Or remove backendFactory, and pass a connection to Redis.',
+    );
   }
 
   private async sharedOptions(find: FindProvider): Promise<Partial<QueueOptions>> {
@@ -302,6 +316,7 @@ export class BullmqQueue implements TurnQueue {
   }
 }
 
-function loadBullmq(): Promise<Pick<typeof BullMQ, 'Queue' | 'RedisConnection' | 'Worker'>> {
-  return loadPeer('bullmq', () => import('bullmq'));
+/** Returns whether this is BullMQ 6. BullMQ 5 has no backends. */
+function hasBackends({ prototype }: Bullmq['Queue']): boolean {
+  return 'getBackend' in prototype;
 }

@@ -1,5 +1,6 @@
 import { type Queue, type Worker } from 'bullmq';
 import { Deadline } from '../../common/deadline.js';
+import { backendOf } from './backend-of.js';
 
 const ANSWER_MS = 1000;
 const CLOSE_MS = 5000;
@@ -10,7 +11,7 @@ const CLOSE_MS = 5000;
  * @returns false if it did not close in time; its connections are then cut
  */
 export async function closeInTime(part: Queue | Worker): Promise<boolean> {
-  const backend = part.getBackend();
+  const backend = backendOf(part);
   const answers = await within(ANSWER_MS, backend.getQueueMetaField('version'));
   if (answers && (await within(CLOSE_MS, part.close()))) return true;
   // A blocking wait for a job would keep the process running.

@@ -1,5 +1,6 @@
 import { type Queue, type Worker } from 'bullmq';
 import { guardClient, guardPool, type PgClient, type PgPool } from '../../common/pg-clients.js';
+import { backendOf } from './backend-of.js';
 
 /**
  * The parts of `pg` that BullMQ uses with PostgreSQL: a pool, and the module from which it creates a client for
@@ -14,7 +15,7 @@ interface PostgresConnection {
  * Prevents that a PostgreSQL failure just after BullMQ has connected, or while it checks its tables, ends the process.
  */
 export function guardConnections(part: Queue | Worker): void {
-  const { connection } = part.getBackend() as { readonly connection?: PostgresConnection };
+  const { connection } = backendOf(part) as { readonly connection?: PostgresConnection };
   if (connection?.pool) guardPool(connection.pool);
   if (!connection?.pgModule) return;
   const { Client } = connection.pgModule;

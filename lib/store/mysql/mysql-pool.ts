@@ -1,7 +1,5 @@
 import { type PoolConnection } from 'mysql2';
 import { type DataSource, type DataSourceOptions } from 'typeorm';
-import { type MysqlDataSourceOptions } from 'typeorm/driver/mysql/MysqlDataSourceOptions.js';
-import { loadPeer } from '../../common/load-peer.js';
 import { Deadline } from '../../common/deadline.js';
 import { newDataSource } from '../sql/new-data-source.js';
 import { connect, withConnectTimeout } from '../sql/open-data-source.js';
@@ -9,6 +7,8 @@ import { ownOptions } from '../sql/own-options.js';
 import { type SqlPlace } from '../sql/sql-place.js';
 import { MysqlConnection } from './mysql-connection.js';
 import { MysqlFailure } from './mysql-errors.js';
+
+type MysqlOptions = Extract<DataSourceOptions, { readonly type: 'mysql' | 'mariadb' }>;
 
 /**
  * A separate pool with the application's connection options. The store sends many statements per round trip, and should not
@@ -23,10 +23,8 @@ export class MysqlPool {
 
   /** @throws StoreUnavailableError if the server does not answer */
   static async open(options: DataSourceOptions, place: SqlPlace, operationTimeoutMs: number): Promise<MysqlPool> {
-    const { default: mysql2 } = await loadPeer('mysql2', () => import('mysql2'));
-    const own = ownOptions(withConnectTimeout(options, operationTimeoutMs)) as MysqlDataSourceOptions;
+    const own = ownOptions(withConnectTimeout(options, operationTimeoutMs)) as MysqlOptions;
     const dataSource = await newDataSource({
-      driver: mysql2,
       ...own,
       // A connection reset would lose the session settings.
       extra: { ...(own.extra as object), multipleStatements: true, charset: 'utf8mb4', resetOnRelease: false },

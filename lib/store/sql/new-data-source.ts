@@ -9,9 +9,16 @@ import { dialectOf } from './dialects.js';
 export async function newDataSource(options: DataSourceOptions): Promise<DataSource> {
   const { DataSource } = await loadPeer('typeorm', () => import('typeorm'));
   try {
-    return new DataSource(options);
+    return new DataSource(await withDriver(options));
   } catch (error) {
     if ((error as Error).name === 'DriverPackageNotInstalledError') throw missingPeer(dialectOf(options).driver, error);
     throw error;
   }
+}
+
+/** Sets the driver, because TypeORM 0.3 prefers the package `mysql` if it is installed (DAY-07). */
+async function withDriver(options: DataSourceOptions): Promise<DataSourceOptions> {
+  if ((options.type !== 'mysql' && options.type !== 'mariadb') || options.driver) return options;
+  const { default: driver } = await loadPeer('mysql2', () => import('mysql2'));
+  return { ...options, driver };
 }

@@ -15,7 +15,7 @@ export async function checkpointAt(
   const found =
     turnIndex === undefined
       ? await checkpoints.load(orchestrator, sessionId)
-      : await reached(checkpoints, { orchestrator, sessionId, turnIndex }, turnIndex);
+      : await loadUnlessPruned(checkpoints, { orchestrator, sessionId, turnIndex }, turnIndex);
   if (!found) throw new CheckpointNotFoundError(orchestrator, sessionId, turnIndex);
   return found;
 }
@@ -27,7 +27,7 @@ export async function checkpointAt(
  */
 export async function* turnsAfter(checkpoints: CheckpointStore, checkpoint: Checkpoint): AsyncGenerator<string, void> {
   for (let index = checkpoint.turnIndex + 1; ; index += 1) {
-    const next = await reached(checkpoints, checkpoint, index);
+    const next = await loadUnlessPruned(checkpoints, checkpoint, index);
     if (!next) return;
     if (next.turnId !== undefined && (next.parent === index - 1 || next.replaces !== undefined)) yield next.turnId;
   }
@@ -37,7 +37,7 @@ export async function* turnsAfter(checkpoints: CheckpointStore, checkpoint: Chec
  * Returns the checkpoint at an index; `null` if the index was not reached yet.
  * @throws CheckpointNotFoundError (`CHECKPOINT_PRUNED`) if it was removed
  */
-async function reached(
+async function loadUnlessPruned(
   checkpoints: CheckpointStore,
   { orchestrator, sessionId, turnIndex }: Pick<Checkpoint, 'orchestrator' | 'sessionId' | 'turnIndex'>,
   index: number,

@@ -25,7 +25,7 @@ export function toErrorRecord(thrown: unknown): TurnErrorRecord {
   };
 }
 
-/** Returns the ids and names of a typed error. */
+/** Returns the fields of a typed error that contain a string, a number or strings, such as ids and names. */
 function fieldsOf(error: SessionsError): JsonObject {
   const fields = Object.keys(error).flatMap((key): [string, JsonValue][] => {
     if (key === 'name' || key === 'code') return [];
@@ -52,8 +52,8 @@ const MAX_DEPTH = 5;
 
 /**
  * Returns the pause that an error asks for before the next attempt, by its property `retryAfterMs` (AIS-07), in
- * milliseconds; 0 if there is none. An error without one has that of its `lastError`, as in a `RetryError` of the AI
- * SDK, or of its `cause`.
+ * milliseconds; 0 if it asks for none. Without the property, `lastError` is searched, which a `RetryError` of the AI
+ * SDK has, and then `cause`.
  */
 export function retryAfterMs(error: unknown, depth = 0): number {
   if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return 0;

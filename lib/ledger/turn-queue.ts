@@ -57,8 +57,8 @@ export interface TurnQueue {
   /** Pauses, waits for running handlers, and releases all resources. */
   close(): Promise<void>;
   /**
-   * Resolves when the queue answers. Used by health checks, and by a process whose notification failed: until then it
-   * leaves lanes to other processes. Without this method, it does not wait.
+   * Resolves when the queue answers. Used by health checks, and by a process whose notification failed: its reconciler
+   * leaves due lanes to other processes until the queue answers. Without this method, it does not wait.
    */
   ping?(): Promise<void>;
 }

@@ -6,8 +6,9 @@ export interface SpentTokens extends TokenUsage {
   /** The tokens by role: `router`, `intents`, `evaluate`, `summarizer`. */
   readonly roles: Readonly<Record<string, TokenUsage>>;
   /**
-   * The maximum that one attempt counted, by iteration and intent, before and after its first step. An attempt that
-   * runs the same code over stored results counts the same tokens again. Absent in a settlement.
+   * The tokens by place in the turn: an iteration and intent, before or after its first step. The maximum that any
+   * attempt counted there. An attempt that runs the same code over stored results counts the same tokens again, and the
+   * maximum shows which of them are already included. Absent in a settlement.
    */
   readonly places?: Readonly<Record<string, TokenUsage>>;
 }

@@ -305,8 +305,8 @@ export interface TurnLedger {
   signal(turnId: string, name: string, payload: JsonValue): Promise<SignalledTurn>;
   /**
    * Cancels a turn. Ignores a settled turn.
-   * @param keep messages that `interrupt` keeps after the user's message, for a turn that its worker does not settle. A running
-   * turn has them as `keep`, for its worker. Default: none
+   * @param keep messages that `interrupt` adds to the conversation after the user's message. They are stored as `keep` of a running
+   * turn, for its worker or for the store if the worker is lost. Default: none
    * @throws TurnNotFoundError
    */
   cancel(turnId: string, mode: CancelMode, keep?: readonly NewMessage[]): Promise<ChangedLane>;
@@ -339,7 +339,7 @@ export interface TurnLedger {
   /**
    * Returns sessions whose lanes need a worker now: work without a worker, an expired lease, a due retry or timeout.
    * A returned lane is omitted from the next calls for a period that grows until a worker claims it. Returns none while all lanes
-   * are paused. A paused lane is omitted from its first rejected claim until it is opened.
+   * are paused. Once a claim of a paused lane was rejected, the lane is omitted until it is opened.
    * @param includeOffered includes the omitted lanes, starting with those that wait longest, because the process that they were
    * offered to is gone (FIX-16)
    */

@@ -31,9 +31,9 @@ export class AttemptSpending {
   }
 
   /**
-   * Works like {@link record}, but one call at a time: two calls that arrive out of order would store the smaller
-   * number. A call waits while tokens are being recorded that may be its own: a step is never stored without its tokens
-   * (AIS-05).
+   * Works like {@link record}, but records in one call at a time: two calls that arrive out of order would store the
+   * smaller number. The tokens of a step may be part of the call that is under way, so the step waits for it: a step is
+   * never stored without its tokens (AIS-05).
    */
   async recordAlone<T>(call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
     while (this.recording && this.read()) await this.recording;

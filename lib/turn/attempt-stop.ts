@@ -83,7 +83,7 @@ export class AttemptStop {
     });
   }
 
-  /** @returns false if the handler has ended, or a stop was requested before */
+  /** Records the request to stop. @returns false if the handler has ended, or a stop was requested before */
   ask(stop: Stop): boolean {
     if (this.over || this.requested) return false;
     this.requested = stop;

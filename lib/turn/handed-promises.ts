@@ -54,9 +54,9 @@ class HandedPromise<T> extends Promise<T> {
  * logged with its turn and does not end the process (FIX-05): a stop rejects all of them at once, while handlers await
  * them in sequence.
  *
- * The handler's own `async` functions around these promises would reject with them, and nobody knows which of them the
- * handler awaits. So once the attempt is stopped, a promise that is awaited rejects only if no other one is; the catch and
- * finally blocks of the handler run then. If several are awaited, or the handler has ended, they stay pending (FIX-87).
+ * The handler's own `async` functions around these promises would reject with them, and this class cannot know which
+ * of them the handler awaits. So once the attempt is stopped, a promise that is awaited rejects only if no other one is;
+ * the catch and finally blocks of the handler run then. If several are awaited, or the handler has ended, they stay pending (FIX-87).
  */
 export class HandedPromises {
   /** Log calls of promises that were rejected before the attempt ended. */

@@ -70,7 +70,7 @@ export class LaneClaims {
    */
   async head(sessionId: string, first: SentClaim, slot: VisitSlot | undefined): Promise<ClaimedHead | null> {
     const { head, isSuspect } = await this.dependencies.recovery.watch(sessionId, () => this.send(sessionId, first));
-    if (!isSuspect || !(await this.mayRun(sessionId, slot))) return head;
+    if (!isSuspect || !(await this.takeSuspectSlot(sessionId, slot))) return head;
     let suspect: ClaimedHead | null = null;
     const isSuspectStill = (): boolean => suspect !== null && suspect.claimed.turn.lost >= SUSPECT_FROM_LOST;
     try {
@@ -79,7 +79,7 @@ export class LaneClaims {
     } finally {
       if (!isSuspectStill()) this.suspects.leave();
     }
-    return suspect && isSuspectStill() ? this.withSlot(suspect) : suspect;
+    return suspect && isSuspectStill() ? this.withSuspectSlot(suspect) : suspect;
   }
 
   /** Claims no more suspects. */
@@ -87,10 +87,14 @@ export class LaneClaims {
     this.suspects.close();
   }
 
-  /** Takes the slot of suspects. With it, the visit gets the next free slot of the process, before lanes in the queue. */
-  private async mayRun(sessionId: string, slot: VisitSlot | undefined): Promise<boolean> {
+  /**
+   * Takes the suspect slot, after a wait if another suspect runs here. The visit does not hold its own slot while it
+   * waits, and gets the next free one before lanes in the queue.
+   * @returns false if the lane is offered again later instead
+   */
+  private async takeSuspectSlot(sessionId: string, slot: VisitSlot | undefined): Promise<boolean> {
     if (this.suspects.tryTake()) return true;
-    // Without a slot, the visit would hold one while it waits: the lane is offered again later.
+    // The queue does not let the visit release its slot, so it must not wait.
     if (!slot) return false;
     const { head } = await this.dependencies.ledger.lane(sessionId);
     if (!head) return false;
@@ -100,15 +104,15 @@ export class LaneClaims {
     return taken;
   }
 
-  private withSlot(head: ClaimedHead): ClaimedHead {
+  private withSuspectSlot(head: ClaimedHead): ClaimedHead {
     let left = false;
     const ended = (): void => {
       if (!left) this.suspects.leave();
       left = true;
     };
     const slotOf = (slot: VisitSlot | undefined): VisitSlot => ({
-      // The awaited turn may be a suspect too. The slot is not taken again: the process survived this turn until it
-      // waited.
+      // Leaves the suspect slot too, because the awaited turn may be a suspect. It is not taken again: the process has
+      // survived this turn so far.
       release: () => {
         ended();
         slot?.release();

@@ -15,7 +15,7 @@ const NOTHING_LOST = 'Turns are still accepted and stored, and run when the queu
 export class LaneNotifier {
   private readonly logger = new Logger(LaneNotifier.name);
   private failing = false;
-  private isTold = false;
+  private isOutageLogged = false;
   /** Notified sessions without an answer yet. */
   private readonly unanswered = new Set<string>();
 
@@ -37,7 +37,7 @@ export class LaneNotifier {
   async notify(sessionId: string, delayMs = 0, overdue = false): Promise<void> {
     // During an outage at most one notification per lane is pending, which bounds the load when the queue is back.
     if (this.failing && this.unanswered.has(sessionId)) return;
-    const notified = this.ask(sessionId, delayMs, overdue);
+    const notified = this.send(sessionId, delayMs, overdue);
     // Do not wait during an outage; this or the next notification detects its end.
     if (this.failing) return;
     let timer: NodeJS.Timeout | undefined;
@@ -50,13 +50,13 @@ export class LaneNotifier {
     await Promise.race([notified, patience]).finally(() => clearTimeout(timer));
   }
 
-  private async ask(sessionId: string, delayMs: number, overdue: boolean): Promise<void> {
+  private async send(sessionId: string, delayMs: number, overdue: boolean): Promise<void> {
     this.unanswered.add(sessionId);
     try {
       await this.queue.notify(sessionId, delayMs, overdue);
-      if (this.isTold) this.logger.log('The queue is available again. Waiting turns continue.');
+      if (this.isOutageLogged) this.logger.log('The queue is available again. Waiting turns continue.');
       this.failing = false;
-      this.isTold = false;
+      this.isOutageLogged = false;
     } catch (error) {
       this.failed(error);
     } finally {
@@ -70,8 +70,8 @@ export class LaneNotifier {
    */
   private failed(error: unknown): void {
     this.failing = true;
-    if (this.isTold) return;
-    this.isTold = true;
+    if (this.isOutageLogged) return;
+    this.isOutageLogged = true;
     // The stack of a deadline error contains nothing useful, so it is not logged.
     if (error instanceof DeadlineError) this.logger.warn(`The queue does not answer. ${NOTHING_LOST}`);
     else this.logger.error(`Notifying the queue failed. ${NOTHING_LOST}`, traceOf(error));

@@ -5,8 +5,8 @@ import { type TurnDependencies } from './turn-dependencies.js';
 
 const BATCH = 500;
 /**
- * The interval varies by up to this share. Without it, processes in step could repeatedly take the lanes that another
- * process waits for.
+ * The interval varies by up to this share. A lane that one process was offered is not offered to others for a while. If
+ * all processes queried in step, the first one could always get the lanes that only another one can run.
  */
 const SPREAD = 0.2;
 
@@ -71,14 +71,14 @@ export class LaneReconciler {
     return due.length;
   }
 
-  /** @param tell receives the number of notified lanes, per batch */
-  private async reconcile(isStart = false, tell: (lanes: number) => void = () => undefined): Promise<void> {
+  /** @param onBatch receives the number of notified lanes of each batch */
+  private async reconcile(isStart = false, onBatch: (lanes: number) => void = () => undefined): Promise<void> {
     const { storeWatch } = this.dependencies;
     try {
       // A process that claims nothing leaves the lanes to others.
       for (let includeOffered = isStart; storeWatch.isUsable; includeOffered = false) {
         const lanes = await this.notifyDue(includeOffered);
-        tell(lanes);
+        onBatch(lanes);
         // A full batch may leave some behind, for example after an outage, or when all lanes are resumed.
         if (lanes < BATCH || this.stopped) break;
       }

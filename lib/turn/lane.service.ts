@@ -63,8 +63,8 @@ export class LaneService {
   /**
    * Rejects new turns with LaneDrainingError until `resume`, and lets open turns finish. A known idempotency key still
    * returns its turn. Ends a pause.
-   * @param options.timeoutMs how long to wait until no turn is open. Default 0: only checks
-   * In a handler, this waits for other turns
+   * @param options.timeoutMs how long to wait until no turn is open. Default 0: only checks. In a handler, this counts
+   * as a wait for other turns
    * @returns true if no turn is open: queued, running or waiting
    * @throws InvalidInputError, SessionNotFoundError; in a handler also ProcessLimitError, and TurnReentryError
    * if one of the turns cannot end before the handler

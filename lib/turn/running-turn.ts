@@ -14,7 +14,8 @@ export interface RunningTurn {
   turnId: string;
   /**
    * Its session, and the ledger of its application; `null` if the session is in an external store, or when the handler has
-   * returned. Until then, also when the turn has ended: the handler must not write to another session that gets the id.
+   * returned. Set until then, even if the turn ends earlier: the handler must not write to another session that gets the
+   * same id.
    */
   session: (Pick<Session, 'id' | 'createdAt' | 'userId'> & { readonly ledger: object }) | null;
   /** The ledger of its application; `null` when the turn has ended. */
@@ -122,7 +123,10 @@ export async function beginWait(ledger: Pick<TurnLedger, 'get'>, turn: AwaitedTu
   };
 }
 
-/** Returns what must end before a turn is accepted: the handler that submits it stores its route first (FIX-81). */
+/**
+ * Returns a promise to await before a turn is accepted: if a handler submits the turn, its own route must be stored first
+ * (FIX-81). `null` if nothing must be awaited.
+ */
 export function beforeChildTurn(): Promise<unknown> | null {
   return runningTurn.getStore()?.beforeChildTurn?.() ?? null;
 }

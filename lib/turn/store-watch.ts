@@ -22,7 +22,7 @@ export class StoreWatch {
 
   constructor(private readonly adapter: Pick<SessionsAdapter, 'probe' | 'ping'>) {}
 
-  /** False while the store cannot store turns until an operator acts. */
+  /** False while the store lacks something that only an operator can add. */
   get isUsable(): boolean {
     return this.problem === null;
   }

@@ -176,7 +176,7 @@ export class TurnAttempt implements AttemptHandle {
     }
   }
 
-  /** Called every {@link renewEveryMs} while the attempt runs. */
+  /** Renews the lease and checks the time limit. Called every {@link renewEveryMs} while the attempt runs. */
   keep(): void {
     this.stop.watchLimit();
     void this.lease.renew();
@@ -412,7 +412,7 @@ export class TurnAttempt implements AttemptHandle {
       try {
         const settle = (): Promise<SettledTurn> => this.dependencies.ledger.settle(hold, rest, next);
         const settled = await this.lease.retrying('settle', settle, waitsForOperator);
-        for (const listener of this.settledListeners) this.tell(listener, settled.turn);
+        for (const listener of this.settledListeners) this.callListener(listener, settled.turn);
         return settled;
       } catch (error) {
         if (!StateResetError.isInstance(error)) throw error;
@@ -422,7 +422,7 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /** Calls a listener. The turn has settled, so errors are only logged. */
-  private tell(listener: (turn: Turn) => void, turn: Turn): void {
+  private callListener(listener: (turn: Turn) => void, turn: Turn): void {
     try {
       listener(turn);
     } catch (error) {
@@ -438,9 +438,9 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /**
-   * With `interrupt`, the user's message and the messages to keep stay, or the completed part if none are given;
-   * otherwise nothing. A chat keeps all of an answer that its clients have received (AIS-10). If messages stay, the
-   * turn also replaces the turns that it was submitted to replace (AIS-07).
+   * Returns the settlement of a cancelled turn. With `interrupt`, the user's message and the messages to keep stay, or
+   * the completed part if none are given; otherwise nothing. A chat keeps all of an answer that its clients have
+   * received (AIS-10). If messages stay, the turn also replaces the turns that it was submitted to replace (AIS-07).
    */
   private async cancelled(mode: CancelMode): Promise<TurnSettlement> {
     const partial = this.completed;

@@ -4,7 +4,7 @@ import { ChangesSubscription } from './changes-subscription.js';
 
 const KEEP_AT_MOST = 10_000;
 /** The interval of checks for ended turns whose notification was lost. */
-const LOOK_MS = 60_000;
+const CHECK_MS = 60_000;
 
 /** Values from the caller that exist only in its process. */
 export interface CallerParts {
@@ -40,11 +40,11 @@ export class TurnContexts {
     private readonly runsTurns: boolean,
     private readonly ledger: Pick<TurnLedger, 'get'>,
     changes: TurnChanges,
-    private readonly lookMs = LOOK_MS,
+    private readonly checkMs = CHECK_MS,
   ) {
-    this.subscription = new ChangesSubscription(changes, (changed, turn) => this.hear(changed, turn), {
-      everyMs: lookMs,
-      check: () => this.lookAtOld(),
+    this.subscription = new ChangesSubscription(changes, (changed, turn) => this.onChange(changed, turn), {
+      everyMs: checkMs,
+      check: () => this.checkOld(),
       keepsProcess: false,
     });
   }
@@ -81,14 +81,14 @@ export class TurnContexts {
     this.subscription.close();
   }
 
-  private hear(turnId: string, turn?: Turn): void {
+  private onChange(turnId: string, turn?: Turn): void {
     if (!this.kept.has(turnId)) return;
     if (turn && isTerminal(turn.status)) this.drop(turnId);
     // Wait, because this process's own worker may drop it in a moment.
-    else setImmediate(() => void this.look(turnId));
+    else setImmediate(() => void this.check(turnId));
   }
 
-  private async look(turnId: string): Promise<void> {
+  private async check(turnId: string): Promise<void> {
     if (!this.kept.has(turnId)) return;
     // If the store is unavailable, a later check repeats this.
     const turn = await this.ledger.get(turnId).catch(() => undefined);
@@ -96,11 +96,11 @@ export class TurnContexts {
   }
 
   /** Checks turns one after the other, except recent ones, which may not have been accepted yet. */
-  private async lookAtOld(): Promise<void> {
-    const before = performance.now() - this.lookMs;
+  private async checkOld(): Promise<void> {
+    const before = performance.now() - this.checkMs;
     for (const [turnId, { since }] of this.kept) {
       if (since > before) break;
-      await this.look(turnId);
+      await this.check(turnId);
     }
   }
 }

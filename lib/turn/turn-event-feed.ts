@@ -27,7 +27,7 @@ const TAKEN_AT_ONCE = 64;
 const TAIL_LENGTH = 524_288;
 
 /** The sources of a feed. */
-export interface EventPlace {
+export interface FeedSources {
   readonly ledger: Pick<TurnLedger, 'get'>;
   readonly log: Pick<TurnEventLog, 'read' | 'last' | 'subscribe'>;
   readonly readFailure: FailureReader;
@@ -68,7 +68,7 @@ export class TurnEventFeed {
   private quietAt = Infinity;
   private sessionEndsAt = Infinity;
   /** True if this process has stored events since the last check. */
-  private wasTold = false;
+  private hasLocalEvents = false;
   private readonly waiting = new Set<() => void>();
   private readonly logger = new Logger(TurnEventFeed.name);
   private hasFailed = false;
@@ -78,7 +78,7 @@ export class TurnEventFeed {
 
   constructor(
     private readonly turnId: string,
-    private readonly place: EventPlace,
+    private readonly place: FeedSources,
     private readonly outside: OutsideRequests = outsideRequests(),
   ) {
     this.ready = this.begin();
@@ -110,14 +110,14 @@ export class TurnEventFeed {
   }
 
   /** Adds events that this process has just stored. */
-  tell(events: readonly TurnEvent[]): void {
+  addLocal(events: readonly TurnEvent[]): void {
     if (!this.begun || this.isOver) return;
     if (events[0].offset > this.last + 1) {
       // Another process has stored events before these.
       this.hurry();
       return;
     }
-    this.wasTold = true;
+    this.hasLocalEvents = true;
     this.take(events);
   }
 
@@ -133,7 +133,7 @@ export class TurnEventFeed {
   /** Called when a process has appended events, up to an offset; `null` if that is unknown. */
   appended(last: number | null): void {
     if (last !== null && last <= this.last) return;
-    this.wasTold = false;
+    this.hasLocalEvents = false;
     this.hurry();
   }
 
@@ -146,7 +146,7 @@ export class TurnEventFeed {
   /** Ends the feed, after a last check for stored events. */
   async close(): Promise<void> {
     this.ledgerDueAt = 0;
-    await this.ready.then(() => this.look()).catch(() => undefined);
+    await this.ready.then(() => this.check()).catch(() => undefined);
     this.finish(this.end);
   }
 
@@ -167,7 +167,7 @@ export class TurnEventFeed {
   private async follow(): Promise<void> {
     this.following = true;
     while (this.waiting.size > 0 && !this.isOver) {
-      const pauseMs = await this.look().then(
+      const pauseMs = await this.check().then(
         () => this.pollMs,
         (error: unknown) => this.failed(error),
       );
@@ -188,18 +188,18 @@ export class TurnEventFeed {
     return LEDGER_POLL_MS;
   }
 
-  private async look(): Promise<void> {
+  private async check(): Promise<void> {
     if (this.isOver) return;
-    const turn = await this.lookAtTurn();
+    const turn = await this.readTurnIfDue();
     if (turn === null || (turn && (await this.isRevoked(turn)))) {
       this.cut();
       return;
     }
     // Read after the turn: no events are stored after a turn has ended.
     const { last } = this;
-    const isDue = turn !== undefined || !this.wasTold;
+    const isDue = turn !== undefined || !this.hasLocalEvents;
     const hasMore = isDue && (await this.readPage());
-    this.wasTold = false;
+    this.hasLocalEvents = false;
     if (hasMore) {
       if (turn) this.ledgerDueAt = 0;
       // Readers that have taken this page get the next one without a pause.
@@ -216,8 +216,8 @@ export class TurnEventFeed {
     if (!this.isOver && Date.now() > this.sessionEndsAt) this.cut();
   }
 
-  /** Returns `undefined` if no check is due. */
-  private async lookAtTurn(): Promise<Turn | null | undefined> {
+  /** Reads the turn. Returns `undefined` if no check is due. */
+  private async readTurnIfDue(): Promise<Turn | null | undefined> {
     const now = performance.now();
     if (now < this.ledgerDueAt && now < this.quietAt) return undefined;
     // Set before the read, so that a notification during the read causes another check.
@@ -232,8 +232,8 @@ export class TurnEventFeed {
   }
 
   /**
-   * Reads the next page, for the readers that have taken all earlier ones: a page that they did not take would leave the
-   * buffer, and be read again. @returns true if more events may follow
+   * Reads one page. The next one is read when a reader has taken this page: pages that are read ahead could leave the
+   * buffer before a reader takes them, and would be read again. @returns true if more events may follow
    */
   private async readPage(): Promise<boolean> {
     const events = await this.place.log.read(this.turnId, this.last, this.pageSize.limit);

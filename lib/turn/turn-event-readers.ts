@@ -14,14 +14,14 @@ import { ChangesSubscription } from './changes-subscription.js';
 import { type LocalEvents } from './local-events.js';
 import { beginWait } from './running-turn.js';
 import { StreamHeartbeat } from './stream-heartbeat.js';
-import { type EventPlace, TurnEventFeed } from './turn-event-feed.js';
+import { type FeedSources, TurnEventFeed } from './turn-event-feed.js';
 import { messageOf, PageSize } from './turn-event-page.js';
 import { type EventResponse, TurnEventPace } from './turn-event-pace.js';
 
 /** The pause before a read is retried while the store is unavailable. */
 const RETRY_MS = 200;
 
-export interface EventSources extends EventPlace {
+export interface EventSources extends FeedSources {
   readonly changes: TurnChanges;
   readonly localEvents: LocalEvents;
   readonly telemetry: Telemetry;
@@ -81,7 +81,8 @@ export class TurnEventReaders {
           continue;
         }
         if (!feed.isOver) {
-          // Until the iteration ends: taking the slot for each event would delay it, up to the end of the turn.
+          // The wait lasts until the iteration ends. Taking the slot again for each event could delay the event to the
+          // end of the turn.
           endWait ??= await beginWait(this.sources.ledger, { sessionId, turnId });
           await feed.news(signal);
         } else {
@@ -186,11 +187,11 @@ export class TurnEventReaders {
     const feed = new TurnEventFeed(turnId, this.sources, this.outsideRequests);
     const { localEvents, log } = this.sources;
     const appended = (last: number | null): void => {
-      // This process tells the feed itself, without a read.
+      // Events of this process reach the feed through `localEvents`, without a read.
       if (!localEvents.isStoring(turnId)) feed.appended(last);
     };
     const ends = [
-      localEvents.listen(turnId, (events) => feed.tell(events)),
+      localEvents.listen(turnId, (events) => feed.addLocal(events)),
       this.outsideRequests(() => log.subscribe?.(turnId, appended)),
     ];
     const open: OpenFeed = { turnId, feed, unlisten: () => ends.forEach((end) => end?.()), readers: 0 };

@@ -32,15 +32,17 @@ export class TurnEventWriter {
   /** Includes the batch that is being stored. */
   private unstoredBytes = 0;
   private number = 0;
-  /** The number of events so far, and of those that are stored or dropped. */
+  /** The number of events so far. */
   private added = 0;
+  /** The number of events that are stored or dropped. */
   private ended = 0;
   private timer: NodeJS.Timeout | null = null;
   /** When the next batch may start, unless it is full. */
   private nextAt = 0;
   private storing: Promise<void> | null = null;
   private closed = false;
-  private held: (() => void)[] = [];
+  /** Resolve the calls of `add` that wait for the store. */
+  private blocked: (() => void)[] = [];
 
   constructor(private readonly options: TurnEventWriterOptions) {}
 
@@ -49,7 +51,7 @@ export class TurnEventWriter {
     if (this.closed) return Promise.resolve();
     this.queue(this.options.limit.admit(event));
     if (this.unstoredBytes <= HIGH_WATER_BYTES) return Promise.resolve();
-    return new Promise((resolve) => this.held.push(resolve));
+    return new Promise((resolve) => this.blocked.push(resolve));
   }
 
   /** Adds the events that the limit holds back. */
@@ -81,7 +83,7 @@ export class TurnEventWriter {
     this.waitingBytes = 0;
     this.unstoredBytes = 0;
     this.stopTimer();
-    this.letGo();
+    this.unblock();
   }
 
   private queue(events: readonly SizedEvent[]): void {
@@ -112,7 +114,7 @@ export class TurnEventWriter {
         () => {
           this.ended += events.length;
           this.unstoredBytes -= bytes;
-          if (this.unstoredBytes <= HIGH_WATER_BYTES) this.letGo();
+          if (this.unstoredBytes <= HIGH_WATER_BYTES) this.unblock();
         },
         (error: unknown) => this.failed(error),
       )
@@ -148,7 +150,7 @@ export class TurnEventWriter {
     this.timer = null;
   }
 
-  private letGo(): void {
-    for (const resolve of this.held.splice(0)) resolve();
+  private unblock(): void {
+    for (const resolve of this.blocked.splice(0)) resolve();
   }
 }

@@ -21,6 +21,7 @@ export class TurnRecovery {
   private count = { resumed: 0, skipped: 0, failed: 0 };
   /** Notified lanes. Lanes that another process visits are evicted over time. */
   private readonly notified = new QuickLRU<string, true>({ maxSize: REMEMBERED });
+  /** Lanes that could not be claimed because of a store error. */
   private readonly refused = new QuickLRU<string, true>({ maxSize: REMEMBERED });
   private readonly resumed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
   private readonly passed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
@@ -53,6 +54,7 @@ export class TurnRecovery {
     if (turn.lost > 0 && add(this.resumed, turn.id)) this.count.resumed += 1;
   }
 
+  /** Called when this process has returned a turn to its lane, because it does not have the orchestrator. */
   passes(turn: Turn): void {
     if (add(this.passed, turn.id)) this.count.skipped += 1;
   }

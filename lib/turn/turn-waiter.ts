@@ -15,8 +15,8 @@ interface Watch {
   /** True if the turn was already watched at the last interval. */
   isOld: boolean;
   /** True after a notification for which the ledger was not read yet. */
-  heard: boolean;
-  asking: Promise<void> | null;
+  isStale: boolean;
+  reading: Promise<void> | null;
   ended: Turn | null;
 }
 
@@ -33,11 +33,11 @@ export class TurnWaiter {
   constructor(
     private readonly ledger: TurnLedger,
     private readonly changes: TurnChanges,
-    /** Returns true if an attempt of the turn runs in this process; `hear` is then called at its end. */
+    /** Returns true if an attempt of the turn runs in this process; `onChange` is then called at its end. */
     private readonly runsHere: (turnId: string) => boolean,
     pollMs = 1000,
   ) {
-    this.subscription = new ChangesSubscription(changes, (changed, turn) => this.hear(changed, turn), {
+    this.subscription = new ChangesSubscription(changes, (changed, turn) => this.onChange(changed, turn), {
       everyMs: pollMs,
       check: () => this.checkAll(),
       keepsProcess: true,
@@ -75,7 +75,7 @@ export class TurnWaiter {
       if (ended) return ended;
       throw new ShuttingDownError(turn.sessionId, turn.id);
     }
-    const expected = known?.waiting.size === 0 && !known.heard;
+    const expected = known?.waiting.size === 0 && !known.isStale;
     const watch = known ?? this.watch(turn.id);
     let entry: Waiting | undefined;
     let timer: NodeJS.Timeout | undefined;
@@ -95,12 +95,12 @@ export class TurnWaiter {
   }
 
   /** Handles a change of the turn. @param turn its current record, if known */
-  hear(turnId: string, turn?: Turn): void {
+  onChange(turnId: string, turn?: Turn): void {
     const watch = this.watches.get(turnId);
     if (!watch) return;
     if (turn && isTerminal(turn.status)) return this.end(watch, turn);
     if (this.runsHere(turnId)) return;
-    watch.heard = true;
+    watch.isStale = true;
     if (watch.waiting.size > 0) void this.check(turnId);
   }
 
@@ -114,7 +114,7 @@ export class TurnWaiter {
   }
 
   private watch(turnId: string): Watch {
-    const watch: Watch = { waiting: new Set(), isOld: false, heard: false, asking: null, ended: null };
+    const watch: Watch = { waiting: new Set(), isOld: false, isStale: false, reading: null, ended: null };
     this.watches.set(turnId, watch);
     this.subscription.open();
     return watch;
@@ -132,19 +132,19 @@ export class TurnWaiter {
   private async check(turnId: string): Promise<void> {
     const watch = this.watches.get(turnId);
     if (!watch) return;
-    watch.heard = true;
+    watch.isStale = true;
     if (watch.waiting.size === 0) return;
-    watch.asking ??= this.ask(turnId, watch).finally(() => (watch.asking = null));
-    await watch.asking;
+    watch.reading ??= this.read(turnId, watch).finally(() => (watch.reading = null));
+    await watch.reading;
   }
 
   /**
    * Reads the ledger, one read at a time. A notification during a read causes another one, because the result may be
    * older.
    */
-  private async ask(turnId: string, watch: Watch): Promise<void> {
-    while (watch.heard && !watch.ended && watch.waiting.size > 0) {
-      watch.heard = false;
+  private async read(turnId: string, watch: Watch): Promise<void> {
+    while (watch.isStale && !watch.ended && watch.waiting.size > 0) {
+      watch.isStale = false;
       try {
         const turn = await this.ledger.get(turnId);
         if (turn && isTerminal(turn.status)) this.end(watch, turn);

@@ -51,7 +51,8 @@ export class TurnWorker {
   private readonly waitingParents: WaitingParents;
   /** Turns that are being accepted here with a claim. The value is true if a notification arrived since. */
   private readonly accepting = new Map<string, boolean>();
-  private readonly unknown = new Set<string>();
+  /** The orchestrators that {@link warnUnknown} has warned of. */
+  private readonly warned = new Set<string>();
   private attemptEnded: (turnId: string, turn?: Turn) => void = () => undefined;
   private unsubscribe: (() => void) | null = null;
   private poll: NodeJS.Timeout | null = null;
@@ -67,7 +68,7 @@ export class TurnWorker {
 
   async start(): Promise<void> {
     const { changes, queue, storeWatch } = this.dependencies;
-    this.unsubscribe = changes.subscribe((turnId) => this.hear(turnId));
+    this.unsubscribe = changes.subscribe((turnId) => this.onChange(turnId));
     if (changes.reach !== 'store') this.poll = setInterval(() => this.checkCancelled(), CANCEL_POLL_MS);
     storeWatch.onChange((isUsable) => void this.holdQueue(!isUsable));
     await queue.process((sessionId, slot) => this.visit(sessionId, slot));
@@ -144,17 +145,17 @@ export class TurnWorker {
   prepare(sessionId: string, turnId: string): ReadyVisit | null {
     if (this.isHeld) return null;
     const first = this.claims.next();
-    const place = this.dependencies.queue.reserve?.(sessionId);
-    if (!place) return null;
+    const reserved = this.dependencies.queue.reserve?.(sessionId);
+    if (!reserved) return null;
     this.accepting.set(turnId, false);
     const end = (): void => void this.accepting.delete(turnId);
     const visit = (slot?: VisitSlot, claimed?: ClaimedTurn): Promise<void> =>
       this.visit(sessionId, slot, first, claimed).finally(end);
     return {
       claim: first.request,
-      begin: (claimed) => place.visit((slot) => visit(slot, claimed)),
+      begin: (claimed) => reserved.visit((slot) => visit(slot, claimed)),
       findOut: () =>
-        place.visit(async (slot) => {
+        reserved.visit(async (slot) => {
           // The same claim returns the same result. If the call fails, the lane is found after its lease has lapsed.
           const claimed = await this.dependencies.ledger.claim(sessionId, first.request).catch(() => null);
           if (claimed) await visit(slot, claimed);
@@ -162,12 +163,12 @@ export class TurnWorker {
         }),
       leave: () => {
         end();
-        place.release();
+        reserved.release();
       },
     };
   }
 
-  private hear(turnId: string): void {
+  private onChange(turnId: string): void {
     void this.attempts.get(turnId)?.checkCancelled();
     if (this.accepting.has(turnId)) this.accepting.set(turnId, true);
   }

@@ -97,7 +97,7 @@ export class TurnService {
     const { ledger, changes, events, localEvents, settings, runner, telemetry } = dependencies;
     this.readFailure = (turn) => runner.readFailure(turn);
     this.waiter = new TurnWaiter(ledger, changes, (turnId) => worker.runs(turnId));
-    worker.onAttemptEnd((turnId, turn) => this.waiter.hear(turnId, turn));
+    worker.onAttemptEnd((turnId, turn) => this.waiter.onChange(turnId, turn));
     const log = settings.events ? events : NO_EVENTS;
     const isSessionOver: EventSources['isSessionOver'] = async ({ sessionId }) =>
       (await dependencies.sessions.get(sessionId))?.state === 'expired';
@@ -438,8 +438,8 @@ export class TurnService {
     const { telemetry, ledger } = this.dependencies;
     const visit = this.worker.prepare(request.sessionId, request.id);
     try {
-      const brought = visit ? { claim: visit.claim, ...request } : request;
-      return { visit, ...(await observeSubmit(telemetry, brought, (observed) => ledger.accept(observed))) };
+      const withClaim = visit ? { claim: visit.claim, ...request } : request;
+      return { visit, ...(await observeSubmit(telemetry, withClaim, (observed) => ledger.accept(observed))) };
     } catch (error) {
       if (StoreUnavailableError.isInstance(error) && error.maybeApplied) visit?.findOut();
       else visit?.leave();

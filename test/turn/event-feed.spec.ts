@@ -3,7 +3,7 @@ import { StoreUnavailableError, type Turn, type TurnEvent } from 'nestjs-agent-s
 import { lastValueFrom } from 'rxjs';
 import { hashed } from '../../lib/common/digests.js';
 import { LocalEvents } from '../../lib/turn/local-events.js';
-import { type EventPlace, TurnEventFeed } from '../../lib/turn/turn-event-feed.js';
+import { type FeedSources, TurnEventFeed } from '../../lib/turn/turn-event-feed.js';
 import { TurnEventReaders } from '../../lib/turn/turn-event-readers.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
@@ -23,7 +23,7 @@ describe('what readers of one turn share', () => {
     const { place } = logOf([]);
     const feed = new TurnEventFeed('t', place);
     await feed.ready;
-    for (let offset = 1; offset <= 3000; offset += 3) feed.tell(eventsOf(offset, offset + 2, data));
+    for (let offset = 1; offset <= 3000; offset += 3) feed.addLocal(eventsOf(offset, offset + 2, data));
     expect(heldBy(feed, 3000)).toBe(most);
     // And the newest are right.
     expect(feed.after(2999)).toEqual(eventsOf(3000, 3000, data));
@@ -70,9 +70,9 @@ describe('what readers of one turn share', () => {
     await feed.ready;
     expect(feed.after(9)).toBeNull();
     expect(feed.after(10)).toEqual([]);
-    feed.tell(eventsOf(8, 12));
+    feed.addLocal(eventsOf(8, 12));
     expect(feed.after(10)).toEqual(eventsOf(11, 12));
-    feed.tell(eventsOf(11, 12));
+    feed.addLocal(eventsOf(11, 12));
     expect(feed.after(10)).toEqual(eventsOf(11, 12));
   });
 
@@ -84,7 +84,7 @@ describe('what readers of one turn share', () => {
     const waiting = feed.news(never);
     stored.push(...eventsOf(2, 4));
     // The `attempt` event before it is the store's.
-    feed.tell(eventsOf(4, 4));
+    feed.addLocal(eventsOf(4, 4));
     await waiting;
     expect(feed.after(1)).toEqual(eventsOf(2, 4));
   });
@@ -93,7 +93,7 @@ describe('what readers of one turn share', () => {
     const stored = eventsOf(1, 1);
     const log = logOf(stored);
     let turn = RUNNING;
-    const place: EventPlace = {
+    const place: FeedSources = {
       ...log.place,
       ledger: {
         get: async () => {
@@ -177,7 +177,7 @@ describe('what readers of one turn share', () => {
       ...Array.from({ length: 3 }, () => new Error('of ann')),
     ];
     const failedAt: number[] = [];
-    const read: EventPlace['log']['read'] = async (...asked) => {
+    const read: FeedSources['log']['read'] = async (...asked) => {
       const failure = failures.shift();
       if (!failure) return place.log.read(...asked);
       failedAt.push(performance.now());
@@ -236,16 +236,16 @@ describe('what readers of one turn share', () => {
   it('TRN-33 a reader cannot change the events of other readers', async () => {
     const feed = new TurnEventFeed('t', logOf([]).place);
     await feed.ready;
-    feed.tell([{ offset: 1, type: 'delta', data: { nested: { text: 'a' } } }]);
+    feed.addLocal([{ offset: 1, type: 'delta', data: { nested: { text: 'a' } } }]);
     const [event] = feed.after(0) ?? [];
     expect(() => Object.assign((event.data as { nested: object }).nested, { text: 'b' })).toThrow(TypeError);
   });
 });
 
 /** A log of these events, and the calls of `read`. */
-function logOf(events: readonly TurnEvent[]): { place: EventPlace; calls: number[] } {
+function logOf(events: readonly TurnEvent[]): { place: FeedSources; calls: number[] } {
   const calls: number[] = [];
-  const place: EventPlace = {
+  const place: FeedSources = {
     ledger: { get: async () => RUNNING },
     log: {
       read: async (_, after, limit) => {

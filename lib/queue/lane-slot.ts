@@ -44,7 +44,7 @@ export class LaneSlot implements VisitSlot {
     });
   }
 
-  /** Ends the slot with the last of its visits. */
+  /** Frees the slot permanently. Called when the last of its visits has ended. */
   end(): void {
     const { isHeld } = this;
     this.state = 'over';

@@ -13,8 +13,8 @@ export class LaneVisits {
   private readonly outsideRequests = outsideRequests();
 
   /**
-   * @param released called when a visit has released its slot, until it takes the slot again
-   * @param ended called when a lane has left its slot
+   * @param released called each time a visit has released its slot, to wait without it
+   * @param ended called when the last visit of a lane has ended, and its slot is free
    */
   constructor(
     private readonly semaphore: Semaphore,

@@ -28,8 +28,9 @@ const PING_MS = 2000;
  */
 const REDIS_SILENCE = { socketTimeout: 12_000 };
 /**
- * The same for PostgreSQL, where waiting for a job is not a query. A half-open connection also holds its locks until
- * the server ends it. All starting processes share BullMQ's lock, and must wait longer than that.
+ * The same for PostgreSQL, where waiting for a job is not a query. The server ends a half-open connection, and frees its
+ * locks, after `idle_in_transaction_session_timeout`. All starting processes wait for one lock of BullMQ, so
+ * `query_timeout` is longer.
  */
 const POSTGRES_SILENCE = { query_timeout: 8_000, idle_in_transaction_session_timeout: 5_000 };
 const REDIS_PORT = 6379;
@@ -133,7 +134,7 @@ export class BullmqQueue implements TurnQueue {
   async notify(sessionId: string, delayMs = 0): Promise<void> {
     const queue = await this.queue;
     await queue.add('notify', { sessionId }, delayMs > 0 ? { ...NOTIFICATION, delay: delayMs } : NOTIFICATION);
-    this.works();
+    this.recovered();
   }
 
   async process(handler: LaneVisit): Promise<void> {
@@ -198,7 +199,7 @@ export class BullmqQueue implements TurnQueue {
 
   private async visit(sessionId: string, handler: LaneVisit): Promise<void> {
     // A delivered notification ends an outage.
-    this.works();
+    this.recovered();
     this.delivered += 1;
     if (this.delivered >= this.concurrency) this.mayHaveBacklog = true;
     try {
@@ -310,7 +311,7 @@ export class BullmqQueue implements TurnQueue {
     this.failing = true;
   }
 
-  private works(): void {
+  private recovered(): void {
     if (this.failing) this.logger.log(`The queue ${this.name}${this.place} is connected again.`);
     this.failing = false;
   }

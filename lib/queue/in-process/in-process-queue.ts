@@ -11,7 +11,7 @@ export class InProcessQueue implements TurnQueue {
   readonly label = 'in this process';
   /** Notified sessions that wait for their visit, in order. */
   private readonly waiting = new Set<string>();
-  /** The same for overdue sessions. Visits of both take turns, so that neither kind waits for all of the other. */
+  /** The same for overdue sessions. Visits alternate between both, so that neither kind waits for all of the other. */
   private readonly overdue = new Set<string>();
   private isOverdueNext = true;
   /** Sessions that were notified again during their visit. */
@@ -27,7 +27,7 @@ export class InProcessQueue implements TurnQueue {
     this.visits = new LaneVisits(
       this.semaphore,
       () => this.startVisits(),
-      (sessionId) => this.goOn(sessionId),
+      (sessionId) => this.visitEnded(sessionId),
     );
   }
 
@@ -103,7 +103,7 @@ export class InProcessQueue implements TurnQueue {
     return next;
   }
 
-  private goOn(sessionId: string): void {
+  private visitEnded(sessionId: string): void {
     if (this.notifiedAgain.delete(sessionId)) this.waiting.add(sessionId);
     this.startVisits();
   }

@@ -71,11 +71,11 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   update(sessionId: string, patch: Partial<Session>): Promise<Session> {
-    return this.alone(sessionId, async () => versioned(await this.adapter.update(sessionId, patch)));
+    return this.withSessionLock(sessionId, async () => versioned(await this.adapter.update(sessionId, patch)));
   }
 
   delete(sessionId: string): Promise<boolean> {
-    return this.alone(sessionId, async () => {
+    return this.withSessionLock(sessionId, async () => {
       const session = await this.adapter.fetchById(sessionId);
       await this.adapter.delete(sessionId);
       return session !== null;
@@ -83,11 +83,11 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
-    return this.aloneInSlots(draft, () => this.createInSlots(draft, rules));
+    return this.withSurfaceLock(draft, () => this.createWithSurfaces(draft, rules));
   }
 
   createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
-    return this.aloneInSlots(draft, async () => {
+    return this.withSurfaceLock(draft, async () => {
       const since = new Date(Date.now() - recentMs).toISOString();
       const [surface] = draft.attachedSurfaces;
       const recent = (await this.liveSessions(draft)).find(
@@ -95,12 +95,12 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
           createdAt >= since &&
           (surface === undefined ? attachedSurfaces.length === 0 : attachedSurfaces.includes(surface)),
       );
-      return recent ? { session: recent, created: false, movedFrom: [] } : this.createInSlots(draft, rules);
+      return recent ? { session: recent, created: false, movedFrom: [] } : this.createWithSurfaces(draft, rules);
     });
   }
 
   touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
-    return this.alone(sessionId, async () => {
+    return this.withSessionLock(sessionId, async () => {
       const before = asSwept(await this.find(sessionId), now(), ttlMs);
       return this.save(before, touched(before, now(), maxMs));
     });
@@ -108,12 +108,12 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
 
   async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
     const attached = (session: Session): Session => withSurface(session, surfaceId, now(), rules);
-    return this.aloneInSlots(await this.find(sessionId), async () => {
+    return this.withSurfaceLock(await this.find(sessionId), async () => {
       const before = await this.find(sessionId);
       // Check first: a session that does not get its surface must not detach it from others.
-      const others = attached(before) === before ? [] : await this.slotHolders(before, [surfaceId], rules);
+      const others = attached(before) === before ? [] : await this.surfaceHolders(before, [surfaceId], rules);
       const movedFrom = await this.takeFrom(others, [surfaceId]);
-      return this.alone(sessionId, async () => {
+      return this.withSessionLock(sessionId, async () => {
         const held = await this.find(sessionId);
         const after = attached(held);
         return { ...(await this.save(held, after)), movedFrom, detached: detachedSurfaces(held, after) };
@@ -145,6 +145,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
     const stale = (await this.matching({ state: 'active' })).filter((session) => isIdle(session, idleMs));
+    // `find` starts with the latest activity, and a sweep with the earliest.
     const changes = await this.sweep('suspend', stale.reverse(), limit, ({ id }) =>
       this.change(id, (session) => (isIdle(session, idleMs) ? suspended(session, now()) : session)),
     );
@@ -180,25 +181,28 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   private change(sessionId: string, change: (session: Session) => Session): Promise<SessionChange> {
-    return this.alone(sessionId, async () => {
+    return this.withSessionLock(sessionId, async () => {
       const before = await this.find(sessionId);
       return this.save(before, change(before));
     });
   }
 
-  private alone<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
+  private withSessionLock<T>(sessionId: string, work: () => Promise<T>): Promise<T> {
     return this.serializer.run(JSON.stringify(['session', sessionId]), work);
   }
 
-  /** Runs the work while the user's sessions gain no surfaces. Always acquired before the lock of a session. */
-  private aloneInSlots<T>({ userId, workspaceId }: NewSession, work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs the work while no session of the user and workspace attaches a surface. Always taken before the lock of a
+   * session.
+   */
+  private withSurfaceLock<T>({ userId, workspaceId }: NewSession, work: () => Promise<T>): Promise<T> {
     return this.serializer.run(JSON.stringify(['slots', userId, workspaceId]), work);
   }
 
-  private async createInSlots(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
+  private async createWithSurfaces(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
     const session = newSession(draft, now());
-    const others = await this.slotHolders(session, draft.attachedSurfaces, rules);
-    await this.alone(session.id, async () => {
+    const others = await this.surfaceHolders(session, draft.attachedSurfaces, rules);
+    await this.withSessionLock(session.id, async () => {
       // An external store may overwrite an existing session.
       if (await this.adapter.fetchById(session.id)) throw new SessionConflictError(session.id);
       await this.adapter.insert(session);
@@ -260,7 +264,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** Returns other live sessions with one of the surfaces. @throws SurfaceConflictError with the policy `reject` */
-  private async slotHolders(
+  private async surfaceHolders(
     session: NewSession,
     surfaces: readonly string[],
     { policy, lifetime }: SurfaceRules,
@@ -282,17 +286,17 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   private async takeFrom(others: readonly Session[], surfaces: readonly string[]): Promise<Session[]> {
-    const losers: Session[] = [];
+    const movedFrom: Session[] = [];
     for (const { id } of others) {
       try {
         const { session, changed } = await this.change(id, (other) => surfaces.reduce(withoutSurface, other));
-        if (changed) losers.push(session);
+        if (changed) movedFrom.push(session);
       } catch (error) {
         // Deleted concurrently.
         if (!SessionNotFoundError.isInstance(error)) throw error;
       }
     }
-    return losers;
+    return movedFrom;
   }
 }
 

@@ -17,6 +17,7 @@ export class PhaseError extends Error {
   }
 }
 
+/** Runs a phase, and adds the phase to its error. */
 export async function during<T>(phase: CompactionPhase, work: () => Promise<T> | T): Promise<T> {
   try {
     return await work();

@@ -3,12 +3,12 @@ import { compactionNotConfigured } from './compaction.errors.js';
 import { type CompactionRequest } from './compaction-request.js';
 import { type RunParts } from './compaction-run.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
-import { countWindow, speakersAt } from './conversation-counts.js';
+import { countWindow, checkpointsAt } from './conversation-counts.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type KeepRule, readKept } from './kept-messages.js';
 import { type ConversationMessage } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
-import { type SpeakersCheckpoints } from './uncompacted.js';
+import { type AuthorCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
 /**
@@ -19,8 +19,8 @@ export interface CompactionCounts {
   readonly messagesBefore: number;
   readonly messagesAfter: number;
   /**
-   * The size in tokens, with strategy `tokens` and if all messages were read. Only the kept messages and one page are
-   * read.
+   * The size in tokens, with strategy `tokens`. Absent if older messages were not read: reading stops soon after the
+   * messages to keep.
    */
   readonly tokensBefore?: number;
   /** The size in tokens, with strategy `tokens`. */
@@ -37,7 +37,7 @@ export interface CompactionPlan {
   readonly kept: readonly ConversationMessage[];
   readonly counts: CompactionCounts;
   /** The latest checkpoints of the orchestrators that wrote messages. */
-  readonly checkpoints: SpeakersCheckpoints;
+  readonly checkpoints: AuthorCheckpoints;
 }
 
 export interface PlanParts extends Pick<RunParts, 'adapter' | 'tokens'> {
@@ -52,7 +52,7 @@ export function preservedBy({ strategy, preserveRecent }: CompactionRequest): nu
   return isRecent ? Math.max(1, preserveRecent ?? 0) : (preserveRecent ?? 6);
 }
 
-/** A missing token counter is only an error if the request needs one. */
+/** Converts the error of a missing token counter, because only some requests need one. */
 function toNotConfigured(error: unknown): never {
   throw error instanceof SessionsConfigurationError ? compactionNotConfigured(error.message, { cause: error }) : error;
 }
@@ -71,7 +71,7 @@ export async function planCompaction(
   if (byTokens) await tokens.load('Compaction by tokens').catch(toNotConfigured);
   const base = head.takenBack === null ? head : await heads.earlier(sessionId, head);
   const ends = await conversations.window(sessionId, 1);
-  const checkpoints = await speakersAt(ends, adapter.checkpoints, orchestrators(), sessionId);
+  const checkpoints = await checkpointsAt(ends, adapter.checkpoints, orchestrators(), sessionId);
   const undone = () => undoneBy(checkpoints.values(), head.log);
   const pinned = withoutUndone(ends.filter(isPinned), undone());
   const lead = base.shown ? [...pinned, base.shown] : pinned;

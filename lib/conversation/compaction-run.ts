@@ -7,7 +7,7 @@ import { type StateStore } from '../ledger/state.store.js';
 import { type CompactionEvent } from './compaction-events.js';
 import { during, limited } from './compaction-failure.js';
 import { type CompactionInfo, type CompactionPolicy } from './compaction-policy.js';
-import { countedFrom, countedTurnsOf, keptOf, mostKept } from './compaction-thresholds.js';
+import { countedFrom, uncountedTurnsOf, keptOf, mostKept } from './compaction-thresholds.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { type ConversationHead } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
@@ -16,7 +16,7 @@ import { type ConversationMessage, type MessageSpan } from '../ledger/message.js
 import { closeCalls } from './whole-calls.js';
 import { type MessageTokens } from './message-tokens.js';
 import { withSpent } from './spent-usage.js';
-import { readUncompacted, type SpeakersCheckpoints, type Uncompacted } from './uncompacted.js';
+import { readUncompacted, type AuthorCheckpoints, type Uncompacted } from './uncompacted.js';
 
 export interface RunParts {
   readonly adapter: {
@@ -60,7 +60,7 @@ export const NOTHING: CompactionResult = { messages: 0, summary: null, replaces:
 
 /** One compaction of one session, in the process that holds its head. */
 export class CompactionRun {
-  private readonly checkpoints: SpeakersCheckpoints = new Map();
+  private readonly checkpoints: AuthorCheckpoints = new Map();
   private readonly info: CompactionInfo;
   /** The usage of summaries that is not yet recorded in the head. */
   private spent: TokenUsage | null = null;
@@ -92,10 +92,10 @@ export class CompactionRun {
       await during('apply', () => this.apply(summary, text, usage, part));
       const replaces = summary.replaces!;
       const pass = { messages: part.replaced.length, summary: text, replaces, usage };
-      this.tellApplied(pass, startedAt);
+      this.reportApplied(pass, startedAt);
       result = joined(result, pass);
       more = part.more;
-      // The next holder archives it otherwise.
+      // If this fails, the next holder archives it.
       await this.held.archive().catch(() => undefined);
     }
     return result;
@@ -112,7 +112,7 @@ export class CompactionRun {
     const { held, parts, checkpoints } = this;
     const { sessionId, policy } = this.task;
     const { conversations, checkpoints: store } = parts.adapter;
-    // Messages that the current summary covers may have been taken back.
+    // Messages that the current summary covers may have been undone.
     const base = held.head.takenBack === null ? held.head : await this.heads.earlier(sessionId, held.head);
     const kept = (last: readonly ConversationMessage[]): number => keptOf(last, policy, base, parts.tokens);
     const most = mostKept(policy);
@@ -159,7 +159,7 @@ export class CompactionRun {
       since: more ? through : countedFrom(policy, replaced.at(-1)!.position, rest, parts.tokens),
       ...(more
         ? {}
-        : { turns: { ...held.head.turns, ...countedTurnsOf(policy, orchestrator, this.checkpoints, rest) } }),
+        : { turns: { ...held.head.turns, ...uncountedTurnsOf(policy, orchestrator, this.checkpoints, rest) } }),
     };
     const compaction = {
       number: held.head.number + 1,
@@ -176,7 +176,7 @@ export class CompactionRun {
     return limited(what, this.parts.timeoutMs, this.info, work);
   }
 
-  private tellApplied({ messages, replaces, usage }: CompactionResult, startedAt: number): void {
+  private reportApplied({ messages, replaces, usage }: CompactionResult, startedAt: number): void {
     if (this.task.request) return;
     const { sessionId, orchestrator } = this.task;
     this.parts.emit({

@@ -40,7 +40,7 @@ export function isDue(
   const counted = after(head.since);
   const size = isLong(head.through) ? lastPosition(seen) - head.through : uncompacted.length;
   if (size > mostKept(policy)) {
-    if (afterTurns !== undefined && turnIndex + 1 - countedTurns(head, orchestrator) > afterTurns) return true;
+    if (afterTurns !== undefined && turnIndex + 1 - uncountedTurns(head, orchestrator) > afterTurns) return true;
     if (afterTokens !== undefined && (isLong(head.since) || tokens.ofAll(counted) > afterTokens)) return true;
   }
   const { agents } = window;
@@ -52,7 +52,11 @@ export function isDue(
 }
 
 /** Restarts the counts after a turn whose conversation could not be compacted. */
-export function countedAnew(head: ConversationHead, orchestrator: string, seen: SeenConversation): ConversationHead {
+export function withRestartedCounts(
+  head: ConversationHead,
+  orchestrator: string,
+  seen: SeenConversation,
+): ConversationHead {
   const turns = { ...head.turns, ...Object.fromEntries([[orchestrator, seen.turnIndex + 1]]) };
   return { ...head, turns, since: lastPosition(seen) };
 }
@@ -63,7 +67,10 @@ export function mostKept({ keep, window: { agents, loadLimit } }: CompactionPoli
   return Math.min(keep, Math.floor((typeof agents === 'number' ? agents : loadLimit) / 2));
 }
 
-/** Returns how many of the last messages to keep if the agents' window is measured in tokens. */
+/**
+ * Returns how many of the given messages to keep, from the last: all, or as many as fit half of the agents' window if
+ * that is measured in tokens.
+ */
 export function keptOf(
   last: readonly ConversationMessage[],
   { window: { agents } }: CompactionPolicy,
@@ -93,8 +100,11 @@ export function countedFrom(
   return first === -1 ? through : kept[first].position;
 }
 
-/** Returns the number of turns by orchestrator that are not counted, by the same rule as {@link countedFrom}. */
-export function countedTurnsOf(
+/**
+ * Returns the number of turns by orchestrator that thresholds no longer count: all so far, without those that wrote the
+ * kept messages. Of these, at most half of the threshold counts, as in {@link countedFrom}.
+ */
+export function uncountedTurnsOf(
   { afterTurns }: Pick<CompactionPolicy, 'afterTurns'>,
   orchestrator: string | null,
   checkpoints: ReadonlyMap<string, Checkpoint | null>,
@@ -115,7 +125,7 @@ function lastPosition({ history, added }: SeenConversation): number {
   return (history.at(-1)?.position ?? 0) + added.length;
 }
 
-function countedTurns({ turns }: ConversationHead, orchestrator: string): number {
+function uncountedTurns({ turns }: ConversationHead, orchestrator: string): number {
   // Object.hasOwn: the orchestrator's name is user data.
   return Object.hasOwn(turns, orchestrator) ? turns[orchestrator] : 0;
 }

@@ -9,7 +9,7 @@ import {
   preservedBy,
 } from './compaction-plan.js';
 import { requestedPolicy, type Summarizer } from './compaction-policy.js';
-import { countedTurnsOf } from './compaction-thresholds.js';
+import { uncountedTurnsOf } from './compaction-thresholds.js';
 import { type ConversationCompactor } from './conversation-compactor.service.js';
 import { type ConversationCounts, countConversation } from './conversation-counts.js';
 import { type ConversationHead } from './conversation-head.js';
@@ -78,7 +78,7 @@ export class ConversationCompaction {
       if (through === null) return outcomeOf(held.head, plan);
       held.confirm();
       await held.replace((head) => trimmed(head, plan, through));
-      // The next holder archives it otherwise.
+      // If this fails, the next holder archives it.
       await held.archive().catch(() => undefined);
       return { compacted: true, through, ...plan.counts };
     });
@@ -121,8 +121,8 @@ function trimmed(
   { base, kept, checkpoints }: CompactionPlan,
   through: number,
 ): ConversationHead {
-  const speakers = new Map([...checkpoints].filter(([, checkpoint]) => checkpoint !== null));
-  const turns = Object.entries(countedTurnsOf({}, null, speakers, kept)).map(([name, count]) => {
+  const authors = new Map([...checkpoints].filter(([, checkpoint]) => checkpoint !== null));
+  const turns = Object.entries(uncountedTurnsOf({}, null, authors, kept)).map(([name, count]) => {
     const before = Object.hasOwn(head.turns, name) ? head.turns[name] : 0;
     return [name, Math.max(before, count)] as const;
   });

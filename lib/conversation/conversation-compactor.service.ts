@@ -14,7 +14,7 @@ import {
   type RequestedTask,
   type RunParts,
 } from './compaction-run.js';
-import { countedAnew, isDue, type SeenConversation } from './compaction-thresholds.js';
+import { withRestartedCounts, isDue, type SeenConversation } from './compaction-thresholds.js';
 import { type ConversationHead, FIRST_HEAD } from './conversation-head.js';
 import { ConversationHeads, type StoredHead } from './conversation-heads.js';
 import { HeadLostError, HeldHead, isLeased } from './held-head.js';
@@ -78,7 +78,7 @@ export class ConversationCompactor {
       cause = { ...cause, error };
     }
     this.start(task.sessionId, (controller) => this.run(task, controller, cause)).catch((error: unknown) =>
-      this.tellUnheld(task, error),
+      this.reportUnheld(task, error),
     );
   }
 
@@ -168,7 +168,7 @@ export class ConversationCompactor {
       // If nothing could be compacted, the session is not due again at once.
       const futile = result.messages === 0 && cause;
       const last = (head: ConversationHead): ConversationHead =>
-        futile ? countedAnew(head, cause.orchestrator, cause.seen) : head;
+        futile ? withRestartedCounts(head, cause.orchestrator, cause.seen) : head;
       // The compaction is finished. If this fails, the lease expires.
       await held.end(last).catch(() => undefined);
       return result;
@@ -217,7 +217,7 @@ export class ConversationCompactor {
     const count = (held.head.failure?.count ?? 0) + 1;
     const failure = toFailure(phase, reason, count, held.now(), this.parts.backoff);
     await held.end((head) => ({ ...run.charged(head), failure })).catch(() => undefined);
-    this.tellFailed(task, phase, reason, count);
+    this.reportFailed(task, phase, reason, count);
     this.logger.warn(
       `Could not compact session ${loggedId(sessionId)} (${phase}). Consecutive failures: ${count}.`,
       traceOf(reason),
@@ -232,7 +232,7 @@ export class ConversationCompactor {
     this.logger.warn(`Could not compact session ${loggedId(task.sessionId)}.`, traceOf(error));
   }
 
-  private tellFailed(
+  private reportFailed(
     task: CompactionTask | RequestedTask,
     phase: CompactionPhase,
     error: unknown,

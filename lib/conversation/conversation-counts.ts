@@ -2,9 +2,9 @@ import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type ConversationHead, isPinned } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
-import { meet } from './kept-messages.js';
+import { loadMissing } from './kept-messages.js';
 import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
-import { type SpeakersCheckpoints } from './uncompacted.js';
+import { type AuthorCheckpoints } from './uncompacted.js';
 import { countIn, undoneBy, withoutUndone } from './undone-messages.js';
 
 /** The message counts of a conversation. */
@@ -13,7 +13,7 @@ export interface ConversationCounts {
   readonly messageCount: number;
   /**
    * The number of messages available to windows: the leading system message, the summary, and later messages that were
-   * not taken back.
+   * not undone.
    */
   readonly windowCount: number;
   /** Windows start after this position; 0: no message is hidden. */
@@ -31,7 +31,7 @@ export async function countConversation(
   const { log, hiddenThrough: through } = head;
   const last = ends.at(-1);
   if (!last) return { messageCount: 0, windowCount: 0, through };
-  const checkpoints = await speakersAt(ends, adapter.checkpoints, orchestrators, sessionId);
+  const checkpoints = await checkpointsAt(ends, adapter.checkpoints, orchestrators, sessionId);
   const windowCount = countWindow(head, ends, undoneBy(checkpoints.values(), log));
   // Positions start at 1 without gaps.
   return { messageCount: last.position, windowCount, through };
@@ -48,15 +48,15 @@ export function countWindow(
   return withoutUndone(pinned, undone).length + (shown ? 1 : 0) + countIn(span, undone);
 }
 
-/** Returns the latest checkpoints of these orchestrators and of those that wrote the ends of the log. */
-export async function speakersAt(
+/** Returns the latest checkpoints of these orchestrators and of those that wrote the first and the last message. */
+export async function checkpointsAt(
   ends: readonly ConversationMessage[],
   store: CheckpointStore,
   orchestrators: readonly string[],
   sessionId: string,
-): Promise<SpeakersCheckpoints> {
-  const checkpoints: SpeakersCheckpoints = new Map();
-  const speakers = ends.flatMap(({ orchestrator }) => orchestrator ?? []);
-  await meet(store, sessionId, [...orchestrators, ...speakers], checkpoints);
+): Promise<AuthorCheckpoints> {
+  const checkpoints: AuthorCheckpoints = new Map();
+  const authors = ends.flatMap(({ orchestrator }) => orchestrator ?? []);
+  await loadMissing(store, sessionId, [...orchestrators, ...authors], checkpoints);
   return checkpoints;
 }

@@ -35,9 +35,9 @@ export interface ConversationHead {
   readonly former: ConversationHead | null;
   /** The total token usage of summaries by orchestrator, including failed ones. */
   readonly spent: Readonly<Record<string, TokenUsage>>;
-  /** Tokens are counted after this position. */
+  /** Thresholds count tokens after this position. */
   readonly since: number;
-  /** The number of turns by orchestrator that are not counted any more. */
+  /** The number of turns by orchestrator that thresholds no longer count. */
   readonly turns: Readonly<Record<string, number>>;
   /** The process that compacts now, and the end of its lease by the store's clock. */
   readonly lease: { readonly holder: string; readonly until: string } | null;

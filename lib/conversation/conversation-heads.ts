@@ -79,7 +79,7 @@ export class ConversationHeads {
     await this.state.set({ ...earlierName(head), sessionId }, valueOf(head), { ttlMs });
   }
 
-  /** @returns false if the stored head no longer exists */
+  /** Removes the expiry of a head that {@link store} has stored. @returns false if it no longer exists */
   async keep(sessionId: string, head: ConversationHead): Promise<boolean> {
     return (await this.state.append({ ...earlierName(head), sessionId }, { id: mintId(), entries: [] })) !== null;
   }

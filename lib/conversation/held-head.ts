@@ -17,7 +17,7 @@ export class HeadLostError extends Error {
 }
 
 /**
- * A head that this process holds. The lease is part of the head, so it needs no row of its own, and writes of an
+ * A head that this process holds. The lease is part of the head, so it needs no separate row, and writes of an
  * earlier holder are rejected like any write based on an outdated version.
  *
  * The session may be deleted meanwhile, and its head must not remain. A new head expires until messages of the session
@@ -114,13 +114,13 @@ export class HeldHead {
     const { former } = this.head;
     if (!former) return;
     await this.heads.store(this.sessionId, former, this.leaseMs);
-    // If this succeeds, the session exists, and so does everything that was stored.
+    // A write to a deleted head is rejected. If this one succeeds, the session exists, and everything stored for it too.
     await this.change((head) => head);
     if (await this.heads.keep(this.sessionId, former)) await this.change((head) => ({ ...head, former: null }));
   }
 
   /**
-   * Writes the last head and releases it. Removes a head that was created for nothing.
+   * Writes the last head and releases it. A head that was created for this lease and has not changed expires at once.
    * @throws as {@link change}
    */
   async end(next: (head: ConversationHead) => ConversationHead = (head) => head): Promise<void> {

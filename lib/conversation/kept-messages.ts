@@ -4,7 +4,7 @@ import { isPinned } from './conversation-head.js';
 import { type ConversationMessage } from '../ledger/message.js';
 import { readBackwards } from './read-backwards.js';
 import { hasCallsFrom, wholeCut, wholeCutAfter } from './tool-pairs.js';
-import { type SpeakersCheckpoints } from './uncompacted.js';
+import { type AuthorCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
 /** Which messages of a conversation to keep: the newest that fit. */
@@ -47,13 +47,13 @@ export async function readKept(
   log: string,
   between: { readonly after: number; readonly before: number },
   rule: KeepRule,
-  checkpoints: SpeakersCheckpoints,
+  checkpoints: AuthorCheckpoints,
 ): Promise<ReadMessages> {
   let messages: readonly ConversationMessage[] = [];
   let cut = 0;
   let all = true;
   for await (const page of readBackwards(conversations, sessionId, between)) {
-    await meet(
+    await loadMissing(
       store,
       sessionId,
       page.flatMap(({ orchestrator }) => orchestrator ?? []),
@@ -70,13 +70,13 @@ export async function readKept(
 }
 
 /** Loads the latest checkpoints of orchestrators that are not loaded yet. */
-export async function meet(
+export async function loadMissing(
   store: CheckpointStore,
   sessionId: string,
   names: readonly string[],
-  checkpoints: SpeakersCheckpoints,
+  checkpoints: AuthorCheckpoints,
 ): Promise<void> {
-  const strangers = [...new Set(names)].filter((name) => !checkpoints.has(name));
-  const loaded = await Promise.all(strangers.map((name) => store.load(name, sessionId)));
-  for (const [index, name] of strangers.entries()) checkpoints.set(name, loaded[index]);
+  const missing = [...new Set(names)].filter((name) => !checkpoints.has(name));
+  const loaded = await Promise.all(missing.map((name) => store.load(name, sessionId)));
+  for (const [index, name] of missing.entries()) checkpoints.set(name, loaded[index]);
 }

@@ -3,7 +3,7 @@ import { callsIn, resultsIn } from './calls-in.js';
 
 /** Matches results and calls in any list of messages: parallel calls, results in any order, and reused ids. */
 export interface Pairs {
-  /** The calls of each message that has any, by its index: the index of the message with the result, by call id. */
+  /** By the index of a message with calls, and by call id: the index of the message with the result. */
   readonly calls: ReadonlyMap<number, ReadonlyMap<string, number | undefined>>;
   /** The index of the message with the call, by the index of the message with a result; -1 without a call. */
   readonly callOf: ReadonlyMap<number, number>;

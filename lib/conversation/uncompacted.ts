@@ -22,7 +22,7 @@ export interface Uncompacted {
 }
 
 /** The latest checkpoints of the orchestrators that wrote messages in a session. */
-export type SpeakersCheckpoints = Map<string, Checkpoint | null>;
+export type AuthorCheckpoints = Map<string, Checkpoint | null>;
 
 /**
  * Reads the messages after a position, without those that were undone, and splits them so that `keep` messages are
@@ -38,7 +38,7 @@ export async function readUncompacted(
   from: { readonly log: string; readonly after: number },
   keep: number,
   keptOf: (last: readonly ConversationMessage[]) => number,
-  checkpoints: SpeakersCheckpoints,
+  checkpoints: AuthorCheckpoints,
 ): Promise<Uncompacted> {
   const limit = MAX_PASS + keep;
   const messages: ConversationMessage[] = [];
@@ -48,7 +48,7 @@ export async function readUncompacted(
     const page = await conversations.page(sessionId, { after: last, limit });
     end = page.length < limit;
     last = page.at(-1)?.position ?? last;
-    // Load after the messages, so that everything taken back until now is known.
+    // Load after the messages, so that everything undone until now is known.
     for (const name of new Set(page.flatMap(({ orchestrator }) => orchestrator ?? []))) {
       checkpoints.set(name, await store.load(name, sessionId));
     }

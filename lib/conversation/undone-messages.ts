@@ -17,7 +17,7 @@ export function withoutUndone(
   return messages.filter(({ position }) => !spanAt(undone, position));
 }
 
-/** Returns how many messages of a span were not taken back. */
+/** Returns how many messages of a span were not undone. */
 export function countIn({ from, through }: MessageSpan, undone: readonly MessageSpan[]): number {
   const common = joined(undone).map((span) => Math.min(span.through, through) - Math.max(span.from, from) + 1);
   return common.reduce((count, size) => count - Math.max(0, size), Math.max(0, through - from + 1));
@@ -47,7 +47,7 @@ export async function windowWithoutUndone(
   for (let size = 0; recent.length < limit;) {
     const last = (spanAt(undone, first - 1)?.from ?? first) - 1;
     if (last <= after) break;
-    // Doubles each time, because single messages between the others may have been taken back.
+    // Doubles each time, because single messages between the others may have been undone.
     size = Math.max(limit - recent.length, 2 * size);
     const begin = Math.max(after, last - size);
     const page = await log.page(sessionId, { after: begin, limit: last - begin });

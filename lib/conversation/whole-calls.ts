@@ -16,8 +16,8 @@ const NO_RESULTS: ReadonlyMap<string, number | undefined> = new Map();
  * follows its call.
  *
  * - A result is moved directly after its call. A repeated result, and one without a call, are removed.
- * - A call without a result gets an `interrupted` one, unless the next message of the user has its result. It has the
- *   position of the call.
+ * - A call without a result gets an `interrupted` one, unless the next message of the user has its result. That result
+ *   gets the position of the call.
  */
 export function closeCalls<M extends MessageDraft>(
   messages: readonly M[],
@@ -39,8 +39,10 @@ export function closeCalls<M extends MessageDraft>(
     const unanswered = callsIn(message).filter(({ id }) => !isOfTool(messages[results.get(id) ?? -1]));
     open = new Set(unanswered.map(({ id }) => id));
     const next = open.size > 0 ? nextOf(messages, index, answeredNext) : NONE;
-    const cut = unanswered.filter(({ id }) => !next.has(id)).map((call, at) => cutResult(message, call, at));
-    return [...(isEmptied(message, own) ? [] : [own]), ...answers, ...cut];
+    const interrupted = unanswered
+      .filter(({ id }) => !next.has(id))
+      .map((call, at) => interruptedAt(message, call, at));
+    return [...(isEmptied(message, own) ? [] : [own]), ...answers, ...interrupted];
   });
 }
 
@@ -68,7 +70,7 @@ export function keepPairs(
   return closeCalls(window.filter(isKept), answeredNext);
 }
 
-/** Returns `interrupted` results for the calls of messages that a cut turn leaves open (FIX-60). */
+/** Returns `interrupted` results for the calls of messages that a stopped turn leaves open (FIX-60). */
 export function interruptedResults(messages: readonly MessageDraft[]): readonly MessageDraft[] {
   const { calls } = pairsOf(messages);
   return messages.flatMap((message, index) =>
@@ -90,8 +92,8 @@ function nextOf(messages: readonly MessageDraft[], index: number, answeredNext: 
   return next ? answeredBy(next) : answeredNext;
 }
 
-/** Returns the result of a cut call, as if it were stored with the call's message. */
-function cutResult<M extends MessageDraft>(message: M, call: ToolCall, at: number): M {
+/** Returns the `interrupted` result of a call, as if it were stored with the call's message. */
+function interruptedAt<M extends MessageDraft>(message: M, call: ToolCall, at: number): M {
   const { content: _, metadata: __, toolCalls: ___, name: ____, ...stored } = message;
   if (stored.id === undefined) return { ...stored, ...interruptedResult(call) } as M;
   const id = `${stored.id}.${at}`;

@@ -66,11 +66,11 @@ export class FlowState {
     options: FlowSaveOptions = {},
   ): Promise<FlowCheckpoint | null> {
     const name = nameOf(flow);
-    const over = checkInput(FlowSaveOptions, options, 'options');
+    const condition = checkInput(FlowSaveOptions, options, 'options');
     const value = toJson(checkpoint, 'checkpoint');
     stringifyWithin(value, this.maxBytes, 'The checkpoint');
     const { append } = flowStateChange(flow, [{ type: 'save', checkpoint: value }]);
-    const made = await this.documents.change(sessionId, { name, append: { ...append, ...over } });
+    const made = await this.documents.change(sessionId, { name, append: { ...append, ...condition } });
     if (!made?.applied) return null;
     const { version, batches } = made.document;
     const later = batches.length - 1 - batches.findIndex(({ id }) => id === append.id);

@@ -3,9 +3,9 @@ import { type StateDocument, type StateFold } from '../ledger/state.store.js';
 
 /** When a document is folded. */
 export interface FoldAt {
-  /** Fold when it has this many batches... */
+  /** The number of batches from which a document is folded. */
   readonly batches: number;
-  /** ...except the newest ones. While a batch is in the document, repeating its append has no effect. */
+  /** The number of newest batches that stay. While a batch is in the document, repeating its append has no effect. */
   readonly keep: number;
 }
 

@@ -71,24 +71,24 @@ export class ModuleJournal {
 
   async tool(tool: string, key: string): Promise<StoredToolEntry | null> {
     const document = await this.read(toolEntryName(tool, key));
-    return meaning<StoredToolEntry, ToolChange>(document, this.toolChanges(tool, key), applyToolChange);
+    return valueAfter<StoredToolEntry, ToolChange>(document, this.toolChanges(tool, key), applyToolChange);
   }
 
   async task(id: string): Promise<StoredTask | null> {
     const document = await this.read(taskName(id));
-    return meaning(document, this.taskChanges(id), applyTaskChange);
+    return valueAfter(document, this.taskChanges(id), applyTaskChange);
   }
 
   /** Writes the result of `change` for the current task. No other write of the attempt happens in between. */
   async changeTask(id: string, change: (task: StoredTask | null) => TaskChange): Promise<void> {
     const document = await this.read(taskName(id));
-    const task = meaning(document, this.taskChanges(id), applyTaskChange);
+    const task = valueAfter(document, this.taskChanges(id), applyTaskChange);
     this.writes.push({ module: 'task', id, change: change(task) });
   }
 
   async flow(flow: string): Promise<StoredCheckpoint | null> {
     const document = await this.read(flowName(flow));
-    return meaning(document, this.flowChanges(flow), applyFlowChange);
+    return valueAfter(document, this.flowChanges(flow), applyFlowChange);
   }
 
   /**
@@ -112,7 +112,7 @@ export class ModuleJournal {
         return [folded(toolStateChange(tool, key, this.toolChanges(tool, key)), document, applyToolChange)];
       }
       case 'task': {
-        const known = meaning<StoredTask, TaskChange>(document, [], applyTaskChange);
+        const known = valueAfter<StoredTask, TaskChange>(document, [], applyTaskChange);
         const [change, ...marks] = taskStateChanges(write.id, this.taskChanges(write.id), known);
         return [folded(change, document, applyTaskChange), ...marks];
       }
@@ -165,7 +165,7 @@ function nameOf(write: ModuleWrite): StateName {
 }
 
 /** Returns the value of a document after changes that are not stored yet. */
-function meaning<Value, Change>(
+function valueAfter<Value, Change>(
   document: StateDocument | null,
   changes: readonly Change[],
   apply: ApplyEntry<Value, Change>,

@@ -72,8 +72,8 @@ class ResetOfAll {
   }
 
   async run(): Promise<void> {
-    // A turn that started meanwhile may have read a document before, and documents held by another operation were
-    // skipped.
+    // Repeats, because a turn that started during a round may have read a document before its deletion, and documents
+    // held by another operation were skipped.
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       const found = (await this.fenceOpenLanes()) + (await this.evict());
       if (round > 1 && found === 0) break;
@@ -131,7 +131,10 @@ class ResetOfAll {
   }
 }
 
-/** Replaces the log: the new head starts again but keeps the token usage. A compaction in progress loses the head. */
+/**
+ * Returns the part of a reset that clears the log. The new head starts again, but keeps the token usage. A compaction in
+ * progress loses the head.
+ */
 async function emptyLog(
   { state }: Pick<Stores, 'state'>,
   sessionId: string,

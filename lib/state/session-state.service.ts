@@ -117,12 +117,12 @@ export class SessionStateService {
     const { sessionId, all = false, dryRun = false } = asked;
     refuse(sessionId === undefined && !all, 'sessionId', 'is missing. Add it, or use all: true for every session.');
     refuse(sessionId !== undefined && all, 'all', 'must not be combined with sessionId.');
-    const result = await (dryRun ? this.tryReset(asked) : this.cleared(asked));
-    const left = await this.leftLog(asked);
-    return left ? { ...result, errors: [...result.errors, left] } : result;
+    const result = await (dryRun ? this.describeReset(asked) : this.runReset(asked));
+    const remaining = await this.remainingLogError(asked);
+    return remaining ? { ...result, errors: [...result.errors, remaining] } : result;
   }
 
-  private tryReset(asked: ResetStateRequest): Promise<StateOperationResult> {
+  private describeReset(asked: ResetStateRequest): Promise<StateOperationResult> {
     const { sessionId } = asked;
     return this.operations.run('reset', asked, async (name, module) => {
       if (sessionId === undefined) return {};
@@ -131,7 +131,7 @@ export class SessionStateService {
     });
   }
 
-  private cleared(asked: ResetStateRequest): Promise<StateOperationResult> {
+  private runReset(asked: ResetStateRequest): Promise<StateOperationResult> {
     const { sessionId, stores } = asked;
     const clear = lazily(() => this.clear(sessionId, stores));
     return this.operations.run('reset', asked, async (name) => {
@@ -202,7 +202,7 @@ export class SessionStateService {
   }
 
   /** Returns the error of an incomplete reset: the conversation log exists, but its module is not enabled. */
-  private async leftLog({ sessionId, stores }: ResetStateRequest): Promise<StateStoreError | null> {
+  private async remainingLogError({ sessionId, stores }: ResetStateRequest): Promise<StateStoreError | null> {
     const store = 'conversation';
     if (this.parts.builtIn.conversation || stores?.includes(store) === false) return null;
     try {
@@ -253,15 +253,15 @@ function countedIn({
 }
 
 function clearedOf(name: string, { documents, messages }: StateCleared, ofSession: boolean): Findings {
-  const gone = documents[namespaceOf(name)] ?? 0;
+  const deleted = documents[namespaceOf(name)] ?? 0;
   const isConversation = name === 'conversation';
-  const cleared = isConversation ? messages > 0 : gone > 0;
+  const cleared = isConversation ? messages > 0 : deleted > 0;
   return {
     ...(ofSession
       ? { exists: cleared, itemCount: 0, ...(isConversation ? { messageCount: 0, windowCount: 0 } : {}) }
       : {}),
     cleared,
-    metadata: isConversation ? { messages } : { documents: gone },
+    metadata: isConversation ? { messages } : { documents: deleted },
   };
 }
 

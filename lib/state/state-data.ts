@@ -33,7 +33,7 @@ export async function listDocuments(
   selection: StateSelection,
   { after, limit }: { readonly after?: string; readonly limit: number },
 ): Promise<StatePage<StateEntry>> {
-  const place = after === undefined ? {} : { after: placeAfter(after) };
+  const place = after === undefined ? {} : { after: nameAfter(after) };
   const found = await store.list({ ...selection, ...place, limit: limit + 1 });
   const items = firstOf(found.slice(0, limit), ({ document: { value, batches } }) => [value, batches]);
   const last = items.at(-1);
@@ -66,7 +66,7 @@ export async function* eachDocument(
   }
 }
 
-function placeAfter(after: string): { scope: string; key: string } {
+function nameAfter(after: string): { scope: string; key: string } {
   const [scope, key, ...more] = listIn(after);
   if (more.length > 0 || !(scope === '' || isName(scope)) || !isName(key)) {
     throw new InvalidCursorError();

@@ -11,7 +11,10 @@ const HISTORY = 50;
 
 /** The document of a task. */
 export interface StoredTask extends Pick<Task, 'state' | 'flowState' | 'history' | 'updatedAt'> {
-  /** The mark of its state. Lists by state read marks, and ignore a mark that its task does not refer to. */
+  /**
+   * The id of the mark of its current state. A mark is an empty document whose name contains a state and a task id, so
+   * that tasks can be listed by state. Lists ignore a mark that its task does not refer to.
+   */
   readonly mark: string;
 }
 

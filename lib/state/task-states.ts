@@ -29,7 +29,7 @@ import { CONTESTED, untilUncontested } from './until-uncontested.js';
 /** The number of tasks to read at once. */
 const READ_AT_ONCE = 20;
 
-/** Longer than any change of a task takes. */
+/** The age from which a mark is removed if its task does not refer to it: longer than any change of a task takes. */
 const MARK_MS = 3_600_000;
 
 /**
@@ -58,7 +58,7 @@ export class TaskStates {
     const { id = mintId(), flowState = null } = checkInput(NewTask, task, 'task');
     const change = { type: 'create', flowState: this.checked(flowState), mark: mintId() } as const;
     const made = await this.marked(sessionId, taskMarkName('submitted', id, change.mark), () =>
-      this.changeOver(sessionId, id, 0, change),
+      this.changeVersion(sessionId, id, 0, change),
     );
     if (!made?.after) throw new TaskError('TASK_CONFLICT', sessionId, id);
     return toTask(sessionId, id, { value: made.after, document: made.document });
@@ -92,7 +92,7 @@ export class TaskStates {
       if (!statesAfter(from).includes(to)) throw new TaskError('TASK_TRANSITION', sessionId, taskId, { from, to });
       const change = { type: 'transition', from, to, mark: mintId(), ...flowState } as const;
       const made = await this.marked(sessionId, taskMarkName(to, taskId, change.mark), () =>
-        this.changeOver(sessionId, taskId, read.document.version, change),
+        this.changeVersion(sessionId, taskId, read.document.version, change),
       );
       if (!made?.after) return CONTESTED;
       await this.unmark(sessionId, taskMarkName(from, taskId, before));
@@ -180,7 +180,8 @@ export class TaskStates {
     await this.store.delete({ ...mark, sessionId }).catch(() => false);
   }
 
-  private changeOver(
+  /** Changes the task if it has this version; 0: if it does not exist. */
+  private changeVersion(
     sessionId: string,
     taskId: string,
     ifVersion: number,

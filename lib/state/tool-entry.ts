@@ -90,7 +90,7 @@ export function applyToolChange(stored: StoredToolEntry | null, change: ToolChan
 /** Combines the changes of one entry into one append, for a direct write or a turn's settlement. */
 export function toolStateChange(tool: string, key: string, changes: readonly ToolChange[]): StateChange {
   const entries = changes as unknown as readonly JsonValue[];
-  return { name: toolEntryName(tool, key), append: { id: mintId(), entries, ...lifeAfter(changes) } };
+  return { name: toolEntryName(tool, key), append: { id: mintId(), entries, ...lifetimeAfter(changes) } };
 }
 
 function patched(stored: StoredToolEntry | null, change: ToolPatch): StoredToolEntry | null {
@@ -102,14 +102,15 @@ function patched(stored: StoredToolEntry | null, change: ToolPatch): StoredToolE
 }
 
 /** Returns whether the changes create the entry, and when it expires. */
-function lifeAfter(changes: readonly ToolChange[]): Pick<StateAppend, 'initial' | 'ttlMs' | 'keepExpiry'> {
+function lifetimeAfter(changes: readonly ToolChange[]): Pick<StateAppend, 'initial' | 'ttlMs' | 'keepExpiry'> {
+  // Changes before the last `set` or `delete` have no effect on the expiry.
   const begins = changes.findLastIndex(({ type }) => type === 'set' || type === 'delete');
   const begin = changes[begins];
-  const makes = changes.some(({ type }) => type !== 'delete');
-  const initial = makes ? { initial: null } : {};
+  const creates = changes.some(({ type }) => type !== 'delete');
+  const initial = creates ? { initial: null } : {};
   // A deleted entry expires immediately.
   if (begin?.type === 'delete' && begins === changes.length - 1) return { ...initial, ttlMs: 0 };
-  const maker = begin?.type === 'set' ? begin : changes[begins + 1];
-  const ttl = maker && maker.type !== 'delete' && maker.ttlMs !== undefined ? { ttlMs: maker.ttlMs } : {};
+  const creator = begin?.type === 'set' ? begin : changes[begins + 1];
+  const ttl = creator && creator.type !== 'delete' && creator.ttlMs !== undefined ? { ttlMs: creator.ttlMs } : {};
   return { ...initial, ...ttl, ...(begin ? {} : { keepExpiry: true }) };
 }

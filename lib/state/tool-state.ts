@@ -152,7 +152,7 @@ export class ToolState {
     if (read && applyToolChange(read.value, patch) === read.value) throw misfit(read.value.value, patch);
   }
 
-  /** Returns the entry after a change, or the existing value if the change did not fit. */
+  /** Applies a change. Returns the new entry, or only the existing value if the change did not fit. */
   private async changed(
     sessionId: string,
     tool: string,

@@ -114,13 +114,13 @@ export class SessionSweeper {
   /** Sweeps once now, unless a sweep is active here or in another process. @throws what the store throws */
   async sweep(): Promise<void> {
     if (this.running) {
-      this.tellRun('skipped');
+      this.countRun('skipped');
       return;
     }
     this.running = this.telemetry
-      .span({ name: 'sweep', parent: null }, () => this.sweepAlone())
+      .span({ name: 'sweep', parent: null }, () => this.sweepWithLease())
       .catch((error: unknown) => {
-        this.tellRun('failed');
+        this.countRun('failed');
         throw error;
       })
       .finally(() => {
@@ -129,11 +129,11 @@ export class SessionSweeper {
     await this.running;
   }
 
-  private async sweepAlone(): Promise<void> {
+  private async sweepWithLease(): Promise<void> {
     const { leases } = this.store;
     const lease = await leases.acquire(SWEEP_JOB, this.holder, LEASE_MS);
     if (!lease) {
-      this.tellRun('skipped');
+      this.countRun('skipped');
       return;
     }
     try {
@@ -158,7 +158,7 @@ export class SessionSweeper {
     const suspended = await this.sessions.sweepStale(undefined, bound);
     const expired = await this.sessions.sweepExpired(expireAfterMs, bound);
     const purged = purgeAfterMs === undefined ? [] : await this.sessions.purgeExpired(purgeAfterMs, bound);
-    this.tellSwept({ suspended: suspended.length, expired: expired.length, purged: purged.length });
+    this.countSwept({ suspended: suspended.length, expired: expired.length, purged: purged.length });
     if (suspended.length + expired.length + purged.length > 0) {
       this.logger.log(
         `Sessions suspended: ${suspended.length}, expired: ${expired.length}, deleted: ${purged.length}.`,
@@ -179,7 +179,7 @@ export class SessionSweeper {
     for (const { namespace, keep } of maxDocuments) {
       documents += await inBatches(BATCH, (limit) => state.evictIdle(namespace, keep, limit), isOver);
     }
-    this.tellSwept({ turns: settled, events: streams, documents });
+    this.countSwept({ turns: settled, events: streams, documents });
     if (settled + streams + documents > 0) {
       this.logger.log(
         `Deleted: ${settled} settled turns, expired events of ${streams} turns, ${documents} state documents.`,
@@ -187,13 +187,13 @@ export class SessionSweeper {
     }
   }
 
-  private tellRun(outcome: 'runs' | 'skipped' | 'failed'): void {
+  private countRun(outcome: 'runs' | 'skipped' | 'failed'): void {
     this.count[outcome] += 1;
     const name = outcome === 'runs' ? 'done' : outcome;
     this.telemetry.count('agent_sessions.sweep.runs', 1, { [SWEEP_OUTCOME]: name });
   }
 
-  private tellSwept(counts: Partial<SweepCounts>): void {
+  private countSwept(counts: Partial<SweepCounts>): void {
     for (const [action, items] of Object.entries(counts) as [keyof SweepCounts, number][]) {
       this.count[action] += items;
       if (items > 0) this.telemetry.count('agent_sessions.sweep.items', items, { [SWEEP_ACTION]: action });

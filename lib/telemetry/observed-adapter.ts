@@ -17,7 +17,7 @@ const CONFLICTS: ReadonlySet<string> = new Set([
   'SESSION_CONFLICT',
 ]);
 
-/** Starts a worker's visit to a lane. It needs no parent span. */
+/** The operation that starts a worker's visit to a lane. It gets a span even if no other one is active. */
 const FIRST_OF_A_VISIT = 'turns.claim';
 
 /**
@@ -29,12 +29,12 @@ export function observedAdapter(adapter: SessionsAdapter, telemetry: Telemetry):
   const ports = new Map<PropertyKey, object>(
     PORTS.map((port) => [port, observedPort(adapter[port], port, adapter.system, telemetry)]),
   );
-  return inFrontOf(adapter, (key) => ports.get(key) ?? boundTo(adapter, key));
+  return proxyOf(adapter, (key) => ports.get(key) ?? boundTo(adapter, key));
 }
 
 function observedPort<T extends object>(port: T, name: string, system: string | undefined, telemetry: Telemetry): T {
   const methods = new Map<PropertyKey, unknown>();
-  return inFrontOf(port, (key) => {
+  return proxyOf(port, (key) => {
     const known = methods.get(key);
     if (known) return known;
     if (typeof Reflect.get(port, key) !== 'function') return Reflect.get(port, key);
@@ -48,7 +48,7 @@ function observedPort<T extends object>(port: T, name: string, system: string | 
 }
 
 /** Returns a proxy of the same class. Its target has no properties, because a proxy may not replace read-only ones. */
-function inFrontOf<T extends object>(object: T, get: (key: PropertyKey) => unknown): T {
+function proxyOf<T extends object>(object: T, get: (key: PropertyKey) => unknown): T {
   return new Proxy(Object.create(object) as T, { get: (_, key) => get(key) });
 }
 

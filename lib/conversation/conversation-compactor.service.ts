@@ -206,7 +206,7 @@ export class ConversationCompactor {
       return reason;
     }
     if (reason instanceof HeadLostError) {
-      this.tellFailed(task, phase, reason, 0);
+      this.reportFailed(task, phase, reason, 0);
       return compactionBusy(sessionId);
     }
     // If the store fails, the lease expires.
@@ -226,9 +226,9 @@ export class ConversationCompactor {
   }
 
   /** Reports a failure from before the session was held. */
-  private tellUnheld(task: CompactionTask, error: unknown): void {
+  private reportUnheld(task: CompactionTask, error: unknown): void {
     if (error instanceof CompactionError || error instanceof ShuttingDownError) return;
-    this.tellFailed(task, 'load', error, 0);
+    this.reportFailed(task, 'load', error, 0);
     this.logger.warn(`Could not compact session ${loggedId(task.sessionId)}.`, traceOf(error));
   }
 

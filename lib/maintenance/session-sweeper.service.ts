@@ -138,7 +138,7 @@ export class SessionSweeper {
     }
     try {
       await this.sweepAll(this.settings);
-      this.tellRun('runs');
+      this.countRun('runs');
     } finally {
       await leases.release(lease);
     }

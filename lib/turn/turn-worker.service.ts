@@ -286,8 +286,8 @@ export class TurnWorker {
     const cure = hasVersion
       ? 'If none does, the turn fails with ORCHESTRATOR_DRIFT. If you removed intents, set a new version and add a migration.'
       : 'To run it here, register the orchestrator with SessionsModule.forFeature([...]).';
-    if (this.unknown.has(`${orchestrator} ${wanted}`)) return;
-    this.unknown.add(`${orchestrator} ${wanted}`);
+    if (this.warned.has(`${orchestrator} ${wanted}`)) return;
+    this.warned.add(`${orchestrator} ${wanted}`);
     this.logger.warn(
       `A turn waits for orchestrator ${orchestrator}, ${wanted}, which this process does not have. ` +
         `Other processes can run it. ${cure}`,

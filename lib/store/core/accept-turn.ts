@@ -26,7 +26,7 @@ export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
   assertSessionTakesTurns(tx, request);
   const lane = tx.lanes.get(request.sessionId) ?? makeLane(tx, request.sessionId);
   assertTakesTurns(tx, lane);
-  const { depth, headChanges } = makeRoom(tx, request, lane);
+  const { depth, headChanges } = applyWhenBusy(tx, request, lane);
 
   const turn = newTurn(request, lane.nextPosition, tx.now);
   tx.turns.insert(turn);
@@ -69,7 +69,7 @@ function assertSessionTakesTurns(tx: Transaction, request: AcceptTurn): void {
 }
 
 /** Applies `whenBusy` to a busy lane. @returns the number of remaining open turns, and whether the head changes */
-function makeRoom(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth: number; headChanges: boolean } {
+function applyWhenBusy(tx: Transaction, request: AcceptTurn, lane: LaneRow): { depth: number; headChanges: boolean } {
   const { whenBusy, sessionId } = request;
   const head = lane.depth > 0 ? tx.turns.head(sessionId) : undefined;
   let { depth } = lane;

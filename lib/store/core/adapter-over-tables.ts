@@ -5,7 +5,7 @@ import { BEFORE_OTHERS } from './lane.js';
 import { type TableDatabase } from './table-database.js';
 import { type CoreDatabase } from './tables.js';
 
-/** What {@link adapterOverTables} takes besides the tables: the members of the adapter that are not ports. */
+/** The members of the adapter that are not ports, for {@link adapterOverTables}. */
 export interface TableAdapterOptions {
   /** Whether several processes can work on the tables at once. Default: `false`. */
   readonly shared?: boolean;

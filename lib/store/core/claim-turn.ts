@@ -50,14 +50,14 @@ export function claimHead(
     const timedOut: WaitResult = { received: false };
     storeWaitResult(tx, head, timedOut);
   }
-  return give(tx, lane, head, request);
+  return startAttempt(tx, lane, head, request);
 }
 
 /** Returns the same answer to a repeated claim while it holds the turn, otherwise null. */
 export function repeatClaim(tx: Transaction, turn: TurnRow, request: ClaimRequest): ClaimedTurn | null {
   const lane = tx.lanes.get(turn.sessionId);
   const isHeld = lane?.runningTurn === turn.id && lane.holder === request.holder && !isLapsed(lane, tx.now);
-  return isHeld ? answer(tx, lane, turn, request) : null;
+  return isHeld ? toClaimed(tx, lane, turn, request) : null;
 }
 
 /** Takes over a lane whose worker was lost. The head runs again, waits for its next attempt, or ends. */
@@ -70,7 +70,7 @@ function takeOver(
 ): ClaimedTurn | null {
   const mode = endBeforeNextAttempt(tx, head);
   const left = mode === null ? countLoss(tx, head, request) : stopTurn(tx, head, mode);
-  const claimed = left.status === 'running' ? give(tx, lane, left, request) : null;
+  const claimed = left.status === 'running' ? startAttempt(tx, lane, left, request) : null;
   if (mode === null) {
     const { lostSinceStep } = left;
     notices.push({ type: 'lost', turn: claimed?.turn ?? toTurn(left), lostSinceStep, holder: lane.holder ?? '' });
@@ -100,7 +100,8 @@ function countLoss(tx: Transaction, head: TurnRow, { maxLost, ...pause }: ClaimR
   return { ...turn, ...queued };
 }
 
-function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn {
+/** Gives the head to the claim: it runs with the next fence. */
+function startAttempt(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimRequest): ClaimedTurn {
   const running: Partial<TurnRow> = {
     status: 'running',
     startedAt: head.startedAt ?? tx.now,
@@ -122,10 +123,15 @@ function give(tx: Transaction, lane: LaneRow, head: TurnRow, request: ClaimReque
   };
   tx.turns.update(head.id, running);
   tx.lanes.update(lane.sessionId, held);
-  return answer(tx, { ...lane, ...held }, { ...head, ...running }, request);
+  return toClaimed(tx, { ...lane, ...held }, { ...head, ...running }, request);
 }
 
-function answer(tx: Transaction, lane: LaneRow, turn: TurnRow, { windows, documents = {} }: ClaimRequest): ClaimedTurn {
+function toClaimed(
+  tx: Transaction,
+  lane: LaneRow,
+  turn: TurnRow,
+  { windows, documents = {} }: ClaimRequest,
+): ClaimedTurn {
   const { sessionId } = turn;
   const session = tx.sessions.get(sessionId);
   const checkpoint = tx.checkpoints.latest(turn.orchestrator, sessionId);

@@ -21,7 +21,7 @@ export class IndexedDatabase implements CoreDatabase {
       changed = new Set();
       return work(transaction(tx, changed));
     });
-    for (const turnId of changed) this.changes.tell(turnId);
+    for (const turnId of changed) this.changes.emit(turnId);
     return result;
   }
 

@@ -19,19 +19,19 @@ export function isPaused(tx: Transaction, lane: LaneRow): boolean {
 
 /** Implements TurnLedger.control. @returns whether to notify workers */
 export function controlLane(tx: Transaction, { sessionId, mode, foreignSession }: LaneControl): boolean {
-  if (sessionId !== null) assertThere(tx, sessionId, foreignSession);
+  if (sessionId !== null) assertSessionExists(tx, sessionId, foreignSession);
   const lane = tx.lanes.get(sessionId ?? ALL_LANES) ?? makeLane(tx, sessionId ?? ALL_LANES);
   tx.lanes.update(lane.sessionId, { mode: mode === 'open' ? null : mode });
-  return mode !== 'paused' && lane.depth > 0 && goOn(tx, lane);
+  return mode !== 'paused' && lane.depth > 0 && offerAgain(tx, lane);
 }
 
-function assertThere(tx: Transaction, sessionId: string, foreignSession = false): void {
+function assertSessionExists(tx: Transaction, sessionId: string, foreignSession = false): void {
   assertNotErased(tx, sessionId);
   if (!foreignSession && !tx.sessions.get(sessionId)) throw new SessionNotFoundError(sessionId);
 }
 
 /** Recomputes when the lane is next due, because a rejected claim removed it from the due lanes. */
-function goOn(tx: Transaction, lane: LaneRow): boolean {
+function offerAgain(tx: Transaction, lane: LaneRow): boolean {
   if (lane.runningTurn === null) return restLane(tx, lane.sessionId, lane.depth);
   tx.lanes.update(lane.sessionId, { attentionAt: lane.leaseUntil });
   return isLapsed(lane, tx.now);

@@ -30,7 +30,7 @@ export class NotifiedTurnChanges implements TurnChanges {
 
   constructor(notifications: Notifications) {
     notifications.subscribe(CHANGED, (turnId) => {
-      if (turnId !== null) this.tell(turnId);
+      if (turnId !== null) this.emit(turnId);
     });
   }
 
@@ -39,8 +39,8 @@ export class NotifiedTurnChanges implements TurnChanges {
   }
 
   /** Notifies listeners of a change by this process directly, because the message may be lost. */
-  tell(turnId: string, turn?: Turn): void {
-    this.changes.tell(turnId, turn);
+  emit(turnId: string, turn?: Turn): void {
+    this.changes.emit(turnId, turn);
   }
 }
 

@@ -39,7 +39,7 @@ export const toSession = recordReader('session', readSession, idOf);
 function readSession(row: SessionRow): Session {
   const surfaces = parse<unknown>(row.surfaces);
   const metadata = parse<unknown>(row.metadata);
-  assertField(isTexts(surfaces), 'surfaces');
+  assertField(isStrings(surfaces), 'surfaces');
   assertField(isPlainObject(metadata), 'metadata');
   assertField((SESSION_STATES as readonly string[]).includes(row.state), 'state');
   assertField(Number.isSafeInteger(row.version), 'version');
@@ -261,7 +261,7 @@ export function toNewMessage({ body, ...fields }: MessageFields): NewMessage {
   return { ...parse<Pick<NewMessage, 'content'>>(body), ...fields };
 }
 
-function isTexts(value: unknown): value is string[] {
+function isStrings(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 

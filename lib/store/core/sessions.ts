@@ -49,7 +49,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
 
   createOrAdopt(draft: NewSession, rules: SurfaceRules, recentMs: number): Promise<CreatedSession> {
     return this.db.write((tx) => {
-      const recent = recentInSlot(tx, draft, tx.now - recentMs);
+      const recent = recentSession(tx, draft, tx.now - recentMs);
       return recent ? { session: recent, created: false, movedFrom: [] } : create(tx, draft, rules);
     });
   }
@@ -92,7 +92,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return this.db.write((tx) => {
       const before = find(tx, sessionId);
       const after = withSurface(before, surfaceId, iso(tx.now), rules);
-      const movedFrom = after === before ? [] : freeSlots(tx, before, [surfaceId], rules);
+      const movedFrom = after === before ? [] : detachFromOthers(tx, before, [surfaceId], rules);
       return { ...save(tx, before, after), movedFrom, detached: detachedSurfaces(before, after) };
     });
   }
@@ -168,7 +168,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
 
 function create(tx: Transaction, draft: NewSession, rules: SurfaceRules): CreatedSession {
   const session = insert(tx, newSession(draft, iso(tx.now)));
-  return { session, created: true, movedFrom: freeSlots(tx, session, session.attachedSurfaces, rules) };
+  return { session, created: true, movedFrom: detachFromOthers(tx, session, session.attachedSurfaces, rules) };
 }
 
 function insert(tx: Transaction, session: Session): Session {
@@ -207,29 +207,29 @@ function find(tx: Transaction, sessionId: string): Session {
  * Detaches the surfaces from the other live sessions of the same user and workspace (SES-07).
  * @returns the sessions that lost a surface
  */
-function freeSlots(
+function detachFromOthers(
   tx: Transaction,
   session: NewSession,
   surfaces: readonly string[],
   { policy, lifetime }: SurfaceRules,
 ): Session[] {
   // Keyed by id, because one session may lose several surfaces.
-  const losers = new Map<string, Session>();
+  const movedFrom = new Map<string, Session>();
   for (const surfaceId of surfaces) {
-    // Reads the slot even to share it: if reads take locks, no concurrent session can find the slot empty.
+    // Reads them even with `share`: where reads take locks, no concurrent transaction can then find the surface free.
     const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
     if (policy === 'share') continue;
     if (policy === 'reject') {
       const holders = others.filter((other) => !isAbandoned(other, iso(tx.now), lifetime));
       assertSurfaceFree(session.id, [surfaceId], holders);
     }
-    for (const other of others) losers.set(other.id, save(tx, other, withoutSurface(other, surfaceId)).session);
+    for (const other of others) movedFrom.set(other.id, save(tx, other, withoutSurface(other, surfaceId)).session);
   }
-  return [...losers.values()];
+  return [...movedFrom.values()];
 }
 
 /** Returns a session that was just created for the same user, workspace and surface. */
-function recentInSlot(tx: Transaction, draft: NewSession, since: number): Session | undefined {
+function recentSession(tx: Transaction, draft: NewSession, since: number): Session | undefined {
   const [surfaceId] = draft.attachedSurfaces;
   return liveSessions(tx, draft, surfaceId).find(
     ({ createdAt, attachedSurfaces }) =>

@@ -30,15 +30,15 @@ export function markRunningTurn(tx: Transaction, sessionId: string, mode: Cancel
 /** Ends a turn that was asked to stop and has no worker. Interrupting it keeps the user's message (TRN-06). */
 export function stopTurn(tx: Transaction, turn: TurnRow, mode: CancelMode): TurnRow {
   const { id: turnId, sessionId, orchestrator } = turn;
-  if (mode === 'interrupt' && !isForgotten(tx, turn)) {
-    const said = interruptedMessages(toTurn(turn));
-    appendMessages(tx, sessionId, said, { turnId, orchestrator });
+  if (mode === 'interrupt' && !wasConversationReset(tx, turn)) {
+    const kept = interruptedMessages(toTurn(turn));
+    appendMessages(tx, sessionId, kept, { turnId, orchestrator });
   }
   return endTurn(tx, turn, 'cancelled');
 }
 
 /** Returns whether the conversation was reset after the turn started. */
-function isForgotten(tx: Transaction, turn: TurnRow): boolean {
+function wasConversationReset(tx: Transaction, turn: TurnRow): boolean {
   const lane = tx.lanes.get(turn.sessionId);
   return lane !== undefined && resetSince(lane, turn, [CONVERSATION_NAMESPACE]).length > 0;
 }

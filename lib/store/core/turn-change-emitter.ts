@@ -23,7 +23,7 @@ export class TurnChangeEmitter {
     return () => this.events.off('changed', harmless);
   }
 
-  tell(turnId: string, turn?: Turn): void {
+  emit(turnId: string, turn?: Turn): void {
     this.events.emit('changed', turnId, turn);
   }
 }

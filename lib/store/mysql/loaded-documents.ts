@@ -101,7 +101,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     return live;
   }
 
-  /** Deletes at once, inside the transaction: that is the only way to know how many there are without reading them. */
+  /** Deletes while loading, because only the answer to the DELETE gives their number without reading them. */
   deleteExpired(now: number, limit: number): number {
     return this.unit.recall<number>('expired documents', () => {
       const take: Query['take'] = ({ affected }) => {
@@ -144,7 +144,7 @@ export class LoadedDocuments extends LoadedTable<DocumentRow, StateAddress> impl
     now: number,
     limit: number,
   ): Query {
-    // An index serves no comparison of rows, but the first one.
+    // An index is not used for the comparison of rows, so a comparison of the first column is added.
     const idle = statement(
       `${LIVE} AND accessed_at <= ? AND (${ORDER.join(', ')}) <= (?, ?, ?, ?)
        ORDER BY ${inOrder('ASC')} LIMIT ? ${this.unit.skipLocked}`,

@@ -17,7 +17,7 @@ export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTab
     unit: Unit,
     protected override readonly rows = new MemoryLanes(unit.journal),
   ) {
-    // The mode of all lanes is never waited for: a lock on it would be one that all have in common.
+    // The row of all lanes is read without a lock, because every operation would wait for it.
     const lockOf = (session: string): Lock | undefined => (session === ALL_LANES ? undefined : { session });
     super(unit, SQL.lane, rows, { lockOf, bundled: true });
   }
@@ -52,7 +52,7 @@ export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTab
     return this.viewed(fact('view', sessionId), statement(VIEW_LANE, sessionId))[0];
   }
 
-  /** Lanes that have open turns, by session id. */
+  /** Returns lanes with open turns, by session id. */
   viewOpen(after: string, limit: number): LaneViewRow[] {
     return this.viewed(fact('views', after, limit), statement(VIEW_OPEN_LANES, after, limit));
   }

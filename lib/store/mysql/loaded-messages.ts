@@ -20,7 +20,7 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
 
   override get(key: Key): MessageRow | undefined {
     const stored = this.unit.learned<number>(fact('last', key.sessionId));
-    // Beyond the end of the stored log there is only what the work itself has written.
+    // Beyond the end of the stored log, only messages of this work exist.
     return stored !== undefined && key.position > stored ? this.rows.get(key) : super.get(key);
   }
 
@@ -53,7 +53,7 @@ export class LoadedMessages extends LoadedTable<MessageRow, Key> implements Mess
     return last;
   }
 
-  /** The end of the stored log. By order, because MAX of a session that is a variable reads the whole log. */
+  /** Reads the end of the stored log. Uses ORDER BY, because MAX with a variable as the session reads the whole log. */
   last(session: SessionTerm): Query {
     const last = `SELECT position FROM {message} WHERE session_id = ${session.sql} ORDER BY position DESC LIMIT 1`;
     return {

@@ -8,7 +8,7 @@ import { places, type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Need, type Unit } from './unit.js';
 
-/** More than the users who change their surfaces at the same moment. */
+/** The number of locks for surfaces. Larger than the number of users who change a surface at the same moment. */
 const SLOTS = 4096;
 
 export class LoadedSessions extends LoadedTable<SessionRow, string> implements SessionTable {
@@ -24,7 +24,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     this.unit.recall(nameOf(filter, limit), () =>
       this.unit.writes ? this.locked(filter, limit) : { queries: [this.selected(filter, limit)] },
     );
-    // With what the work has changed.
+    // Includes the changes of this work.
     return this.rows.select(filter, limit);
   }
 
@@ -106,7 +106,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     };
   }
 
-  /** A session that is created asks for each of its surfaces in turn. */
+  /** Returns the surfaces of sessions that this work creates. Their slots are locked together, in order. */
   private surfacesOfNew(): string[] {
     return this.changedRows().flatMap(([before, after]) => (before ? [] : surfacesOf(after)));
   }
@@ -117,13 +117,13 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     return [{ ...lock, take: ({ rows }) => this.put(rows as unknown as SessionRow[]) }];
   }
 
-  /** Sessions and their lanes, which are both locked; an outer join, because it begins with the session. */
+  /** Selects and locks sessions with their lanes. The outer join makes the server lock the session first. */
   private withLane(rest: string, ...values: number[]): Statement {
     const join = 'LEFT JOIN {lane} ON {lane}.session_id = {session}.id';
     return SQL.session.select(`${join} WHERE ${rest} ${this.unit.skipLocked}`, ...values);
   }
 
-  /** Rows that were found once in this transaction stay found: they are locked. */
+  /** Runs queries once per transaction: the rows that they found are locked, so a repeat would find the same. */
   private listed(
     name: string,
     queries: () => Statement[],
@@ -156,13 +156,13 @@ function surfaceChanges(before: SessionRow | undefined, after: SessionRow | unde
   if (before?.surfaces === after?.surfaces) return [];
   const [old, current] = [surfacesOf(before), surfacesOf(after)];
   const id = before?.id ?? after?.id ?? '';
-  const gone = old.filter((surface) => !current.includes(surface));
-  const come = current.filter((surface) => !old.includes(surface));
-  const remove = `DELETE FROM {session_surface} WHERE session_id = ? AND surface_id IN (${places(gone)})`;
-  const add = `INSERT INTO {session_surface} (surface_id, session_id) VALUES ${come.map(() => '(?, ?)').join(', ')}`;
+  const detached = old.filter((surface) => !current.includes(surface));
+  const attached = current.filter((surface) => !old.includes(surface));
+  const remove = `DELETE FROM {session_surface} WHERE session_id = ? AND surface_id IN (${places(detached)})`;
+  const add = `INSERT INTO {session_surface} (surface_id, session_id) VALUES ${attached.map(() => '(?, ?)').join(', ')}`;
   return [
-    ...(gone.length > 0 ? [statement(remove, id, ...gone)] : []),
-    ...(come.length > 0 ? [statement(add, ...come.flatMap((surface) => [surface, id]))] : []),
+    ...(detached.length > 0 ? [statement(remove, id, ...detached)] : []),
+    ...(attached.length > 0 ? [statement(add, ...attached.flatMap((surface) => [surface, id]))] : []),
   ];
 }
 

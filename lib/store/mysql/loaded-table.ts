@@ -88,7 +88,7 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
     };
   }
 
-  /** The column `name` of what a statement finds; asked for once. */
+  /** Returns the column `name` of the rows that a statement finds. Runs it once. */
   protected namesIn(named: string, list: Statement): string[] {
     return this.unit.recall<string[]>(named, () => {
       const take: Query['take'] = ({ rows }) =>

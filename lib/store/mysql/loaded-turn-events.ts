@@ -9,7 +9,7 @@ import { fact, type Unit } from './unit.js';
 
 type Key = Pick<TurnEventRow, 'turnId' | 'lastOffset'>;
 
-/** A writer holds the lock of the turn's lane. */
+/** The event batches of turns. A writer holds the lock of the turn's lane. */
 export class LoadedTurnEvents extends LoadedTable<TurnEventRow, Key> implements TurnEventTable {
   constructor(
     unit: Unit,

@@ -8,7 +8,7 @@ import { places, type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
 
-/** The head and the one that follows: what most operations look at, however many are queued. */
+/** The head and the next turn, which most operations need, however many are queued. */
 const FIRST = 2;
 /** The name of the turns to delete in the unit of work. They are read once, because the clock advances. */
 const SETTLED = 'settled turns';
@@ -40,7 +40,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     };
   }
 
-  /** Turns that were not there before the lane was locked: they may have come meanwhile. */
+  /** Reads turns again that did not exist before the lane was locked, because they may have been accepted since. */
   arrived(sessionId: string): Query[] {
     if (this.absent.size === 0) return [];
     const ids = [...this.absent];
@@ -108,7 +108,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     };
   }
 
-  /** All open turns of several sessions. */
+  /** Reads all open turns of several sessions. */
   openOf(sessionIds: readonly string[]): Query[] {
     if (sessionIds.length === 0) return [];
     const open = SQL.turn.select(`WHERE session_id IN (${places(sessionIds)}) AND is_open = 1`, ...sessionIds);
@@ -218,7 +218,7 @@ export class LoadedSteps extends LoadedTable<StepRow, StepRowKey> implements Ste
     return this.rows.ofTurn(turnId);
   }
 
-  /** All steps of turns that are not known yet. */
+  /** Reads all steps of turns. */
   ofTurns(turnIds: readonly string[]): Query {
     return {
       ...SQL.step.select(`WHERE turn_id IN (${places(turnIds)})`, ...turnIds),

@@ -47,7 +47,7 @@ export class MemoryCheckpoints
 
   deleteBefore(orchestrator: string, sessionId: string, before: number): number {
     const gone: CheckpointRow[] = [];
-    // Pruning removes one row a turn; looking at the rows that stay would cost the history.
+    // Pruning removes one row per turn. Checking the other rows would cost as much as the history is long.
     for (const row of this.byIndex.of(joined(orchestrator, sessionId))) {
       if (row.turnIndex >= before) break;
       gone.push(row);
@@ -125,7 +125,7 @@ export class MemoryDocuments extends MemoryTable<DocumentRow, StateAddress> impl
   }
 
   expect(): void {
-    // They are at hand.
+    // All rows are in memory.
   }
 
   getAll(addresses: readonly StateAddress[]): (DocumentRow | undefined)[] {

@@ -1,6 +1,6 @@
 import { type Table } from '../core/tables.js';
 
-/** Undoes, in reverse, what a transaction did. */
+/** Undoes the changes of a transaction in reverse order. */
 export class Journal {
   private readonly undo: (() => void)[] = [];
 
@@ -45,7 +45,7 @@ export class MemoryTable<Row extends object, Key> implements Table<Row, Key> {
     this.remove(this.keyOf(key));
   }
 
-  /** Rows are never changed in place, so handing them out is handing out copies. */
+  /** Rows are never changed in place, so they are returned without copying. */
   private put(key: string, row: Row): void {
     const before = this.rows.get(key);
     this.replace(key, before, row);
@@ -137,7 +137,7 @@ export class GroupIndex<Row> {
     return rows.slice(Math.max(0, at - limit), at).reverse();
   }
 
-  /** The first place whose number is `order` or more, by bisection. */
+  /** Returns the first index whose number is `order` or more, by bisection. */
   private from(rows: readonly Row[], order: number): number {
     let low = 0;
     let high = rows.length;
@@ -150,5 +150,5 @@ export class GroupIndex<Row> {
   }
 }
 
-/** Keys of several columns as one text; the parts are ids and names, which hold no control characters. */
+/** Joins the parts of a key to one string. The parts are ids, names and numbers, without control characters. */
 export const joined = (...parts: (string | number)[]): string => parts.join('\u0000');

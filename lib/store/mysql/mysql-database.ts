@@ -26,7 +26,7 @@ export class MysqlDatabase implements CoreDatabase {
   async write<T>(work: (tx: Transaction) => T): Promise<T> {
     const locks = new TransactionLocks();
     const { result, changed } = await this.retrying((connection) => writeOnce(connection, locks, work));
-    for (const turnId of changed) this.changes.tell(turnId);
+    for (const turnId of changed) this.changes.emit(turnId);
     return result;
   }
 

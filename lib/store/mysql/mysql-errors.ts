@@ -46,7 +46,7 @@ const READ_ONLY = [1290, 1792, 1836];
  * A deadlock, a lock wait timeout, or a row that another caller created first (or, in MariaDB, changed since the read). The
  * transaction is rolled back. When it runs again, it sees the other caller's changes.
  */
-const IN_EACH_OTHERS_WAY = new Set([1213, 1205, 1062, 1020]);
+const CONFLICTS = new Set([1213, 1205, 1062, 1020]);
 
 /** How error numbers of MySQL and MariaDB are handled (FIX-61). A number that is not listed is handled by its SQLSTATE. */
 const KINDS: Readonly<Record<number, FailureKind>> = {
@@ -98,7 +98,7 @@ export function endsConnection(error: unknown): boolean {
 }
 
 export function isConflict(error: unknown): boolean {
-  return error instanceof MysqlFailure && error.errno !== undefined && IN_EACH_OTHERS_WAY.has(error.errno);
+  return error instanceof MysqlFailure && error.errno !== undefined && CONFLICTS.has(error.errno);
 }
 
 /** Returns typed errors unchanged, and converts errors of MySQL or its driver to the typed error for their kind. */

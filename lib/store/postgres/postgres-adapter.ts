@@ -48,7 +48,7 @@ export class PostgresAdapter {
     const laneCalls = new PostgresLaneCalls(database);
     return {
       sessions: new PostgresSessions(database),
-      turns: new PostgresTurns(database, laneCalls, (turnId, turn) => changes.tell(turnId, turn)),
+      turns: new PostgresTurns(database, laneCalls, (turnId, turn) => changes.emit(turnId, turn)),
       changes,
       events: new PostgresTurnEvents(database, laneCalls, notifications),
       checkpoints: new PostgresCheckpoints(database),

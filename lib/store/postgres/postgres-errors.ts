@@ -49,7 +49,7 @@ export function isReadOnly(error: unknown): boolean {
  * Returns whether calls that shared a failed statement may succeed one by one. They may if PostgreSQL answered with an error
  * other than read-only or class 53 (no disk, no memory). Without an answer, further attempts only add load.
  */
-export function mayGoWellAlone(error: unknown): boolean {
+export function maySucceedAlone(error: unknown): boolean {
   const { code, severity } = detailsOf(error);
   return severity === 'ERROR' && code !== READ_ONLY_SQL_TRANSACTION && !code.startsWith('53');
 }

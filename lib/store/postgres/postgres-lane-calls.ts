@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { outsideRequests } from '../../common/background-work.js';
 import { type PostgresDatabase } from './postgres-database.js';
-import { isLockTimeout, mayGoWellAlone } from './postgres-errors.js';
+import { isLockTimeout, maySucceedAlone } from './postgres-errors.js';
 import { type LaneCall, PostgresLaneQueue } from './postgres-lane-queue.js';
 
 /** The number of concurrent statements. While PostgreSQL runs one, this process prepares or reads the other. */
@@ -94,7 +94,7 @@ export class PostgresLaneCalls {
       sorted.forEach(({ resolve }, at) => resolve(results[at]));
       return false;
     } catch (error) {
-      const again = calls.length === 1 ? isLockTimeout(error) : mayGoWellAlone(error);
+      const again = calls.length === 1 ? isLockTimeout(error) : maySucceedAlone(error);
       if (!again) for (const { reject } of calls) reject(error);
       return again;
     }

@@ -85,10 +85,10 @@ export class PostgresNotifications implements Notifications {
     this.logger.warn('The connection that listens for turn changes was lost. Waiters fall back to polling.');
     this.connection = null;
     void connection.end();
-    this.tryAgain();
+    this.reconnectLater();
   }
 
-  private tryAgain(): void {
+  private reconnectLater(): void {
     if (this.closed || this.retry) return;
     this.retry = setTimeout(() => {
       this.retry = null;
@@ -96,7 +96,7 @@ export class PostgresNotifications implements Notifications {
         () => {
           if (!this.closed) this.logger.log('The connection that listens for turn changes is open again.');
         },
-        () => this.tryAgain(),
+        () => this.reconnectLater(),
       );
     }, this.pauseMs);
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);

@@ -98,7 +98,7 @@ interface Settled {
   } | null;
 }
 
-/** The turn ledger in PostgreSQL: one function call an operation, see functions/turn-functions.ts. */
+/** Stores the turn ledger in PostgreSQL. Each operation is one function call, see the migrations `turn-*.sql`. */
 export class PostgresTurns implements TurnLedger {
   /** @param changed notified of turns that this process ended or asked to stop, even if LISTEN fails */
   constructor(
@@ -305,7 +305,7 @@ export class PostgresTurns implements TurnLedger {
     return turnOf(turn);
   }
 
-  /** What is short, and works in one session's lane alone. */
+  /** Calls a function that is short and works in one session's lane. Such calls share statements. */
   private async inLane<T>(operation: string, args: LaneArgs): Promise<T> {
     return granted(await this.laneCalls.call<T>(operation, args));
   }
@@ -343,7 +343,7 @@ function spendingArgs({ sessionId }: TurnHold, spending: TurnSpending | undefine
   };
 }
 
-/** Nothing instead of none: then no document is locked. */
+/** Returns `undefined` without changes, so that no document is locked. */
 function changesArgs(sessionId: string, changes: readonly StateChange[]): Record<string, unknown>[] | undefined {
   if (changes.length === 0) return undefined;
   return changes.map(({ name, append }) => appendArgs({ ...name, sessionId }, append));

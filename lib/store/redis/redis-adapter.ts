@@ -47,7 +47,7 @@ class RedisAdapter {
     const changes = new NotifiedTurnChanges(adapter.notifications);
     return {
       sessions: new RedisSessions(database),
-      turns: new RedisTurns(database, (turnId, turn) => changes.tell(turnId, turn)),
+      turns: new RedisTurns(database, (turnId, turn) => changes.emit(turnId, turn)),
       changes,
       events: new RedisTurnEvents(database, adapter.notifications),
       checkpoints: new RedisCheckpoints(database),

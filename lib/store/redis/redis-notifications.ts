@@ -12,7 +12,7 @@ export class RedisNotifications implements Notifications {
   private readonly listeners = new ChannelListeners();
   private isLost = false;
   private subscriber: RedisClient | null = null;
-  private asking: NodeJS.Timeout | undefined;
+  private checking: NodeJS.Timeout | undefined;
 
   constructor(
     /** The prefix of the channels' names. */
@@ -46,12 +46,12 @@ export class RedisNotifications implements Notifications {
     subscriber.on('close', () => this.lost(subscriber));
     // A Cluster monitors its nodes itself.
     if (!('nodes' in subscriber)) {
-      this.asking = setInterval(() => void this.askForLife(subscriber), this.timeoutMs).unref();
+      this.checking = setInterval(() => void this.checkConnection(subscriber), this.timeoutMs).unref();
     }
   }
 
   close(): void {
-    clearInterval(this.asking);
+    clearInterval(this.checking);
     const { subscriber } = this;
     this.subscriber = null;
     subscriber?.disconnect();
@@ -76,7 +76,7 @@ export class RedisNotifications implements Notifications {
     this.logger.log('The connection to Redis that listens for turn changes is open again.');
   }
 
-  private async askForLife(subscriber: RedisClient): Promise<void> {
+  private async checkConnection(subscriber: RedisClient): Promise<void> {
     try {
       await new Deadline(this.timeoutMs).wait(subscriber.ping());
     } catch {

@@ -54,8 +54,8 @@ type Outcome = Pick<Turn, 'turnIndex' | 'reply' | 'report'>;
 export function acceptedTexts(request: AcceptTurn): [accepted: string, userMessage: string] {
   const { sessionId, version, attributes } = request;
   const acceptance: Acceptance = { version, request: request.request, attributes };
-  const said = interruptedMessages(request).map(messageText).join('');
-  return [`${sessionId}\n${JSON.stringify(acceptance)}`, said];
+  const userMessage = interruptedMessages(request).map(messageText).join('');
+  return [`${sessionId}\n${JSON.stringify(acceptance)}`, userMessage];
 }
 
 /** Returns the row of a turn that was just accepted. */

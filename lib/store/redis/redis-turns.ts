@@ -99,7 +99,7 @@ export class RedisTurns implements TurnLedger {
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
     const { id, sessionId, idempotency } = request;
-    const [stored, said] = acceptedTexts(request);
+    const [stored, userMessage] = acceptedTexts(request);
     const reply = await this.db.run<StoredAcceptance>(
       SCRIPTS.accept,
       id,
@@ -113,7 +113,7 @@ export class RedisTurns implements TurnLedger {
       request.foreignSession ? '1' : '',
       request.orchestrator,
       stored,
-      said,
+      userMessage,
       ...claimArgs(sessionId, request.claim),
     );
     const notify = reply[1] === 1;

@@ -45,9 +45,9 @@ export async function runMigrations(
 }
 
 /**
- * Until the connection ends, which is also the one that migrates: whoever waits may hold the last one that a pooler has.
- * PostgreSQL's lock is a transaction's, which a pooler in transaction mode keeps on one connection. SQLite's adapter has a
- * lock of its own.
+ * Takes a lock on the connection that also runs the migrations, until it ends: a waiting process may hold the last
+ * connection of a pooler. In PostgreSQL, it is the lock of a transaction, which a pooler in transaction mode keeps on one
+ * connection. The SQLite adapter has its own lock.
  */
 async function lock(queryRunner: QueryRunner, name: string): Promise<void> {
   const { type } = queryRunner.connection.options;

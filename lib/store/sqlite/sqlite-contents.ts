@@ -169,8 +169,8 @@ function liveOf({ sessionId, namespace, scope }: StateSelection, now: number): {
 }
 
 /**
- * The different values of a column in one session, from one to the next in an index that begins with the session, whatever
- * stands under each. Takes the session twice.
+ * Returns a query for the distinct values of a column in one session. It jumps from value to value in an index that
+ * begins with the session, so the number of rows per value does not matter. Parameters: the session, twice.
  */
 export function namesOf(table: string, column: string): string {
   const next = `SELECT MIN(${column}) FROM {${table}} WHERE session_id = ?`;

@@ -134,7 +134,7 @@ export class SqliteDatabase implements CoreDatabase {
     const ran = batch.map((write): RanWrite => ({ write, outcome: this.run(write.work, tx) }));
     this.connection.statement('COMMIT').run();
 
-    for (const turnId of changed) this.changes.tell(turnId);
+    for (const turnId of changed) this.changes.emit(turnId);
     for (const { write, outcome } of ran) {
       if ('error' in outcome) write.reject(outcome.error);
       else write.resolve(outcome.result);

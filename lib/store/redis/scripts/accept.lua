@@ -1,7 +1,18 @@
 #!lua
--- TurnLedger.accept. ARGV: turn, session, idempotency key or '', hash, ttlMs, whenBusy, maxQueued, maxSessionLifetimeMs
--- or '', whether the session is in an external store, orchestrator, the stored form of the request and of the user's
--- message, then the arguments of claim_from with the holder '' for no claim.
+-- TurnLedger.accept.
+-- ARGV[1]: the id of the turn
+-- ARGV[2]: the session
+-- ARGV[3]: the idempotency key, or ''
+-- ARGV[4]: the hash of orchestrator and input
+-- ARGV[5]: the time to live of the key in milliseconds
+-- ARGV[6]: whenBusy
+-- ARGV[7]: the maximum number of queued turns
+-- ARGV[8]: the maximum age of the session in milliseconds, or ''
+-- ARGV[9]: '1' if the session is in an external store, else ''
+-- ARGV[10]: the orchestrator
+-- ARGV[11]: the session id and the acceptance, as acceptedTexts returns them
+-- ARGV[12]: the user's message, or '' for a turn that stores none
+-- ARGV[13..16]: the arguments of claim_from; the holder is '' for no claim
 -- @include common, lane
 
 local id, session_id, idempotency_key, request_hash, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -25,7 +36,7 @@ end
 if not sent_before and foreign_session ~= '' then
   if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
 elseif not sent_before then
-  -- One that was erased is not there.
+  -- An erased session has no row.
   local state, created_at = unpack(redis.call('HMGET', key('session', session_id), 'state', 'createdAt'))
   if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
   if state == 'expired' or (max_lifetime_ms and now - created_at > max_lifetime_ms) then
@@ -41,7 +52,7 @@ local head_before = lane.head
 local is_held = head_before and (lane.leaseUntil or redis.call('HEXISTS', turn_key(head_before), 'startedAt') == 1)
 local queued = head_before and redis.call('LLEN', queue_key(session_id)) + (is_held and 0 or 1) or 0
 
--- Puts the turn at the end of its lane. Gives its position.
+-- Appends the turn to its lane. Returns its position.
 local function append_turn()
   local at, position = turn_key(id), lane.nextPosition or '1'
   redis.call('HSET', at, 'accepted', stamp .. '\n' .. position .. '\n' .. ARGV[11], 'orchestrator', ARGV[10],
@@ -64,12 +75,12 @@ end
 
 if not sent_before and not wants_claim and queued < max_queued and (not head_before or when_busy == 'enqueue') then
   local position, notify = append_turn(), head_before and 0 or 1
-  -- Behind a head the lane is visited, or will be.
+  -- Behind a head, no notification is needed: a worker already visits the lane, or will.
   if notify == 1 then attend(session_id, whole(now + NOTIFY_GRACE_MS)) end
   return { 1, 0, notify, position, now, false }
 end
 
--- Then the rest: a turn that is there already, policy and limits, and the claim.
+-- The other cases: a repeat, the policy, the limit and the claim. Included only here, because most calls return above.
 -- @include common, lane, attempt
 
 local claim = wants_claim and claim_from(13)

@@ -1,5 +1,7 @@
 #!lua flags=allow-oom
--- ARGV: document, ttlMs or ''.
+-- StateStore.get as an access.
+-- ARGV[1]: the document
+-- ARGV[2]: the time to live in milliseconds, or ''
 -- @include common, documents
 
 local row = live_document(ARGV[1])

@@ -1,5 +1,8 @@
 #!lua flags=allow-oom
--- ARGV: name, holder, ttlMs.
+-- LeaseStore.acquire. Returns the fence, or false if another holder has the lease.
+-- ARGV[1]: the name of the lease
+-- ARGV[2]: the holder
+-- ARGV[3]: the duration in milliseconds
 -- @include common, leases
 
 local holder = ARGV[2]

@@ -1,5 +1,10 @@
 #!lua
--- ARGV: orchestrator, session, index, text, keep or ''.
+-- CheckpointStore.append.
+-- ARGV[1]: the orchestrator
+-- ARGV[2]: the session
+-- ARGV[3]: the index
+-- ARGV[4]: the checkpoint as JSON
+-- ARGV[5]: the number of checkpoints to keep, or '' for all
 -- @include common, contents
 
 local orchestrator, session_id, index = ARGV[1], ARGV[2], ARGV[3]

@@ -1,5 +1,8 @@
 #!lua
--- ARGV: session, what state_refusal takes, then what append_document takes.
+-- StateStore.append.
+-- ARGV[1]: the session
+-- ARGV[2]: the second argument of state_refusal
+-- ARGV[3..11]: the arguments of append_document
 -- @include common, documents
 
 local refusal = state_refusal(ARGV[1], ARGV[2])

@@ -1,6 +1,13 @@
 #!lua
--- ARGV: session, turn, fence, number of the batch, number of events, their JSON array, the JSON of the event that
--- precedes them if the last batch belongs to an earlier attempt, ttlMs.
+-- TurnEventLog.append. Returns the offset of the last event.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: the number of the batch
+-- ARGV[5]: the number of events
+-- ARGV[6]: the events as a JSON array
+-- ARGV[7]: the event as JSON that precedes them if the last batch belongs to an earlier attempt
+-- ARGV[8]: how long the events are kept after the end of the turn, in milliseconds
 -- @include common, turn-events
 
 local session_id, turn_id, fence, batch, count, events = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]

@@ -1,5 +1,8 @@
 #!lua
--- ARGV: session, what state_refusal takes, then the messages.
+-- ConversationLog.append. Returns the last position and the time.
+-- ARGV[1]: the session
+-- ARGV[2]: the second argument of state_refusal
+-- ARGV[3..]: the messages
 -- @include common, contents, documents
 
 local refusal = state_refusal(ARGV[1], ARGV[2])

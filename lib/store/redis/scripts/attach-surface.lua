@@ -1,5 +1,11 @@
 #!lua
--- ARGV: id, surface, policy, the most surfaces, what happens at that limit, lifetime as JSON.
+-- AtomicSessionStoreAdapter.attachSurface.
+-- ARGV[1]: the session
+-- ARGV[2]: the surface
+-- ARGV[3]: the policy
+-- ARGV[4]: the maximum number of surfaces
+-- ARGV[5]: 'reject', or '' to detach the oldest surface at the limit
+-- ARGV[6]: the lifetime as JSON, see is_abandoned
 -- @include common, sessions
 
 local session, surface_id, policy, max_surfaces = read(session_key(ARGV[1])), ARGV[2], ARGV[3], tonumber(ARGV[4])

@@ -1,5 +1,8 @@
 #!lua
--- ARGV: turn, mode, and the messages to keep, separated, or ''.
+-- TurnLedger.cancel.
+-- ARGV[1]: the turn
+-- ARGV[2]: the mode
+-- ARGV[3]: the messages to keep, joined by SEPARATOR, or ''
 -- @include common, lane
 
 local mode, keep = ARGV[2], ARGV[3] ~= '' and ARGV[3] or nil
@@ -14,7 +17,7 @@ local session_id = session_of(turn)
 local lane, notify = read_lane(session_id), 0
 turn.keep = keep
 stop_turn(turn, has_begun(turn) and mode or 'cancel')
--- Behind the head nothing changes for the lane; a new head may be due at once.
+-- Only a change of the head affects the lane: the new head may be due at once.
 if lane.head == turn.id then
   drop_head(session_id, lane)
   notify = rest_lane(session_id, lane)

@@ -1,5 +1,9 @@
 #!lua flags=no-writes
--- ARGV: orchestrator, session, the index to begin below or '', limit.
+-- CheckpointStore.history.
+-- ARGV[1]: the orchestrator
+-- ARGV[2]: the session
+-- ARGV[3]: the index below which to start, or ''
+-- ARGV[4]: the maximum number of checkpoints
 -- @include contents
 
 local at = checkpoints_key(ARGV[1], ARGV[2])

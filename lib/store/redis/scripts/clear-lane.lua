@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Gives the ids of the turns that it cancelled.
+-- TurnLedger.clear. Returns the ids of the cancelled turns.
+-- ARGV[1]: the session
 -- @include lane
 
 return { 1, cancel_open_turns(ARGV[1]) }

@@ -1,5 +1,8 @@
 #!lua
--- ARGV: session or '' for all lanes, mode, whether the session is in a foreign store.
+-- TurnLedger.control.
+-- ARGV[1]: the session, or '' for all lanes
+-- ARGV[2]: the mode
+-- ARGV[3]: '1' if the session is in an external store, else ''
 -- @include common, lane
 
 local session_id, mode, foreign_session = ARGV[1], ARGV[2], ARGV[3]

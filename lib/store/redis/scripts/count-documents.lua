@@ -1,5 +1,7 @@
 #!lua flags=no-writes
--- ARGV: session, what the documents' names begin with.
+-- StateStore.count.
+-- ARGV[1]: the session
+-- ARGV[2]: the prefix of the names of the documents
 -- @include documents
 
 local count = 0

@@ -1,4 +1,6 @@
 #!lua flags=no-writes
+-- AtomicSessionStoreAdapter.count.
+-- ARGV[1]: the filter as JSON, see include/session-filter.lua
 -- @include session-filter
 
 local from, to = bounds()

@@ -1,6 +1,13 @@
 #!lua
--- ARGV: id, user, workspace or '', surfaces as JSON, policy, recentMs or '', lifetime as JSON, then metadata as fields
--- and values.
+-- AtomicSessionStoreAdapter.create, or createOrAdopt if ARGV[6] is set.
+-- ARGV[1]: the id
+-- ARGV[2]: the user
+-- ARGV[3]: the workspace, or ''
+-- ARGV[4]: the surfaces as JSON
+-- ARGV[5]: the policy
+-- ARGV[6]: recentMs, or ''
+-- ARGV[7]: the lifetime as JSON, see is_abandoned
+-- ARGV[8..]: the fields and values of the metadata
 -- @include common, sessions
 
 local id, policy, recent_ms = ARGV[1], ARGV[5], tonumber(ARGV[6])

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- ARGV: limit.
+-- StateStore.deleteExpired.
+-- ARGV[1]: the maximum number of documents
 -- @include documents
 
 return { 1, remove_expired_documents(ARGV[1]) }

@@ -1,4 +1,7 @@
 #!lua
+-- AtomicSessionStoreAdapter.detachSurface.
+-- ARGV[1]: the session
+-- ARGV[2]: the surface
 -- @include common, sessions
 
 local session = read(session_key(ARGV[1]))

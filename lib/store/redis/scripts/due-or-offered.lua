@@ -1,5 +1,6 @@
 #!lua
--- Lanes to notify, those that were put off included; those that wait longest first.
+-- TurnLedger.due with includeOffered: due and offered lanes, those that wait longest first.
+-- ARGV[1]: the maximum number of lanes
 -- @include common, lane, offers
 
 if mode_of_all() == 'paused' then return { 1, {} } end

@@ -1,5 +1,6 @@
 #!lua
--- Lanes to notify, the most overdue first.
+-- TurnLedger.due: lanes to notify, the most overdue first.
+-- ARGV[1]: the maximum number of lanes
 -- @include common, lane, offers
 
 if mode_of_all() == 'paused' then return { 1, {} } end

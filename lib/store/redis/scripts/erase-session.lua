@@ -1,4 +1,6 @@
 #!lua flags=allow-oom
+-- AtomicSessionStoreAdapter.erase.
+-- ARGV[1]: the session
 -- @include common, session-removal
 
 redis.call('SETNX', key('tombstone', ARGV[1]), now)

@@ -1,5 +1,8 @@
 #!lua flags=allow-oom
--- ARGV: namespace, how many stay, limit.
+-- StateStore.evictIdle.
+-- ARGV[1]: the namespace
+-- ARGV[2]: the number of documents to keep
+-- ARGV[3]: the maximum number to remove
 -- @include common, documents
 
 -- The maximum number of expired documents per run, so that other calls do not wait long.

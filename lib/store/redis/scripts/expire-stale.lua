@@ -1,5 +1,8 @@
 #!lua flags=allow-oom
--- ARGV: idleMs or '', maxMs or '', limit.
+-- AtomicSessionStoreAdapter.expireStale.
+-- ARGV[1]: idleMs, or ''
+-- ARGV[2]: maxMs, or ''
+-- ARGV[3]: the maximum number of sessions
 -- @include common, lane, sessions, idle-sessions
 
 local idle_ms, max_ms, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

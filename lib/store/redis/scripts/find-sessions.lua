@@ -1,4 +1,6 @@
 #!lua flags=no-writes
+-- SessionStoreAdapter.fetchMany.
+-- ARGV[1]: the filter as JSON, see include/session-filter.lua, with its limit
 -- @include sessions, session-filter
 
 local limit = filter.limit

@@ -1,5 +1,6 @@
 #!lua flags=no-writes
--- Returns the commands (ARGV) that the user may not call on our keys and our channel. KEYS[1] is `{prefix}:`.
+-- Returns the commands that the user may not call on our keys and our channel. KEYS[1] is `{prefix}:`.
+-- ARGV[1..]: the commands
 
 local key = KEYS[1] .. 'any'
 local arguments = { TIME = {}, PUBLISH = { KEYS[1] .. 'changed', '' }, EVALSHA = { 'sha', '1', key } }

@@ -1,4 +1,6 @@
 #!lua flags=no-writes
+-- TurnLedger.get.
+-- ARGV[1]: the turn
 -- @include lane
 
 local turn = read_turn(ARGV[1])

@@ -1,5 +1,7 @@
 #!lua
--- ARGV: id, then the whole row as fields and values.
+-- SessionStoreAdapter.insert.
+-- ARGV[1]: the id
+-- ARGV[2..]: the fields and values of the whole row
 -- @include common, sessions
 
 local id = ARGV[1]

@@ -1,4 +1,6 @@
 #!lua flags=no-writes
+-- TurnEventLog.last.
+-- ARGV[1]: the turn
 -- @include turn-events
 
 local last = last_batch(ARGV[1])

@@ -1,5 +1,9 @@
 #!lua flags=no-writes
--- ARGV: session, what the documents' names begin with, the one to begin after or '', limit. Gives each with its name.
+-- StateStore.list. Returns each document with its name.
+-- ARGV[1]: the session
+-- ARGV[2]: the prefix of the names of the documents
+-- ARGV[3]: the name after which to start, or ''
+-- ARGV[4]: the maximum number of documents
 -- @include common, documents
 
 local at, after, limit = key('documents', ARGV[1]), ARGV[3], tonumber(ARGV[4])

@@ -1,5 +1,7 @@
 #!lua flags=no-writes
--- ARGV: the bound of the ids as ZRANGE BYLEX takes it, limit.
+-- TurnLedger.lanes.
+-- ARGV[1]: the lower bound of the session ids, as ZRANGE BYLEX accepts it
+-- ARGV[2]: the maximum number of lanes
 -- @include common, lane, lane-view
 
 local views = {}

@@ -1,5 +1,6 @@
 #!lua flags=no-writes
--- Skips from namespace to namespace, without reading their documents.
+-- StateStore.namespaces. Skips from namespace to namespace, without reading their documents.
+-- ARGV[1]: the session
 -- @include common, documents
 
 local at, from, found = key('documents', ARGV[1]), '-', {}

@@ -1,5 +1,11 @@
 #!lua flags=no-writes
--- ARGV: session, position to start after, limit, order, whether to return open turns only, then the statuses.
+-- TurnLedger.list.
+-- ARGV[1]: the session
+-- ARGV[2]: the position after which to start
+-- ARGV[3]: the maximum number of turns
+-- ARGV[4]: the order, 'asc' or 'desc'
+-- ARGV[5]: 1 for open turns only, else 0
+-- ARGV[6..]: the statuses; none for every status
 -- @include common, lane
 
 local after, limit, latest_first = ARGV[2], tonumber(ARGV[3]), ARGV[4] == 'desc'

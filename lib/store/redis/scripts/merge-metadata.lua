@@ -1,5 +1,9 @@
 #!lua
--- ARGV: id, the most bytes, the session that must have the id or '', then fields and values; '' takes a field away.
+-- AtomicSessionStoreAdapter.mergeMetadata.
+-- ARGV[1]: the session
+-- ARGV[2]: the maximum size of the metadata in bytes
+-- ARGV[3]: the session that must have the id, see is_other_session, or ''
+-- ARGV[4..]: fields and values; '' removes a field
 -- @include common, sessions
 
 local session, max_bytes = read(session_key(ARGV[1])), tonumber(ARGV[2])

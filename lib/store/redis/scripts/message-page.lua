@@ -1,5 +1,8 @@
 #!lua flags=no-writes
--- ARGV: session, the position to begin after, limit.
+-- ConversationLog.page.
+-- ARGV[1]: the session
+-- ARGV[2]: the position after which to start
+-- ARGV[3]: the maximum number of messages
 -- @include common
 
 local after, limit = ARGV[2], tonumber(ARGV[3])

@@ -1,4 +1,7 @@
 #!lua flags=allow-oom
+-- AtomicSessionStoreAdapter.purgeExpired.
+-- ARGV[1]: olderThanMs
+-- ARGV[2]: the maximum number of sessions
 -- @include common, session-removal
 
 local ids = redis.call('ZRANGE', base .. 'expired', '-inf', '(' .. now - ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])

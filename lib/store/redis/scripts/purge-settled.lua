@@ -1,5 +1,7 @@
 #!lua flags=allow-oom
--- ARGV: olderThanMs, limit.
+-- TurnLedger.purgeSettled.
+-- ARGV[1]: olderThanMs
+-- ARGV[2]: the maximum number of turns
 -- @include common, lane
 
 local ids = redis.call('ZRANGE', base .. 'settled', '-inf', '(' .. now - ARGV[1], 'BYSCORE', 'LIMIT', 0, ARGV[2])

@@ -1,5 +1,8 @@
 #!lua flags=no-writes
--- ARGV: turn, the offset after which to begin, and the one at which it is enough.
+-- TurnEventLog.read.
+-- ARGV[1]: the turn
+-- ARGV[2]: the offset after which to start
+-- ARGV[3]: the offset whose batch is the last one to return
 -- @include common
 
 local at, after, enough = key('events', ARGV[1]), ARGV[2], ARGV[3]

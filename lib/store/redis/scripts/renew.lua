@@ -1,4 +1,9 @@
 #!lua flags=allow-oom
+-- TurnLedger.renew. Returns the cancel mode, or false.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: leaseMs
 -- @include common, lane
 
 local _, fenced = held(ARGV[1], ARGV[2], ARGV[3])

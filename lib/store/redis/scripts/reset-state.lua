@@ -1,7 +1,12 @@
 #!lua flags=allow-oom
--- ARGV: session, epoch, the document of the log's head, its new value and its expected version, or '' to keep the log;
--- then the namespaces. Returns the numbers of deleted documents per namespace and of deleted messages, or false if the
+-- StateStore.reset. Returns the numbers of deleted documents per namespace and of deleted messages, or false if the
 -- head has another version.
+-- ARGV[1]: the session
+-- ARGV[2]: the epoch
+-- ARGV[3]: the document of the log's head, or '' to keep the log
+-- ARGV[4]: the new value of the head
+-- ARGV[5]: the expected version of the head
+-- ARGV[6..]: the namespaces
 -- @include common, contents, documents, epochs, lane
 
 local session_id, epoch, head, value, if_version = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])

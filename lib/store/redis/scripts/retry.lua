@@ -1,4 +1,11 @@
 #!lua
+-- TurnLedger.retry.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: the error as JSON
+-- ARGV[5]: the delay in milliseconds
+-- ARGV[6..]: the arguments of record_spending
 -- @include common, lane, spending
 
 local lane, fenced = held(ARGV[1], ARGV[2], ARGV[3])

@@ -1,4 +1,6 @@
 #!lua flags=allow-oom
+-- AtomicSessionStoreAdapter.revoke.
+-- ARGV[1]: the session
 -- @include common, lane, sessions
 
 local session = read(session_key(ARGV[1]))

@@ -1,4 +1,9 @@
 #!lua
+-- TurnLedger.saveAwaited.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: the awaited turns, as toAwaited returns them
 -- @include lane
 
 local _, fenced = held(ARGV[1], ARGV[2], ARGV[3])

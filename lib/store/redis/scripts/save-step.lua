@@ -1,4 +1,13 @@
 #!lua
+-- TurnLedger.saveStep. Returns the stored value of the step.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: the step, as stepText returns it
+-- ARGV[5]: its value as JSON
+-- ARGV[6]: the step to store before it, or ''
+-- ARGV[7]: the value of that step as JSON
+-- ARGV[8..]: the arguments of record_spending
 -- @include common, lane, spending
 
 local lane, fenced = held(ARGV[1], ARGV[2], ARGV[3])

@@ -1,6 +1,11 @@
 #!lua
--- ARGV: document, session, value, the version that must be there or '', ttlMs or '', what state_refusal takes. The
--- answer is without the value.
+-- StateStore.set. Returns the document without its value.
+-- ARGV[1]: the document
+-- ARGV[2]: the session
+-- ARGV[3]: the value as JSON
+-- ARGV[4]: the expected version, or ''
+-- ARGV[5]: the time to live in milliseconds, or ''
+-- ARGV[6]: the second argument of state_refusal
 -- @include common, documents
 
 local document, session_id, value, if_version, ttl_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])

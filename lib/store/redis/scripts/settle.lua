@@ -1,9 +1,23 @@
 #!lua
--- TurnLedger.settle. ARGV: the hold, status, the outcome as JSON, error as JSON or '', the checkpoint's orchestrator,
--- index or '', JSON and the number to keep or '', written namespaces, the arguments of claim_from with the holder ''
--- for no claim, 1 if the client has the claimed turn, the session version that it knows or '', the session's TTL in
--- milliseconds or '', the tokens as JSON or '', the number of changed documents, then the arguments of append_document
--- for each, then the messages.
+-- TurnLedger.settle.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: the status
+-- ARGV[5]: the outcome as JSON
+-- ARGV[6]: the error as JSON, or ''
+-- ARGV[7]: the orchestrator of the checkpoint, or ''
+-- ARGV[8]: the index of the checkpoint, or ''
+-- ARGV[9]: the checkpoint as JSON
+-- ARGV[10]: the number of checkpoints to keep, or '' for all
+-- ARGV[11]: the written namespaces as JSON
+-- ARGV[12..15]: the arguments of claim_from; the holder is '' for no claim
+-- ARGV[16]: '1' if the client has the claimed turn, else ''
+-- ARGV[17]: the version of the session that the client has, or ''
+-- ARGV[18]: the TTL of the session in milliseconds, or ''
+-- ARGV[19]: the tokens as JSON, or ''
+-- ARGV[20]: the number of changed documents
+-- ARGV[21..]: the arguments of append_document for each of them, then the messages
 -- @include common, contents, documents, epochs, lane, attempt, sessions
 
 local session_id, turn_id, fence, status, outcome, failure = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -31,7 +45,7 @@ if settled_fence ~= fence then
   for first = 21, messages_from - 1, APPEND_ARGUMENTS do append_document(first) end
   append_messages(session_id, turn_id, orchestrator, arguments_from(messages_from))
 
-  -- A session that ended meanwhile is not brought back by a turn that settles late.
+  -- A late settle does not revive a session that has ended.
   local session_change = false
   if status == 'awaiting-input' or status == 'completed' then
     session_change = ARGV[17] ~= '' and touch_known(session_id, ARGV[17], session_ttl_ms)
@@ -70,7 +84,7 @@ if settled_fence ~= fence then
   return { 1, ARGV[16] ~= '' and now or turn_reply(read_turn(turn_id)), session_change, next_turn, notify }
 end
 
--- Sent twice: the first one was committed, only its answer was lost.
+-- A repeat: the first settle was committed, and only its answer was lost.
 -- @include lane, attempt
 
 local next_turn, notify = claim and claim_lane(session_id, claim), 0

@@ -1,5 +1,8 @@
 #!lua
 -- TurnLedger.signal.
+-- ARGV[1]: the turn
+-- ARGV[2]: the name of the signal
+-- ARGV[3]: the payload as JSON
 -- @include common, lane
 
 local name, payload = ARGV[2], ARGV[3]

@@ -1,4 +1,7 @@
 #!lua flags=allow-oom
+-- AtomicSessionStoreAdapter.suspendStale.
+-- ARGV[1]: idleMs
+-- ARGV[2]: the maximum number of sessions
 -- @include common, sessions, idle-sessions
 
 local suspended = {}

@@ -1,5 +1,8 @@
 #!lua
--- ARGV: id, the TTL in milliseconds or '', the lifetime in milliseconds or ''.
+-- AtomicSessionStoreAdapter.touch.
+-- ARGV[1]: the session
+-- ARGV[2]: the TTL in milliseconds, or ''
+-- ARGV[3]: the maximum age in milliseconds, or ''
 -- @include common, sessions
 
 local session = read(session_key(ARGV[1]))

@@ -1,6 +1,9 @@
 #!lua
--- ARGV: id, whether metadata is replaced, then fields and values; '' removes a field. It does not check the version,
--- so afterwards the version does not show whether a client knows the row.
+-- SessionStoreAdapter.update. Does not check the version. Afterwards the version therefore no longer proves that a
+-- client has the current row, which `edited` records.
+-- ARGV[1]: the session
+-- ARGV[2]: '1' if the metadata is replaced, else ''
+-- ARGV[3..]: fields and values; '' removes a field
 -- @include common, sessions
 
 local session = read(session_key(ARGV[1]))

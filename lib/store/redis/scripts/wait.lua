@@ -1,4 +1,13 @@
 #!lua
+-- TurnLedger.wait. Returns the turn, and the payload if the signal arrived before.
+-- ARGV[1]: the session
+-- ARGV[2]: the turn
+-- ARGV[3]: the fence of the hold
+-- ARGV[4]: the name of the signal
+-- ARGV[5]: the step, as stepText returns it
+-- ARGV[6]: the timeout in milliseconds, or ''
+-- ARGV[7]: the other signals as JSON, or ''
+-- ARGV[8..]: the arguments of record_spending
 -- @include common, lane, spending
 
 local signal, step, timeout_ms, others = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]

@@ -1,7 +1,7 @@
 -- StateStore. A row locks its document; an advisory lock on all documents of a session keeps late writers out.
 
--- Locks the documents exclusively: to remove all, to write a tombstone, or to append to some at one time. It does not
--- create a lane.
+-- Locks the documents of a session, which needs no lane. "alone" locks them exclusively: to remove all, to write a
+-- tombstone, or to append to several at one time.
 CREATE FUNCTION {lock_documents_v1}(of_session text, alone boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   lock bigint := hashtextextended(json_build_array({document'}, of_session)::text, 0);

@@ -6,7 +6,8 @@ CREATE FUNCTION {slot_v1}(user_id text, workspace_id text, surface_id text) RETU
   SELECT hashtextextended(json_build_array({slot'}, user_id, workspace_id, surface_id)::text, 0)
 $$;
 
--- No surface, NULL, is a slot as well. Sorted, so that transactions with several locks cannot deadlock.
+-- Locks the slots of "alone_in" exclusively and those of "others_in" shared. The surface NULL is the slot of the sessions
+-- without a surface. Takes the locks in order, so that transactions with several locks cannot deadlock.
 CREATE FUNCTION {lock_slots_v1}(user_id text, workspace_id text, alone_in text[], others_in text[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -89,7 +90,7 @@ BEGIN
   PERFORM 1 FROM {session} WHERE id = ANY(ids) ORDER BY id FOR UPDATE;
 END $$;
 
--- Detaches surfaces from locked sessions. It sees changes and ends from before the lock.
+-- Detaches surfaces from locked sessions. Reads the sessions after the lock, and skips those that have expired before it.
 CREATE FUNCTION {take_surfaces_v1}(from_sessions text[], taken text[]) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   before {session};

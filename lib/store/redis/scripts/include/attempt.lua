@@ -1,7 +1,11 @@
 -- Claims the head of a lane for a worker: separately, with an accept, or after a settle.
 -- @include common, contents, documents, lane
 
--- ARGV, from the first on: holder, leaseMs, how losses are handled, and what the worker needs as JSON, '' for nothing.
+-- Returns the claim in ARGV:
+-- ARGV[first]: the holder
+-- ARGV[first + 1]: leaseMs
+-- ARGV[first + 2]: the settings for lost turns, as lossesText returns them
+-- ARGV[first + 3]: the data that the worker needs, as needsText returns it, or ''
 local function claim_from(first)
   return {
     holder = ARGV[first], lease_ms = ARGV[first + 1], losses = ARGV[first + 2], needs = ARGV[first + 3],
@@ -15,13 +19,13 @@ local function is_paused(session_id, lane)
   return true
 end
 
--- Answers a repeated claim with the same turn.
+-- Returns whether this claim holds the lane. A repeated claim then returns the same turn.
 local function is_held_by(lane, claim)
   return lane.leaseUntil ~= nil and lane.holder == claim.holder and not is_lapsed(lane)
 end
 
--- Omits data that the client already has: its turn, the session, and the checkpoint that it just wrote. A first
--- attempt does not have steps.
+-- Returns a claimed turn with its data. Omits data that the client already has: its turn, the session, and the
+-- checkpoint that it just wrote. A first attempt does not have steps.
 local function claimed_reply(session_id, lane, turn, claim, known)
   local orchestrator = turn.orchestrator
   local needs = claim.needs ~= '' and cjson.decode(claim.needs) or {}
@@ -93,8 +97,8 @@ local function takes_suspects(claim)
   return string.sub(claim.losses, -1) == 's'
 end
 
--- Takes a lane over whose worker was lost. Gives the head when that runs again at once, and the lost turn with its
--- holder.
+-- Takes over a lane whose worker was lost. Returns the head if it runs again at once, else nil; then the lost turn with
+-- its holder.
 local function take_over(session_id, lane, head, claim)
   local mode, lost = end_before_next_attempt(head), nil
   if mode then

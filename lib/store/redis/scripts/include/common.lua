@@ -26,7 +26,7 @@ local function key(kind, id)
   return base .. kind .. ':' .. id
 end
 
--- nil when it is not there
+-- Returns the row at a key, or nil if it does not exist.
 local function read(at)
   local flat = redis.call('HGETALL', at)
   if #flat == 0 then return nil end
@@ -35,7 +35,8 @@ local function read(at)
   return row
 end
 
--- A command with any number of arguments, in pieces: Lua's stack holds some thousands of values. Gives the last answer.
+-- Calls a command with any number of arguments, in pieces, because Lua's stack holds only some thousands of values.
+-- Returns the last reply.
 local function call_with(command, at, arguments)
   local answer
   for from = 1, #arguments, 1000 do
@@ -44,7 +45,7 @@ local function call_with(command, at, arguments)
   return answer
 end
 
--- Changes fields of a stored row; false takes one away.
+-- Changes fields of a stored row; false removes a field.
 local function write(at, row, changes)
   local set, gone = {}, {}
   for field, value in pairs(changes) do

@@ -1,7 +1,8 @@
 -- Checkpoints and messages, as turns and their own ports write them.
 -- @include common
 
--- A hash of one orchestrator in one session: index -> text, and when, by time_of; first and latest say which there are.
+-- The checkpoints of one orchestrator in one session are a hash: by index the checkpoint as JSON, by time_of its time,
+-- and the existing indices as `first` and `latest`.
 local function checkpoints_key(orchestrator, session_id)
   return key('checkpoints', orchestrator .. SEPARATOR .. session_id)
 end
@@ -34,7 +35,7 @@ local function checkpoint_range(orchestrator, session_id)
   if range[1] then return tonumber(range[1]), tonumber(range[2]) end
 end
 
--- Keeps the latest of those from the first on. Says how many went.
+-- Removes all but the latest `keep` checkpoints. Returns the number of removed checkpoints.
 local function prune_checkpoints(orchestrator, session_id, keep, first, latest)
   local at = checkpoints_key(orchestrator, session_id)
   local kept_from = latest - keep + 1
@@ -70,7 +71,7 @@ local function append_messages(session_id, turn_id, orchestrator, messages)
   if last == #stamped then redis.call('ZADD', base .. 'conversed', 0, session_id) end
 end
 
--- Says how many there were.
+-- Removes the messages of a session. Returns their number.
 local function remove_messages(session_id)
   local at = key('messages', session_id)
   local count = redis.call('LLEN', at)

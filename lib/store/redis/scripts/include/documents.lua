@@ -6,16 +6,16 @@
 -- remove expired documents from them.
 -- @include common
 
--- How many arguments append_document takes from ARGV.
+-- The number of arguments of append_document in ARGV.
 local APPEND_ARGUMENTS = 9
 
--- Its namespace and its session.
+-- Returns the namespace and the session of a document.
 local function owners_of(document)
   return string.match(document, '^([^\31]*)\31[^\31]*\31([^\31]*)\31')
 end
 
--- The refusal of a write, or nil. require_session is '' unless the session must be there and live. It is 1, or what
--- is_other_session takes.
+-- Returns the refusal of a write, or nil. require_session: '' if the session need not exist, 1 if it must exist and not
+-- be expired, or the session that must have the id, see is_other_session.
 local function state_refusal(session_id, require_session)
   if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
   if require_session == '' then return nil end
@@ -40,7 +40,7 @@ local function is_live(document)
   return row[1] and (not row[2] or tonumber(row[2]) > now)
 end
 
--- Each as fields and values, or false.
+-- Returns each document as fields and values, or false if it does not exist.
 local function live_documents(documents)
   local found = {}
   for i, document in ipairs(documents) do
@@ -50,7 +50,7 @@ local function live_documents(documents)
   return found
 end
 
--- Makes place for a document: gives the empty row.
+-- Creates a document, and deletes the expired one with the same name. Returns its empty row.
 local function new_document(document)
   local _, session_id = owners_of(document)
   redis.call('UNLINK', key('document', document))
@@ -81,7 +81,7 @@ local function next_version(before)
   return whole(before > 0 and before + 1 or clock[1] * 1000000 + clock[2])
 end
 
--- Its version, or nil.
+-- Returns the version that the batch with this id created, or nil.
 local function find_batch(row, id, first, last)
   for version = first, last do
     -- The time, the id and the entries are a line each.
@@ -89,9 +89,16 @@ local function find_batch(row, id, first, last)
   end
 end
 
--- ARGV, from `first` on: document, id and entries as JSON, initial value, version, ttlMs, 1 to keep the expiry of an
--- existing document, and for a fold the last batch's id as JSON and the value. '' means absent, or without entries.
--- Returns the stored document, or nil.
+-- StateStore.append. Returns the stored document, or nil. '' means absent.
+-- ARGV[first]: the document
+-- ARGV[first + 1]: the id of the batch as JSON
+-- ARGV[first + 2]: the entries as JSON
+-- ARGV[first + 3]: the value of a new document as JSON
+-- ARGV[first + 4]: the expected version
+-- ARGV[first + 5]: the time to live in milliseconds
+-- ARGV[first + 6]: 1 to keep the expiry of an existing document
+-- ARGV[first + 7]: the id of the last batch to fold as JSON
+-- ARGV[first + 8]: the value after the fold as JSON
 local function append_document(first)
   local document, id, entries, initial, if_version, ttl_ms, keeps_expiry, fold_through, fold_value =
     unpack(ARGV, first, first + APPEND_ARGUMENTS - 1)
@@ -151,7 +158,7 @@ local function clear_documents(session_id, namespace)
   return live
 end
 
--- Says how many it took out of the indexes: the documents themselves are gone, or as good as.
+-- Removes expired documents from the indexes, and from Redis unless it has already removed them. Returns their number.
 local function remove_expired_documents(limit)
   local documents = redis.call('ZRANGE', base .. 'expiring', '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, document in ipairs(documents) do remove_document(document) end

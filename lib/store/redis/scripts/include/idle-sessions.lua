@@ -1,4 +1,4 @@
--- Members of an index of states that were last active before a time, the longest idle first, a page at a time.
+-- Returns a page of the members of a state's index that were last active before a time, the longest idle first.
 -- @include common
 
 local function idle_members(state, active_before, offset, limit)

@@ -7,9 +7,15 @@ local MAX_OFFER_BACKOFF_MS = 5000
 -- Sorts before every lane that waits for a worker.
 local BEFORE_OTHERS = 0
 
--- A lane is a row: nextPosition, the fence of the last claim, the id of its head, which is the first open turn; while
--- that runs, its holder and leaseUntil; offers since the last claim and the score in due before the first of them;
--- mode, epochs. The ids of the turns behind the head are a list.
+-- A lane is a row with these fields:
+-- nextPosition
+-- fence: the fence of the last claim
+-- head: the id of the first open turn
+-- holder, leaseUntil: the claim of the head, while it runs
+-- offers: the number of offers since the last claim
+-- firstAttentionAt: the score in `due` before the first of these offers
+-- mode, epochs, awaited
+-- The ids of the turns behind the head are a list.
 local function lane_key(session_id)
   return key('lane', session_id)
 end
@@ -100,7 +106,7 @@ local function drop_head(session_id, lane)
   lane.head = redis.call('LPOP', queue_key(session_id)) or nil
 end
 
--- In the order of the lane.
+-- Returns the ids of the open turns, in the order of the lane.
 local function open_turns(session_id, head)
   if not head then return {} end
   local ids = redis.call('LRANGE', queue_key(session_id), 0, -1)
@@ -155,7 +161,7 @@ local function mark_turn(turn, mode, keep)
   changed(turn.id)
 end
 
--- How a turn that lost its attempt must end, if it may not have another attempt.
+-- Returns how a turn without an attempt must end, or nil if it may have another attempt.
 local function end_before_next_attempt(turn)
   if turn.cancelMode then return turn.cancelMode end
   return redis.call('HGET', key('session', session_of(turn)), 'state') == 'expired' and 'cancel' or nil

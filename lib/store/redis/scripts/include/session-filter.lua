@@ -1,8 +1,10 @@
--- The sessions that a filter (ARGV[1], as JSON) asks for, by the index that leaves the fewest.
+-- Finds the sessions of a filter, by the index that leaves the fewest candidates.
+-- ARGV[1]: the filter as JSON, see toFilter of redis-sessions.ts
 -- @include common, sessions
 
 local filter = cjson.decode(ARGV[1])
 
+-- Returns the indexes that together contain all matches.
 local function sources()
   if filter.userId then return { key('user', filter.userId) } end
   if filter.surfaceId then return { key('surface', filter.surfaceId) } end
@@ -33,6 +35,7 @@ local function matches(member, index)
   return true
 end
 
+-- Returns whether all members of an index in the range match, so that they need not be checked.
 local function is_exact(index)
   return not (filter.noWorkspace
     or (filter.surfaceId and index ~= key('surface', filter.surfaceId))
@@ -52,7 +55,7 @@ local function bounds()
   return from, to
 end
 
--- By bytes: Lua's own comparison goes by the server's locale.
+-- Compares by bytes. Lua's own comparison uses the server's locale.
 local function is_below(a, b)
   for i = 1, math.min(#a, #b) do
     local left, right = string.byte(a, i), string.byte(b, i)
@@ -67,7 +70,7 @@ local function is_after(score, member)
   return score > active or (score == active and is_below(filter.after.member, member))
 end
 
--- The places of an index between which its matches stand.
+-- Returns the first and the last rank of the range of an index that can contain matches.
 local function span(index)
   local from, to = bounds()
   local first = 0

@@ -1,4 +1,4 @@
---
+-- Deletes sessions.
 -- @include common, contents, documents, lane, sessions
 
 -- Removes all data of a session except its tombstone. Returns whether the session existed.

@@ -2,7 +2,8 @@
 -- with META: `m:` and the key as JSON, with the value as JSON.
 --
 -- Indexes are sorted sets. Indexes for `find` have the score -lastActivityAt, and the rank of the creation time with
--- the id as members, so their order is that of `find`. Indexes of slots and lifetimes contain ids by a time.
+-- the id as members, so their order is that of `find`. Indexes of slots contain the ids of the live sessions of a user,
+-- a workspace and a surface; those of lifetimes contain ids. Both have a time as the score.
 -- @include common
 
 local META = 'm:'
@@ -34,7 +35,7 @@ local function slot_key(session, surface_id)
   return key('slot', session.userId .. SEPARATOR .. (session.workspaceId or '') .. SEPARATOR .. surface_id)
 end
 
--- The younger, the lower; then by id.
+-- Returns the member of a session in the `find` indexes: its rank, which is lower for a newer session, and its id.
 local function member_of(session)
   return string.format('%017.0f', LAST_TIME - session.createdAt) .. ':' .. session.id
 end
@@ -88,7 +89,7 @@ local function reindex(before, after)
   move(listed_before, listed_after, id, id)
 end
 
--- Changes a session that was read. Says what became of it: the row, the state before, whether it changed.
+-- Changes a session that was read. Returns the row, the previous state, and whether it changed.
 local function change_session(session, changes)
   local before = {}
   for field, value in pairs(session) do before[field] = value end
@@ -100,8 +101,8 @@ local function change_session(session, changes)
   return { flat(session), before.state, changes and 1 or 0 }
 end
 
--- Touches an active session of which the client knows the row by its version. nil: that was changed, or was idle for
--- longer than ttl_ms.
+-- Touches an active session whose row the client has, by its version. Returns nil if the row has changed since, or was
+-- idle for longer than ttl_ms.
 local function touch_known(id, known_version, ttl_ms)
   local at = session_key(id)
   local version, state, edited, last, user, workspace, surfaces, created = unpack(redis.call(
@@ -117,7 +118,7 @@ local function touch_known(id, known_version, ttl_ms)
   return now
 end
 
--- An active session that was idle for longer than ttl_ms counts as suspended.
+-- Touches a session. An active one that was idle for longer than ttl_ms counts as suspended.
 local function touch_session(session, ttl_ms)
   local last = math.max(tonumber(session.lastActivityAt), now)
   if session.state == 'active' and ttl_ms and now - session.lastActivityAt > ttl_ms then session.state = 'suspended' end
@@ -141,7 +142,7 @@ local function detach(session, surface_id)
   return change_session(session, { surfaces = encode_surfaces(kept) })
 end
 
--- Ids of the live sessions of the same user and workspace that have the surface, the youngest first.
+-- Returns the ids of the live sessions of the same user and workspace that have the surface, the newest first.
 local function live_in_slot(session, surface_id)
   return redis.call('ZRANGE', slot_key(session, surface_id), 0, -1, 'REV')
 end
@@ -159,7 +160,7 @@ local function is_abandoned(id, lifetime)
   return is_overdue(created, lifetime.max_ms) or (idle_ms and now - last > idle_ms)
 end
 
--- The surfaces that another session holds and has not abandoned: a refusal.
+-- Returns a refusal if another session holds one of the surfaces and has not abandoned it.
 local function refuse_taken(session, surfaces, lifetime)
   for _, surface in ipairs(surfaces) do
     for _, holder in ipairs(live_in_slot(session, surface)) do

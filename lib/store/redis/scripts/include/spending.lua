@@ -1,8 +1,10 @@
 -- Records the tokens that a held turn used.
 -- @include documents, epochs, lane
 
--- ARGV, from the first on: the tokens as JSON, and of the document that counts them its namespace as JSON and what
--- append_document takes. A turn that is given gets them, too.
+-- Sets `spent` of the stored turn, and of `turn` if it is given. Does nothing without arguments.
+-- ARGV[first]: the tokens as JSON
+-- ARGV[first + 1]: the namespaces as JSON of the document that counts them; absent: it does not count
+-- ARGV[first + 2..first + 10]: the arguments of append_document
 local function record_spending(lane, turn_id, first, turn)
   local spent, namespaces = ARGV[first], ARGV[first + 1]
   if not spent then return end

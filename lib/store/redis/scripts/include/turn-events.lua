@@ -1,4 +1,5 @@
--- A stream for a turn: an entry is a batch, its id the offset of the batch's last event. It expires when the turn ends.
+-- The events of a turn are a stream. An entry is a batch, and its id is the offset of the batch's last event. The
+-- stream expires a while after the end of the turn.
 -- @include common
 
 local function last_offset(entry)

@@ -1,8 +1,7 @@
 import { type LanguageModelV3 } from '@ai-sdk/provider';
 import * as ai6 from 'ai';
 import * as ai7 from '../ai-7/ai.js';
-import { InvalidInputError } from 'nestjs-agent-sessions';
-import { HandlerError } from 'nestjs-agent-sessions';
+import { HandlerError, InvalidInputError } from 'nestjs-agent-sessions';
 import { scriptedModel } from 'nestjs-agent-sessions/testing';
 import { z } from 'zod';
 import { rejection } from '../support/running-application.js';

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { type CheckpointStore, type SessionsAdapter, SessionStore } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter, type TurnHold } from 'nestjs-agent-sessions/adapter';
 import { claimRequest, turnRequest } from './ledger-requests.js';
@@ -13,6 +14,8 @@ export async function useEverything(ports: Ports): Promise<void> {
   for (const sessionId of ['s', 'expired', 'deleted', 'erased']) {
     await new SessionStore(sessions).create({ id: sessionId, userId: 'ann', initialSurfaceId: 'web' });
     await ports.turns.accept(turnRequest(`of-${sessionId}`, { sessionId }));
+    // Sessions of the same millisecond are listed in any order.
+    await setTimeout(2);
   }
   await useSessions(sessions);
   await useTurns(ports);

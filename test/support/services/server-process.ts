@@ -47,10 +47,13 @@ export function giveToServer(folder: string): void {
   if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
 }
 
-/** Returns a port outside the ephemeral range, so that no connection takes it before the server listens. */
+/**
+ * Returns a port outside the ephemeral range, so that no connection takes it before the server listens. The port
+ * 10,000 above it, where a node of a Redis Cluster listens too, is outside the range as well.
+ */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(11_000, 30_000);
+    const port = randomInt(11_000, 22_000);
     const socket = createServer();
     try {
       await once(socket.listen(port, '127.0.0.1'), 'listening');

@@ -381,16 +381,16 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
         const chat = await startChat(async (turn) => reply(await loop(turn, model, { find: tool }, own)), {
           adapter: store.wrap(open()),
         });
-        const play = async (kill?: Kill): Promise<string> => {
+        const runTurn = async (kill?: Kill): Promise<string> => {
           const sessionId = await chat.app.session();
           runs.set(sessionId, { keys: [] });
           if (kill) store.kill(sessionId, kill);
           expect(await chat.app.turns.execute('chat', sessionId, { sessionId })).toMatchObject({ reply: 'Done.' });
           return sessionId;
         };
-        const writes = store.writes(await play());
+        const writes = store.writes(await runTurn());
         const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
-        await Promise.all(kills.map(play));
+        await Promise.all(kills.map(runTurn));
         return [...runs.values()];
       }
 

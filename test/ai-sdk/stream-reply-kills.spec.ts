@@ -96,7 +96,7 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if a worker is kil
   }
 
   /** Runs a turn to its end, and checks it. @returns the number of writes */
-  async function play(text: string, kill?: Kill): Promise<number> {
+  async function runTurn(text: string, kill?: Kill): Promise<number> {
     const { turns, adapter, session } = chat.app;
     const sessionId = await session();
     const run: Run = { sessionId, answers: [], keys: new Map(), repeated: [] };
@@ -141,9 +141,9 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if a worker is kil
       chat = await startChat((turn) => streamReplyWith(sdk, pace(turn), { model, tools: toolsOf(turn) }), {
         adapter: store.wrap(open()),
       });
-      const writes = await play('undisturbed');
+      const writes = await runTurn('undisturbed');
       const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
-      await Promise.all(kills.map((kill) => play(JSON.stringify(kill), kill)));
+      await Promise.all(kills.map((kill) => runTurn(JSON.stringify(kill), kill)));
     }
 
     it.each(LIVE_STORES)('AIS-14 continues after every write with the same answer, over $name', async ({ open }) => {

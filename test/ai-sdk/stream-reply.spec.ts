@@ -113,7 +113,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       const tools = { refund: tool(execute) };
       const chat = await start(script, { tools, onInterrupted: 'report' }, { adapter: store.wrap(open()) });
       let reports = 0;
-      const play = async (kill?: Kill): Promise<number> => {
+      const runTurn = async (kill?: Kill): Promise<number> => {
         const sessionId = await chat.app.session();
         if (kill) store.kill(sessionId, kill);
         const { id } = await chat.app.turns.execute('chat', sessionId, { sessionId });
@@ -136,9 +136,9 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         return store.writes(sessionId);
       };
       // Batches of events differ from run to run, and with them the number of writes.
-      const writes = 4 + (await play());
+      const writes = 4 + (await runTurn());
       const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
-      await Promise.all(kills.map(play));
+      await Promise.all(kills.map(runTurn));
       expect(reports).toBeGreaterThanOrEqual(2);
     });
 

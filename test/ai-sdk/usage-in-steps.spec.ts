@@ -57,14 +57,14 @@ function keys(count: number): string[] {
   return Array.from({ length: count }, (_, at) => `part ${at}`);
 }
 
-interface Played {
+interface ScriptedTurn {
   readonly answers: number;
   readonly isParallel?: true;
   readonly work: (turn: TurnContext, ask: Ask) => Promise<void>;
 }
 
 /** Turns with calls of models inside of steps and tools. */
-const TURNS: Record<string, Played> = {
+const TURNS: Record<string, ScriptedTurn> = {
   'a tool': {
     answers: 4,
     work: async (turn, ask) => {
@@ -126,7 +126,7 @@ describe.each(SDKS.slice(0, 2))('the tokens of calls inside of steps with $name'
     it.each(Object.entries(TURNS))('AIS-05 count once for %s, wherever the worker is killed', async (_, turn) => {
       const store = new KillableStores();
       const desk = await startDesk(store.wrap(open()));
-      const play = async (kill?: Kill): Promise<number> => {
+      const runTurn = async (kill?: Kill): Promise<number> => {
         const { ask, asked } = provider();
         const sessionId = await desk.session();
         if (kill) store.kill(sessionId, kill);
@@ -138,9 +138,9 @@ describe.each(SDKS.slice(0, 2))('the tokens of calls inside of steps with $name'
         await desk.expectAnswers(sessionId, result, counted);
         return store.writes(sessionId);
       };
-      const writes = await play();
+      const writes = await runTurn();
       const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
-      await Promise.all(kills.map(play));
+      await Promise.all(kills.map(runTurn));
     });
 
     it.each(Object.entries(TURNS))('AIS-05 count once for %s, although attempts fail at their end', async (_, turn) => {

@@ -111,9 +111,11 @@ export function describeDocumentAppends(context: ConformanceContext): void {
 
       expect(await state.get(ending)).toBeNull();
       expect(await state.append(ending, of([1]))).toBeNull();
-      expect(await state.append(ending, of([1], { ifVersion: versionAfter(document, 0), initial: 'anew' }))).toBeNull();
-      const anew = await state.append(ending, of([2], { initial: 'anew' }));
-      expect(anew).toEqual({ ...written('anew'), batches: [expect.objectContaining({ entries: [2] })] });
+      expect(
+        await state.append(ending, of([1], { ifVersion: versionAfter(document, 0), initial: 'restarted' })),
+      ).toBeNull();
+      const restarted = await state.append(ending, of([2], { initial: 'restarted' }));
+      expect(restarted).toEqual({ ...written('restarted'), batches: [expect.objectContaining({ entries: [2] })] });
       const kept = await state.get(lasting);
       expect(kept).not.toHaveProperty('expiresAt');
       expect(entriesOf(kept)).toEqual([1]);
@@ -146,10 +148,10 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       const address = at();
       await state.set(address, 'old');
       await state.append(address, of(['gone'], { ttlMs: 0 }));
-      const anew = await state.append(address, of([1], { initial: 'anew', keepExpiry: true }));
-      expect(anew).toMatchObject({ value: 'anew', batches: [{ entries: [1] }] });
-      expect(anew).not.toHaveProperty('expiresAt');
-      expect(await state.get(address)).toEqual(anew);
+      const restarted = await state.append(address, of([1], { initial: 'restarted', keepExpiry: true }));
+      expect(restarted).toMatchObject({ value: 'restarted', batches: [{ entries: [1] }] });
+      expect(restarted).not.toHaveProperty('expiresAt');
+      expect(await state.get(address)).toEqual(restarted);
     });
 
     it('ORC-05 creates the document again if the stored one has expired', async () => {
@@ -159,16 +161,16 @@ export function describeDocumentAppends(context: ConformanceContext): void {
       const append = of([1], { ttlMs: SHORT });
       const expired = await state.append(address, append);
       await context.elapse(SHORT + TICK);
-      const anew = await state.append(address, {
+      const restarted = await state.append(address, {
         ...append,
         ttlMs: HOUR,
         initial: 'new',
         fold: foldOf(expired, 1, 0),
       });
 
-      expect(anew).toMatchObject({ value: 'new', batches: [{ id: append.id, entries: [1] }] });
-      expect(isAfter(anew?.createdAt, expired?.createdAt)).toBe(true);
-      expect(await state.get(address)).toEqual(anew);
+      expect(restarted).toMatchObject({ value: 'new', batches: [{ id: append.id, entries: [1] }] });
+      expect(isAfter(restarted?.createdAt, expired?.createdAt)).toBe(true);
+      expect(await state.get(address)).toEqual(restarted);
     });
 
     it('ORC-07 adds a batch once, and changes nothing when it is sent again', async () => {

@@ -70,7 +70,7 @@ describe('replay', () => {
       expect(Number(waits['worst ratio'])).toBeLessThanOrEqual(5);
       expect(code).toBe(0);
     },
-    60_000,
+    180_000,
   );
 
   const airlineTitle = 'TRN-15 replays ten recorded conversations of an airline agent with kills';

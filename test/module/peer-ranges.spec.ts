@@ -17,5 +17,5 @@ describe('the peer dependencies', () => {
 });
 
 function contents<T>(file: string): T {
-  return JSON.parse(readFileSync(file, 'utf8')) as T;
+  return JSON.parse(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')) as T;
 }

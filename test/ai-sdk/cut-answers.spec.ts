@@ -20,8 +20,8 @@ import {
   type Application,
   type Gate,
   gate,
+  LIVE_STORES,
   rejection,
-  SAMPLED_STORES,
   startApplication,
 } from '../support/running-application.js';
 import { CHAT_SDKS } from './fixtures/chat.js';
@@ -190,7 +190,7 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if its turn is cut
     return cuts.get(sessionId)!.count;
   }
 
-  describe.each(SAMPLED_STORES)('over $name', ({ open }) => {
+  describe.each(LIVE_STORES)('over $name', ({ open }) => {
     it.each(ENDINGS)('AIS-30 answers the next message after $name at every chunk', async ({ keeps, turns, end }) => {
       const app = await start(open(), turns);
       const events = await eventsOf(app);

@@ -16,7 +16,7 @@ import { idempotencyKeyOf } from '../../lib/ai-sdk/tool-call.js';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
 import { eventually } from '../support/eventually.js';
-import { gate, rejection, SAMPLED_STORES } from '../support/running-application.js';
+import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
 import { type Chat, CHAT_SDKS, startChat } from './fixtures/chat.js';
 import { failUntil } from './fixtures/desk.js';
 import { type Answer, type ModelOptions, type ScriptedModel } from './fixtures/models.js';
@@ -90,7 +90,7 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
   });
 
   describe.each(Object.entries({ generate, stream }))('in a loop that can %s', (_, loop) => {
-    it.each(SAMPLED_STORES)('AIS-03 runs each call once, although attempts fail, over $name', async ({ open }) => {
+    it.each(LIVE_STORES)('AIS-03 runs each call once, although attempts fail, over $name', async ({ open }) => {
       const model = calling(find('7'), find('8'));
       const keys: string[] = [];
       const tool = sdk.tool({
@@ -116,7 +116,7 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
       expect(resultsIn(model.asked[1])).toEqual(values.map((value) => ({ type: 'text', value })));
     });
 
-    it.each(SAMPLED_STORES)('AIS-03 gives the model the same error in every attempt, over $name', async ({ open }) => {
+    it.each(LIVE_STORES)('AIS-03 gives the model the same error in every attempt, over $name', async ({ open }) => {
       const model = calling(find('7'), find('8'));
       let executed = 0;
       const tool = sdk.tool({
@@ -350,7 +350,7 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
       expect(model.asked).toHaveLength(1);
     });
 
-    describe.each(SAMPLED_STORES)('if a worker is killed, over $name', ({ open }) => {
+    describe.each(LIVE_STORES)('if a worker is killed, over $name', ({ open }) => {
       /** The executions of a call by the keys of the tool, and what the model reads in the end. */
       interface Run {
         readonly keys: string[];

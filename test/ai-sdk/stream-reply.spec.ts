@@ -13,7 +13,7 @@ import { uiStream } from '../../lib/chat/ui-stream.js';
 import { client6, client7, comparable, fold } from '../chat/clients.js';
 import { toolsOf } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
-import { gate, rejection, SAMPLED_STORES } from '../support/running-application.js';
+import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
 import { type Chat, CHAT_SDKS, type ChatOptions, startChat } from './fixtures/chat.js';
 import { failUntil } from './fixtures/desk.js';
 import { type Answer, type ModelOptions, type Part, partsOf, type Script, textParts } from './fixtures/models.js';
@@ -68,7 +68,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
   const approvedTool = (execute: (input: { id: string }) => unknown) =>
     sdk.tool({ inputSchema, needsApproval: true, execute });
 
-  describe.each(SAMPLED_STORES)('over $name', ({ open }) => {
+  describe.each(LIVE_STORES)('over $name', ({ open }) => {
     it('AIS-01 replies with the last text, and stores the message that clients have', async () => {
       const answers = [{ text: 'One moment.', calls: [find('7')] }, { text: 'It has shipped.' }];
       const chat = await start(answers, { tools: { find: tool(() => 'shipped') } }, { adapter: open() });

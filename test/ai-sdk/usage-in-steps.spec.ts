@@ -8,7 +8,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { durableModel } from '../../lib/ai-sdk/durable-model.js';
 import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
-import { rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
+import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 import { failUntil } from './fixtures/desk.js';
 import { SDKS } from './fixtures/models.js';
 
@@ -122,7 +122,7 @@ describe.each(SDKS.slice(0, 2))('the tokens of calls inside of steps with $name'
     return { ask, asked };
   }
 
-  describe.each(SAMPLED_STORES)('over $name', ({ open }) => {
+  describe.each(LIVE_STORES)('over $name', ({ open }) => {
     it.each(Object.entries(TURNS))('AIS-05 count once for %s, wherever the worker is killed', async (_, turn) => {
       const store = new KillableStores();
       const desk = await startDesk(store.wrap(open()));

@@ -10,7 +10,7 @@ import { isTerminal } from '../../lib/ledger/turn.js';
 import { stopAnswer } from '../../sample/06-ai-chat/page/server.js';
 import { textOf } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
-import { SAMPLED_STORES } from '../support/running-application.js';
+import { LIVE_STORES } from '../support/running-application.js';
 import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
 import { echo } from './chat-echo.js';
 import { PLATFORMS } from './http-app.js';
@@ -18,7 +18,7 @@ import { PLATFORMS } from './http-app.js';
 /** Each chunk is sent before the next one is created. */
 const TURNS = { events: { batchMs: 0 } };
 
-describe.each(SAMPLED_STORES)('messages that are sent during an answer, over $name', ({ open }) => {
+describe.each(LIVE_STORES)('messages that are sent during an answer, over $name', ({ open }) => {
   it('AIS-38 are answered once and in order, sent at every chunk', async () => {
     const { orchestrator, model } = echo();
     const app = await startChatApp({ adapter: open(), orchestrators: [orchestrator], turns: TURNS });

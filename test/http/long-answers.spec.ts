@@ -11,7 +11,7 @@ import { type UIChunk } from '../../lib/chat/ui-message.js';
 import { comparable } from '../chat/clients.js';
 import { frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
-import { gate, SAMPLED_STORES } from '../support/running-application.js';
+import { gate, LIVE_STORES } from '../support/running-application.js';
 import { chunksOf, said, startChatApp } from './chat-app.js';
 
 const SDKS = { 6: ai6, 7: ai7 as unknown as typeof ai6 };
@@ -27,7 +27,7 @@ function wordsOf(prefix: string, count: number): string {
   return Array.from({ length: count }, (_, n) => `${prefix}${n} `).join('');
 }
 
-describe.each(SAMPLED_STORES)('long answers over $name', ({ open }) => {
+describe.each(LIVE_STORES)('long answers over $name', ({ open }) => {
   it('AIS-34 stores all of 10,000 deltas that a client has seen before a stop, in batches', async () => {
     const end = gate();
     const { app, batches } = await start(() => ({ text: words('w', 10_000, () => end.pass()) }));

@@ -9,7 +9,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { anyNumber } from '../support/orchestration.js';
-import { rejection, SAMPLED_STORES } from '../support/running-application.js';
+import { LIVE_STORES, rejection } from '../support/running-application.js';
 import { keepWarnings, startDesk, toolsOf, useAll } from './turn-desk.js';
 import { inProduction } from '../support/production.js';
 
@@ -31,7 +31,7 @@ const SEARCHING: readonly OrchestrationStep[] = [
   { name: 'booking', isDefault: true, sequence: ['search', 'quote', 'book'], availableTools: { denied: ['delete'] } },
 ];
 
-describe.each(SAMPLED_STORES)('a plan inside turns over $name', ({ open }) => {
+describe.each(LIVE_STORES)('a plan inside turns over $name', ({ open }) => {
   it('ORC-25 ORC-28 ORC-29 ORC-30 the message leads to a step, its sequence through tools of several turns to the next', async () => {
     const { say, session, state } = await startDesk(open(), { steps: REFUNDS });
     const sessionId = await session();

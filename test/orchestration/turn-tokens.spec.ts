@@ -7,7 +7,7 @@ import {
   TokenBudgetExceededError,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
-import { rejection, SAMPLED_STORES } from '../support/running-application.js';
+import { LIVE_STORES, rejection } from '../support/running-application.js';
 import { startDesk, useAll } from './turn-desk.js';
 
 const STEPS: readonly OrchestrationStep[] = [
@@ -15,7 +15,7 @@ const STEPS: readonly OrchestrationStep[] = [
   { name: 'thrifty', conditions: [{ type: 'tokens_over', value: 50 }] },
 ];
 
-describe.each(SAMPLED_STORES)('tokens of turns over $name', ({ open }) => {
+describe.each(LIVE_STORES)('tokens of turns over $name', ({ open }) => {
   it('ORC-11 FIX-15 are counted for each attempt, also of a turn that fails', async () => {
     const { say, session, state } = await startDesk(open(), { steps: STEPS });
     const sessionId = await session();

@@ -7,14 +7,14 @@ import {
   type TurnContext,
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
-import { type Application, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
+import { type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 const STEPS: readonly OrchestrationStep[] = [
   { name: 'ask', isDefault: true, sequence: ['look_up', 'expert'], onComplete: 'done' },
   { name: 'done', availableTools: { denied: ['expert'] } },
 ];
 
-describe.each(SAMPLED_STORES)('an orchestrator as a tool of a turn with a plan over $name', ({ open }) => {
+describe.each(LIVE_STORES)('an orchestrator as a tool of a turn with a plan over $name', ({ open }) => {
   it('FIX-24 is refused before its turn is accepted, when the plan of the caller does not allow it', async () => {
     const { app, say, ask } = await start();
     const sessionId = await app.session();

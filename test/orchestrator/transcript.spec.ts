@@ -21,8 +21,8 @@ import {
   aborted,
   type Application,
   type ApplicationOptions,
+  LIVE_STORES,
   rejection,
-  SAMPLED_STORES,
   startApplication,
 } from '../support/running-application.js';
 
@@ -50,7 +50,7 @@ interface Talk {
 
 const FAST = { retry: { attempts: 1, backoff: { type: 'fixed', delayMs: 1 } } } as const;
 
-describe.each(SAMPLED_STORES)('a transcript over $name', ({ open }) => {
+describe.each(LIVE_STORES)('a transcript over $name', ({ open }) => {
   it('AIS-07 shows the messages of turns, with their turns', async () => {
     const { say, pages } = await start(open());
     const ids = [await say('a'), await say('end')];
@@ -378,7 +378,7 @@ describe('the transcript after any sequence of turns', () => {
     },
   );
 
-  it.each(SAMPLED_STORES.slice(0, 1))(
+  it.each(LIVE_STORES.slice(0, 1))(
     'AIS-07 is what a list predicts, over $name',
     async ({ open }) => {
       const talk = await start(open());

@@ -61,8 +61,8 @@ export const LIVE_STORES: readonly LiveStore[] = BEHAVIOUR_STORES.map(({ name, o
 });
 
 /**
- * {@link LIVE_STORES}, of which the matrix has only the first. For behaviour that cannot depend on the store, such as routing, reports, plans
- * and the AI SDK entry: it uses the store through ports that the conformance suite tests, in one process, without faults of the store.
+ * {@link LIVE_STORES}, of which the matrix has only the first. For behaviour that cannot depend on the store, such as routing and reports: it
+ * uses the store through ports that the conformance suite tests, in one process, and without killed workers.
  */
 export const SAMPLED_STORES = IS_MATRIX ? LIVE_STORES.slice(0, 1) : LIVE_STORES;
 

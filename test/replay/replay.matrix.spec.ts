@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import { type ConversationMessage, type Turn } from 'nestjs-agent-sessions';
 import { POSTGRES, REDIS } from '../support/servers.js';
 import { temporaryFolder } from '../support/stores.js';
@@ -165,47 +165,50 @@ describe('arguments of replay', () => {
 });
 
 describe('the watch over lanes', () => {
-  it('TRN-15 measures the longest time from a kill to the next settled turn of a lane with work', async () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  it('TRN-15 measures the longest time from a kill to the next settled turn of a lane with work', () => {
     const lanes = new LaneWatch();
     lanes.submitted('idle');
     lanes.settled('idle');
     lanes.submitted('busy');
     lanes.submitted('busy');
     lanes.killed();
-    await delay(30);
+    jest.advanceTimersByTime(30);
     lanes.killed();
     lanes.submitted('idle');
     lanes.settled('idle');
     expect(lanes.longestMs).toBe(0);
     lanes.settled('busy');
-    expect(lanes.longestMs).toBeGreaterThanOrEqual(29);
-    const longest = lanes.longestMs;
-    await delay(50);
+    expect(lanes.longestMs).toBe(30);
+    jest.advanceTimersByTime(50);
     lanes.settled('busy');
-    expect(lanes.longestMs).toBe(longest);
+    expect(lanes.longestMs).toBe(30);
   });
 
-  it('FIX-83 compares the longest wait of each lane with the median', async () => {
+  it('FIX-83 compares the longest wait of each lane with the median', () => {
     const lanes = new LaneWatch();
     const names = ['a', 'b', 'c'];
     for (const lane of names) lanes.submitted(lane);
     lanes.submitted('c');
-    await delay(10);
+    jest.advanceTimersByTime(10);
     lanes.settled('a');
     lanes.settled('b');
-    const short = lanes.waits().medianMs;
-    expect(short).toBeGreaterThanOrEqual(9);
-    await delay(10 * short);
+    jest.advanceTimersByTime(90);
     lanes.killed();
     // The lanes without work did not wait. The third one still does.
-    expect(lanes.waits().medianMs).toBeLessThanOrEqual(short);
-    expect(lanes.worstRatio).toBeGreaterThan(9);
+    expect(lanes.waits()).toEqual({ longestMs: 100, medianMs: 10 });
+    expect(lanes.worstRatio).toBe(10);
     lanes.settled('c');
-    const { longestMs } = lanes.waits();
-    expect(longestMs).toBeGreaterThan(9 * short);
-    await delay(1);
+    jest.advanceTimersByTime(1);
     lanes.settled('c');
-    expect(lanes.waits().longestMs).toBe(longestMs);
+    expect(lanes.waits()).toEqual({ longestMs: 100, medianMs: 10 });
   });
 });
 

@@ -99,23 +99,32 @@ describePostgres('settings of PostgreSQL', () => {
 });
 
 describeMariadb('settings of MariaDB', () => {
-  it('FIX-65 a column in another character set stops the start, and a packet that is too small', async () => {
+  it('FIX-65 a packet that is too small stops the start', async () => {
     const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
     const dataSource = { type: 'mysql', url: MARIADB.url } as const;
     await open({ dataSource, tablePrefix, migrationsRun: true });
-    const small = await rejection(
+    const { message } = await rejection(
       open({ dataSource, tablePrefix }, { maxValueBytes: 40_000_000 }),
       SessionsConfigurationError,
     );
-    expect(small.message).toMatch(/max_allowed_packet is 67108864\. It must be 80000000 or more/);
-
-    const server = await new DataSource(dataSource).initialize();
-    await server.query(`ALTER TABLE ${tablePrefix}message MODIFY body LONGTEXT CHARACTER SET latin1 NOT NULL`);
-    await server.destroy();
-    const { message } = await rejection(open({ dataSource, tablePrefix }), SessionsConfigurationError);
-    expect(message).toMatch(/_message\.body is latin1\. It must be utf8mb4/);
-    await open({ dataSource, tablePrefix, checkServer: false });
+    expect(message).toMatch(/max_allowed_packet is 67108864\. It must be 80000000 or more/);
   });
+
+  it.each(['', 'x_'])(
+    'FIX-65 FIX-67 a column in another character set stops the start; entityPrefix: "%s"',
+    async (entityPrefix) => {
+      const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
+      const dataSource = { type: 'mysql', url: MARIADB.url, entityPrefix } as const;
+      await open({ dataSource, tablePrefix, migrationsRun: true });
+      const table = `${entityPrefix}${tablePrefix}message`;
+      const server = await new DataSource(dataSource).initialize();
+      await server.query(`ALTER TABLE ${table} MODIFY body LONGTEXT CHARACTER SET latin1 NOT NULL`);
+      await server.destroy();
+      const { message } = await rejection(open({ dataSource, tablePrefix }), SessionsConfigurationError);
+      expect(message).toMatch(new RegExp(`${table}\\.body is latin1\\. It must be utf8mb4`));
+      await open({ dataSource, tablePrefix, checkServer: false });
+    },
+  );
 });
 
 describeRedis('settings of Redis', () => {

@@ -61,7 +61,7 @@ export class MysqlAdapter {
       this.pool = pool;
       await assertSchema((sql) => this.query(pool, sql), this.place, MYSQL_MIGRATIONS);
       if (!checkServer) return;
-      await checkMysqlSettings(pool, tablePrefix, maxValueBytes);
+      await checkMysqlSettings(pool, this.place.prefix, maxValueBytes);
       await probeMysql(pool);
     } catch (error) {
       await this.close();

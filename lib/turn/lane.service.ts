@@ -39,7 +39,7 @@ export class LaneService {
   constructor(
     private readonly dependencies: Pick<
       TurnDependencies,
-      'ledger' | 'notifier' | 'recovery' | 'sessions' | 'foreignSessions'
+      'ledger' | 'notifier' | 'recovery' | 'sessions' | 'foreignSessions' | 'start'
     >,
   ) {}
 
@@ -66,11 +66,13 @@ export class LaneService {
    * @param options.timeoutMs how long to wait until no turn is open. Default 0: only checks. In a handler, this counts
    * as a wait for other turns
    * @returns true if no turn is open: queued, running or waiting
-   * @throws InvalidInputError, SessionNotFoundError; in a handler also ProcessLimitError, and TurnReentryError
-   * if one of the turns cannot end before the handler
+   * @throws InvalidInputError, SessionNotFoundError; SessionsConfigurationError for a wait before the application has
+   * started (FIX-71); in a handler also ProcessLimitError, and TurnReentryError if one of the turns cannot end before
+   * the handler
    */
   async drain(scope: LaneScope, options: DrainOptions = {}): Promise<boolean> {
     const { timeoutMs = 0 } = checkInput(DrainOptions, options, 'options');
+    if (timeoutMs > 0) this.dependencies.start.assertWait('The end of a drain');
     await this.control(scope, 'draining');
     const sessionId = sessionOf(scope);
     return timeoutMs === 0 ? !(await this.firstOpen(sessionId)) : this.untilEmpty(sessionId, timeoutMs);

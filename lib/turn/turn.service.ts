@@ -273,8 +273,8 @@ export class TurnService {
    * @param options `after`: the client's Last-Event-ID header, unchanged, or an offset. Default: from the first event.
    * `response`: the response that the stream is written to, `@Res({ passthrough: true })`. If absent, the stream
    * follows the messages that Nest writes, which does not work if the handler copies or filters messages
-   * @throws TurnNotFoundError; InvalidInputError; NothingToStreamError (204) if the client has already received
-   * `settled`
+   * @throws TurnNotFoundError; InvalidInputError; SessionsConfigurationError before the application has started
+   * (FIX-71); NothingToStreamError (204) if the client has already received `settled`
    */
   async events(
     turnId: string,
@@ -284,6 +284,7 @@ export class TurnService {
     } = {},
   ): Promise<Observable<TurnEventMessage>> {
     const { after, response } = options;
+    this.dependencies.start.assertWait(`The end of turn ${turnId}`);
     return this.readers.messages(checkedId(turnId), toOffset(after), response);
   }
 

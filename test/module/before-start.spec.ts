@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { type INestApplicationContext, Inject, Injectable, Module, type Provider, type Type } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
 import { afterEach } from '@jest/globals';
+import { lastValueFrom } from 'rxjs';
 import {
   defineOrchestrator,
   InjectOrchestrator,
@@ -72,6 +73,20 @@ const WAITS: readonly [string, Wait][] = [
       const { id } = await turns.submit('desk', 'hi', { sessionId });
       for await (const event of turns.readEvents(id)) if (event.type === 'settled') return event;
       return null;
+    },
+  ],
+  [
+    'turns.events',
+    async ({ turns, sessionId }) => {
+      const { id } = await turns.submit('desk', 'hi', { sessionId });
+      return lastValueFrom(await turns.events(id));
+    },
+  ],
+  [
+    'turns.lanes.drain',
+    async ({ turns, sessionId }) => {
+      await turns.submit('desk', 'hi', { sessionId });
+      return turns.lanes.drain({ sessionId }, { timeoutMs: 60_000 });
     },
   ],
 ];

@@ -375,7 +375,8 @@ export class SessionStore {
   /**
    * Merges top-level keys, in any state (SES-12), and removes the keys of `unset` (FIX-47). `null` removes its key too: a
    * patch never stores a top-level `null`.
-   * @throws StateSerializationError naming the path; TooLargeError if the result exceeds the limit
+   * @throws StateSerializationError naming the path; TooLargeError if the result exceeds the limit;
+   * SessionNotFoundError also if the id now belongs to another session than `session` (FIX-90)
    */
   async updateMetadata<Metadata extends Record<string, unknown>>(
     sessionId: string,
@@ -384,11 +385,11 @@ export class SessionStore {
   ): Promise<Session> {
     assertId(sessionId, 'sessionId');
     const given = toJsonFields(metadata, 'metadata');
-    const { unset = [] } = checkInput(MetadataOptions, options, 'options');
+    const { unset = [], session: read } = checkInput(MetadataOptions, options, 'options');
     assertNotSet(unset, given, 'options.unset');
     const removed = Object.fromEntries(unset.map((key) => [key, null]));
     const patch = { ...given, ...removed };
-    const required = this.known(sessionId) ?? undefined;
+    const required = read ?? this.known(sessionId) ?? undefined;
     const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes, required);
     return session;
   }

@@ -2,7 +2,9 @@ import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { type JsonCheck } from '../common/json-check.js';
 import { ID_RULE, isId, isName, NAME_RULE } from '../common/ids.js';
+import { isFields } from '../common/json.js';
 import { MustBeKeys } from '../common/unset-keys.js';
+import { type Session } from '../ledger/session.js';
 
 const MAX_KEPT = 1000;
 
@@ -40,6 +42,14 @@ export class MetadataOptions {
   @Optional()
   @MustBeKeys()
   unset?: readonly string[];
+
+  /**
+   * The session that the caller has read. If the id was deleted and created again since, the update is rejected (FIX-90).
+   * Default: any session with the id.
+   */
+  @Optional()
+  @Must(isOwned, 'must be a session, or its createdAt and userId.')
+  session?: Pick<Session, 'createdAt' | 'userId'>;
 }
 
 /** Selects the sessions that `SessionStore.revokeAll` ends (NST-18). */
@@ -65,4 +75,8 @@ export class SweepLimit {
 
 function isIdOrIds(value: unknown): boolean {
   return isId(value) || (Array.isArray(value) && value.length <= MAX_KEPT && value.every(isId));
+}
+
+function isOwned(value: unknown): boolean {
+  return isFields(value) && typeof value.createdAt === 'string' && typeof value.userId === 'string';
 }

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import { memoryAdapter, type Session, type SessionsErrorBody } from 'nestjs-agent-sessions';
 import { type SessionView } from 'nestjs-agent-sessions/http';
 import { forgedCursors } from '../session/bad-inputs.js';
@@ -170,6 +171,24 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
     await patch('{"constructor":{"prototype":{"metadata":{}}}}').expect(400);
     await patch({ metadata: { text: 'x'.repeat(70_000) } }).expect(413);
     expect(await client.sessions.get(id)).toMatchObject({ version: 2, state: 'created' });
+  });
+
+  it('FIX-90 does not change a session that gets the id after the guard has read the user’s session', async () => {
+    const { id } = await client.session();
+    const get = client.sessions.get.bind(client.sessions);
+    const replaced = jest.spyOn(client.sessions, 'get').mockImplementationOnce(async (sessionId) => {
+      const session = await get(sessionId);
+      await client.sessions.delete(id);
+      await client.sessions.create({ id, userId: 'bob' });
+      return session;
+    });
+
+    const patch = client.ask('patch', '/sessions/current', { sessionId: id, body: { metadata: { of: 'ann' } } });
+    const body: unknown = (await patch.expect(404)).body;
+
+    replaced.mockRestore();
+    expect(body).toMatchObject({ code: 'SESSION_NOT_FOUND' });
+    expect(await client.sessions.get(id)).toMatchObject({ userId: 'bob', metadata: {}, version: 1 });
   });
 
   it('FIX-64 stores metadata with keys named like properties of every object', async () => {

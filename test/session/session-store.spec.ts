@@ -223,8 +223,22 @@ describe.each(BEHAVIOUR_STORES)('SessionStore over $name', ({ open }) => {
       expect(await store.updateMetadata(id, {}, { unset: ['kept', '__proto__'] })).toMatchObject({ version: 3 });
     });
 
+    it('FIX-90 changes the session that the caller has read, and no other that got its id', async () => {
+      const session = await create();
+      const { id, createdAt, userId } = session;
+      const update = (read: Pick<Session, 'createdAt' | 'userId'>) =>
+        store.updateMetadata(id, { a: 1 }, { session: read });
+      expect(await update(session)).toMatchObject({ metadata: { a: 1 } });
+      await store.delete(id);
+      const other = await create({ id });
+
+      expect(await failureOf(() => update({ createdAt, userId }))).toBeInstanceOf(SessionNotFoundError);
+      expect(await store.get(id)).toEqual(other);
+    });
+
     it.each<[string, unknown]>([
       ['an unknown key', { unset: [], ttlMs: 1 }],
+      ['a session without its owner', { session: { createdAt: new Date(0).toISOString() } }],
       ['keys that are not a list', { unset: 'a' }],
       ['null', { unset: null }],
       ['a key that is not a string', { unset: [1] }],

@@ -87,7 +87,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @describedAs('update')
     async update(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<SessionView> {
       const { metadata = {}, ...options } = readBody(UpdateSessionBody, request);
-      return toSessionView(await this.sessions.updateMetadata(session.id, metadata, options));
+      return toSessionView(await this.sessions.updateMetadata(session.id, metadata, { ...options, session }));
     }
 
     @Delete('current')

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
-import { defineOrchestrator, memoryAdapter, reply, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { jest } from '@jest/globals';
+import {
+  defineOrchestrator,
+  memoryAdapter,
+  PermanentTurnError,
+  reply,
+  StoreUnavailableError,
+} from 'nestjs-agent-sessions';
 import { instant } from '../../lib/common/instant.js';
 import { OutageLog } from '../../lib/turn/outage-log.js';
 import { TurnLease } from '../../lib/turn/turn-lease.js';
@@ -62,17 +69,45 @@ describePostgres('an outage that lasts', () => {
   }, 30_000);
 });
 
-it('FIX-61 logs repeated calls once per minute', () => {
+it('FIX-61 logs repeated calls after 5 s, then once per minute', () => {
   const { lines, logger } = capturingLogger();
   Logger.overrideLogger(logger);
-  const log = new OutageLog(new Logger('Outages'));
-  const error = new StoreUnavailableError('no');
-  const now = performance.now();
-  log.repeats('settle', now - 4000, error);
-  expect(lines).toEqual([]);
-  for (const call of ['settle', 'saveStep', 'settle']) log.repeats(call, now - 7000, error);
-  Logger.overrideLogger(false);
-  expect(lines).toEqual([expect.stringContaining('settle has failed for 7 s')]);
+  const since = 1_000_000;
+  const clock = jest.spyOn(performance, 'now');
+  try {
+    const log = new OutageLog(new Logger('Outages'));
+    const repeats = (call: string, seconds: number): void => {
+      clock.mockReturnValue(since + seconds * 1000);
+      log.repeats(call, since, new StoreUnavailableError('no'));
+    };
+    repeats('settle', 4);
+    expect(lines).toEqual([]);
+    for (const call of ['settle', 'saveStep', 'settle']) repeats(call, 7);
+    repeats('settle', 66);
+    expect(lines).toEqual([expect.stringContaining('settle has failed for 7 s')]);
+    for (const seconds of [68, 69]) repeats('settle', seconds);
+    expect(lines.slice(1)).toEqual([expect.stringContaining('settle has failed for 68 s')]);
+  } finally {
+    clock.mockRestore();
+    Logger.overrideLogger(false);
+  }
+});
+
+it.each(['returns', 'throws'])('FIX-61 limits a settle to 60 s with timeoutMs: false if a handler %s', async (ends) => {
+  const answer = () => {
+    if (ends === 'throws') throw new PermanentTurnError('no');
+    return reply('Done.');
+  };
+  const desk = defineOrchestrator({ name: 'desk', intents: { answer } });
+  const app = await startApplication({ orchestrators: [desk], turns: { timeoutMs: false } });
+  const sessionId = await app.session();
+  const limit = jest.spyOn(TurnLease.prototype, 'limit');
+  try {
+    await app.turns.execute('desk', 'hello', { sessionId }).catch(() => undefined);
+    expect(limit.mock.calls).toEqual([[60_000]]);
+  } finally {
+    limit.mockRestore();
+  }
 });
 
 it('FIX-61 a call is repeated until its limit, although the lease lasts', async () => {

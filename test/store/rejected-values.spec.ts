@@ -29,6 +29,9 @@ const TURNS: SessionsModuleOptions['turns'] = {
   retry: { backoff: { delayMs: 1 } },
 };
 
+/** What all of these stores advise for a value that a rule of the server forbids. */
+const CURE = 'Change the value, or the setting of the server that forbids it.';
+
 let effects = 0;
 const desk = defineOrchestrator({
   name: 'desk',
@@ -95,11 +98,13 @@ describe.each(FORBIDDING_STORES)('a store that rejects a value: $name', ({ name,
 
       expect(failed.failure).toMatchObject({ code: 'STORE_REJECTED', details: { operation } });
       expect(failed.failure?.message).toContain(code);
+      expect(failed.failure?.message).toContain(CURE);
       expect(next).toMatchObject({ reply: 'Done.', turnIndex: 0 });
       expect(effects).toBe(1);
       const entries = lines.filter((line) => /^(warn|error) /.test(line));
       expect(entries).toEqual([expect.stringMatching(/STORE_REJECTED/)]);
       expect(entries[0]).toContain(code);
+      expect(entries[0]).toContain(CURE);
       expect(entries[0]).not.toContain('forbidden');
       const messages = await app.adapter.conversations.page(sessionId);
       expect(messages.map(({ content }) => content)).toEqual(['next', 'Done.']);

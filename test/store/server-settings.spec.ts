@@ -1,7 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type SessionsAdapter, SessionsConfigurationError } from 'nestjs-agent-sessions';
+import {
+  memoryAdapter,
+  type SessionsAdapter,
+  SessionsConfigurationError,
+  type SessionsModuleOptions,
+} from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
 import { LimitedUser } from '../support/limited-user.js';
@@ -86,6 +91,21 @@ describePostgres('settings of PostgreSQL', () => {
     }
   });
 
+  it('FIX-65 a connection in another encoding stops the start', async () => {
+    const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
+    const options = { type: 'postgres', url: POSTGRES.url } as const;
+    await open({ dataSource: options, tablePrefix, migrationsRun: true });
+    // pg connects with UTF8, whatever its options. The pool has one connection, which the store uses again.
+    const dataSource = await new DataSource(options).initialize();
+    try {
+      await dataSource.query("SET client_encoding = 'LATIN1'");
+      const { message } = await rejection(open({ dataSource, tablePrefix }), SessionsConfigurationError);
+      expect(message).toMatch(/client_encoding is LATIN1\. It must be UTF8: .*checkServer: false/);
+    } finally {
+      await dataSource.destroy();
+    }
+  });
+
   it('FIX-65 DAY-06 a server that is read-only is an outage', async () => {
     const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
     const dataSource = { type: 'postgres', url: POSTGRES.url } as const;
@@ -138,6 +158,17 @@ describeRedis('settings of Redis', () => {
       await redis.stop();
     }
   });
+});
+
+it.each<NonNullable<SessionsModuleOptions['turns']>>([
+  { maxStepBytes: 8_388_608 },
+  { maxReplyBytes: 8_388_608 },
+  { maxInputBytes: 8_388_608 },
+])('FIX-65 the largest limit of values reaches the store: %j', async (turns) => {
+  const received: unknown[] = [];
+  const init = async (limits: unknown): Promise<void> => void received.push(limits);
+  await startApplication({ adapter: { ...memoryAdapter(), init }, turns });
+  expect(received).toEqual([{ maxValueBytes: 8_388_608 }]);
 });
 
 it('FIX-65 a table that is missing stops the start: sqlite', async () => {

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Logger, type LoggerService } from '@nestjs/common';
 import {
   defineOrchestrator,
+  memoryAdapter,
   reply,
   type SessionsAdapter,
   SessionsConfigurationError,
@@ -48,6 +49,16 @@ describe('an application that starts while another one on its SQLite file stops'
       expect.stringContaining(`log Another worker runs turns on ${file}. Waiting up to 13 s for it to stop.`),
     ]);
   }, 30_000);
+
+  it.each([
+    [8000, 13_000],
+    [120_000, 60_000],
+  ])('FIX-68 waits for a grace of %i ms and 5 s more, at most 60 s: %i ms', async (shutdownGraceMs, waitMs) => {
+    const waits: unknown[] = [];
+    const beginWork = async (wait: unknown): Promise<void> => void waits.push(wait);
+    await startApplication({ adapter: { ...memoryAdapter(), beginWork }, turns: { shutdownGraceMs } });
+    expect(waits).toEqual([{ waitMs }]);
+  });
 
   it('FIX-68 waits no longer than it was told, and reports what to do', async () => {
     await worker();

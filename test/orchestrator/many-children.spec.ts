@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { defineOrchestrator, reply, type TurnContext } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
+import { hostProcess } from '../support/host-process.js';
 import { type Application, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
 
 /** Starts a child turn that ends if the signal is aborted. */
@@ -20,9 +21,12 @@ const CHILDREN: Readonly<Record<string, Child>> = {
 };
 
 it.each(Object.entries(CHILDREN))(
-  `FIX-91 adds one listener for 12 children of a handler with %s, over ${STORE.name}`,
+  `FIX-91 adds one listener and causes no warning for 12 children of a handler with %s, over ${STORE.name}`,
   async (_, start) => {
     const { signal } = new AbortController();
+    const warnings: string[] = [];
+    const warned = ({ name }: Error): void => void warnings.push(name);
+    hostProcess.on('warning', warned);
     const children = gate();
     let running = 0;
     let counts: number[] = [];
@@ -54,8 +58,10 @@ it.each(Object.entries(CHILDREN))(
       turns: { concurrency: 20 },
     });
     const result = await app.handle(parent).execute('hi', { sessionId: await app.session() });
+    hostProcess.off('warning', warned);
     expect(result.reply).toBe('12');
     expect(Math.max(...counts)).toBeLessThanOrEqual(1);
+    expect(warnings).not.toContain('MaxListenersExceededWarning');
   },
 );
 

@@ -45,6 +45,7 @@ export default class SharedEnvironment extends TestEnvironment {
     }
     super(...args);
     SharedEnvironment.#shared = this;
+    this.global.hostProcess = process;
     this.testPath = testPath;
     this.output = [];
     for (const name of ['stdout', 'stderr']) {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type BetterSqlite3 from 'better-sqlite3';
 import { Cluster, Command, Redis } from 'ioredis';
-import { SessionsConfigurationError, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { SessionsConfigurationError, type SessionsAdapter, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { redisAdapter, type RedisClient } from 'nestjs-agent-sessions/redis';
 import { sessionsEntities, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import pg from 'pg';
@@ -157,6 +157,22 @@ describeRedis('the settings of ioredis', () => {
       );
     } finally {
       transform((values) => values);
+    }
+  });
+
+  it('FIX-66 a reply transformer that is set later is reported as a typed error', async () => {
+    client = new Redis(REDIS.url);
+    const store = redisAdapter({ client, keyPrefix: prefix() });
+    await store.init?.();
+    const inStrings = (reply: unknown): unknown => (Array.isArray(reply) ? (reply as unknown[]).map(String) : reply);
+    Command.setReplyTransformer('evalsha', inStrings);
+    try {
+      const error = await rejection(store.leases.acquire('sweep', 'me', 1000), StoreUnavailableError);
+      expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', maybeApplied: true });
+      expect(error.message).toContain('unknown refusal: 1');
+    } finally {
+      Command.setReplyTransformer('evalsha', (reply: unknown) => reply);
+      await store.close?.();
     }
   });
 });

@@ -77,11 +77,19 @@ export const LASTING_STORES: readonly LastingStore[] = BEHAVIOUR_STORES.map(last
 
 export function lasting({ name, open }: TestStore): LastingStore {
   if (name !== 'memory') return { name, create: () => connectTo(targetOf(name, open)()) };
-  const create = () => {
-    const adapter = memoryAdapter();
-    return () => adapter;
-  };
-  return { name, create };
+  return { name, create: () => sameAdapter(memoryAdapter()) };
+}
+
+/**
+ * Stores that several applications use at the same time. In `npm test`, applications of this process share a store in memory, because the
+ * {@link LASTING_STORES} without a server are for one process.
+ */
+export const COMMON_STORES: readonly LastingStore[] = IS_MATRIX
+  ? LASTING_STORES
+  : [{ name: 'shared memory', create: () => sameAdapter({ ...memoryAdapter(), shared: true }) }];
+
+function sameAdapter(adapter: SessionsAdapter): () => SessionsAdapter {
+  return () => adapter;
 }
 
 function targetOf(name: string, open: () => ConformanceTarget): () => ConformanceTarget {

@@ -11,8 +11,8 @@ import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { eventually } from '../support/eventually.js';
 import {
   type Application,
+  COMMON_STORES,
   gate,
-  LASTING_STORES,
   LIVE_STORES,
   startApplication,
 } from '../support/running-application.js';
@@ -56,14 +56,13 @@ describe.each(LIVE_STORES)('turns that wait for each other over $name', ({ open 
   });
 });
 
-describe.each(LASTING_STORES)('turns of two processes that wait for each other over $name', ({ create }) => {
+describe.each(COMMON_STORES)('turns of two processes that wait for each other over $name', ({ create }) => {
   it('FIX-04 fails with a typed error as soon as the cycle closes', async () => {
     const open = create();
     const work = async (turns: TurnService, next: string): Promise<void> => {
       await turns.execute('desk', 'child', { sessionId: next });
     };
     const first = await startNotification(open(), work);
-    if (!first.app.adapter.shared) return;
     const second = await startNotification(open(), work);
     const notify = [await first.session(), await first.session()];
     await expectCycle(await first.run(notify, second), notify);

@@ -1,5 +1,6 @@
 import { Allow } from 'class-validator';
-import { MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { isStateSchema, type StateSchema } from './state-schema.js';
 
 /** Options of `turn.step`. */
 export class StepOptions {
@@ -21,6 +22,15 @@ export class ToolCallOptions {
    */
   @Allow()
   input?: unknown;
+
+  /**
+   * Validates `input` before the plan admits the call, without changing it: a class with class-validator's decorators,
+   * or a Standard Schema. Nested objects of a class need `@ValidateNested()` and `@Type()` of class-transformer
+   * (FIX-73). A call whose result is stored is not validated again. Default: any JSON.
+   */
+  @Optional()
+  @Must(isStateSchema, 'must be a class or a Standard Schema.')
+  schema?: StateSchema;
 
   /**
    * The number of the model's answer that contains the call, from 0: the same in every attempt (FIX-63). Set it if later

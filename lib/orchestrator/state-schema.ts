@@ -1,6 +1,7 @@
 import { getMetadataStorage } from 'class-validator';
 import { validateSchema } from '../common/check-schema.js';
 import { type JsonObject } from '../common/json.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { wrongState } from './orchestrator.errors.js';
 
 /** The Standard Schema, version 1, which zod, valibot, ArkType and other libraries implement. */
@@ -34,16 +35,31 @@ export function isStateSchema(value: unknown): value is StateSchema {
 
 /** Validates the state without changing it. @throws HandlerError (`STATE_SCHEMA`) with the first invalid value */
 export async function assertState(orchestrator: string, schema: StateSchema, state: JsonObject): Promise<void> {
+  const problem = await problemIn(schema, state, 'state');
+  if (problem) throw wrongState(orchestrator, problem.path, problem.rule);
+}
+
+/** Validates the input of a tool without changing it. @throws InvalidInputError with the first invalid value */
+export async function assertToolInput(schema: StateSchema, input: unknown, path: string): Promise<void> {
+  const problem = await problemIn(schema, input, path);
+  if (problem) throw new InvalidInputError(problem.path, problem.rule);
+}
+
+/** Returns the path and the rule of the first invalid value, or `null`. */
+async function problemIn(
+  schema: StateSchema,
+  value: unknown,
+  path: string,
+): Promise<{ readonly path: string; readonly rule: string } | null> {
   if (!isStandard(schema)) {
-    const checked = await validateSchema(schema, state, 'state');
-    if ('problem' in checked) throw wrongState(orchestrator, checked.problem.path, checked.problem.rule);
-    return;
+    const checked = await validateSchema(schema, value, path);
+    return 'problem' in checked ? checked.problem : null;
   }
-  const { issues = [] } = await schema['~standard'].validate(structuredClone(state));
+  const { issues = [] } = await schema['~standard'].validate(structuredClone(value));
   const [issue] = issues;
-  if (!issue) return;
+  if (!issue) return null;
   const keys = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part));
-  throw wrongState(orchestrator, ['state', ...keys].join('.'), issue.message);
+  return { path: [path, ...keys].join('.'), rule: issue.message };
 }
 
 /**

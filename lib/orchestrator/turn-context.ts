@@ -162,10 +162,11 @@ export interface TurnTools {
    * turn settles, and dropped if it fails or is cancelled. It cannot be called inside a step or another tool.
    * @param callId the model's id of the call, of any length. It identifies the call in the turn, together with
    * `options.answer`
-   * @param options `input`: the model's arguments; `answer`: the number of the model's answer. While a call runs, the
-   * same id with another input is rejected (FIX-11); afterwards it is a new call (FIX-63)
+   * @param options `input`: the model's arguments; `schema`: validates them; `answer`: the number of the model's answer.
+   * While a call runs, the same id with another input is rejected (FIX-11); afterwards it is a new call (FIX-63)
    * @returns the result as JSON, frozen; the same for every call with this id
-   * @throws ToolNotAllowedError before `work` is called, listing the allowed tools; what `work` throws, after the use
+   * @throws InvalidInputError for an `input` that does not match `schema`, before the use is admitted;
+   * ToolNotAllowedError before `work` is called, listing the allowed tools; what `work` throws, after the use
    * is recorded as failed; HandlerError (`TOOL_CALL_CONFLICT`) if the call id is in use with another tool or input;
    * StateSerializationError
    */

@@ -16,6 +16,7 @@ import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { callName, type StepKey, stepText } from '../ledger/turn-step.js';
 import { ToolCallOptions } from './call-options.js';
 import { CallOrder } from './call-order.js';
+import { assertToolInput, type StateSchema } from './state-schema.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
 
@@ -90,6 +91,7 @@ export class TurnToolCalls implements TurnTools {
     assertCallId(callId, 'callId');
     const {
       input,
+      schema,
       answer,
       storeFailure = false,
     } = options === undefined ? {} : checkInput(ToolCallOptions, options, 'options');
@@ -97,9 +99,11 @@ export class TurnToolCalls implements TurnTools {
     const key = this.keyOf(callId, answer, identity);
     const begun = this.calls.get(stepText(key));
     if (begun) return begun.result as Promise<T>;
+    const admit = (): Promise<() => Promise<T>> =>
+      this.admit<T>(identity, callId, key, storeFailure ? withFailure(work) : succeeded(work), site);
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
-      () => this.admit<T>(identity, callId, key, storeFailure ? withFailure(work) : succeeded(work), site),
+      schema ? () => this.assertInput(schema, input, key).then(admit) : admit,
     );
     const call: BegunCall = { identity, result, hasEnded: false };
     this.calls.set(stepText(key), call);
@@ -125,6 +129,11 @@ export class TurnToolCalls implements TurnTools {
       const isAnother = known.input !== undefined && identity.input !== undefined && begun?.hasEnded !== false;
       if (!isAnother) throw toolCallConflict(callId, known.tool);
     }
+  }
+
+  /** Validates the input of a call whose result is not stored. @throws InvalidInputError */
+  private async assertInput(schema: StateSchema, input: unknown, key: StepKey): Promise<void> {
+    if (!this.steps.isStored(key)) await assertToolInput(schema, input, 'options.input');
   }
 
   /** @param work returns what is stored of the call. @returns the work of an admitted use */

@@ -185,6 +185,9 @@ export declare const next: string;
 
 // Your agent's tools
 export declare const call: { readonly id: string; readonly arguments: JsonObject };
+export declare class FlightQuery {
+  from: string;
+}
 export declare const flights: {
   search(query: JsonObject, options: { key: string; signal: AbortSignal }): Promise<string[]>;
 };

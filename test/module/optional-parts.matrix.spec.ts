@@ -12,6 +12,7 @@ const OPTIONAL = [
   'ioredis',
   'bullmq',
   'better-sqlite3',
+  'class-transformer',
   'gpt-tokenizer',
   '@nestjs/graphql',
   '@nestjs/microservices',
@@ -212,6 +213,40 @@ describe('the optional packages', () => {
     );
 
     expect(output).toBe('1 COMPACTION_NOT_CONFIGURED true\n');
+  });
+
+  it('FIX-73 include class-transformer for schema classes with nested classes', async () => {
+    const output = await run(
+      `
+      import 'reflect-metadata';
+      import { NestFactory } from '@nestjs/core';
+      import { ValidateNested } from 'class-validator';
+      import { defineOrchestrator, getOrchestratorToken, SessionsModule, SessionStore } from 'nestjs-agent-sessions';
+      class Cart {}
+      ValidateNested({ each: true })(Cart.prototype, 'items');
+      const desk = defineOrchestrator({
+        name: 'desk',
+        initialState: () => ({ items: [] }),
+        stateSchema: Cart,
+        intents: { answer: () => 'Added.' },
+      });
+      class AppModule {}
+      const turns = { retry: { attempts: 1 } };
+      const root = { module: AppModule, imports: [SessionsModule.forRoot({ turns }), SessionsModule.forFeature([desk])] };
+      const app = await NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
+      const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+      const turn = app.get(getOrchestratorToken(desk), { strict: false }).execute('A lamp.', { sessionId });
+      const { failure } = await turn.then(() => ({}), (error) => error);
+      console.log(failure?.name, failure?.code, failure?.message);
+      await app.close();
+      `,
+      { cwd: installationWithout('class-transformer') },
+    );
+
+    expect(output).toBe(
+      'SessionsConfigurationError CONFIGURATION ' +
+        'The package class-transformer is required but not installed. Run: npm install class-transformer.\n',
+    );
   });
 
   it('NST-21 include the OpenTelemetry API in applications with telemetry, but not on import', async () => {

@@ -2,12 +2,15 @@ import { Exclude, Transform, Type } from 'class-transformer';
 import { IsInt, IsOptional, IsString, ValidateNested } from 'class-validator';
 import {
   defineOrchestrator,
+  InvalidInputError,
   type JsonObject,
   reply,
+  type StateSchema,
   TurnFailedError,
   turnOutcome,
   type TurnResult,
 } from 'nestjs-agent-sessions';
+import { z } from 'zod';
 import { rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 
@@ -97,6 +100,26 @@ const WRONG: readonly {
   },
 ];
 
+const INPUTS: readonly {
+  readonly what: string;
+  readonly schema: StateSchema;
+  readonly path: string;
+  readonly problem: unknown;
+}[] = [
+  {
+    what: 'a class with nested classes',
+    schema: Cart,
+    path: 'options.input.items[0].count',
+    problem: 'count must be an integer number',
+  },
+  {
+    what: 'a Standard Schema',
+    schema: z.object({ items: z.array(z.object({ sku: z.string(), count: z.int() })) }),
+    path: 'options.input.items.0.count',
+    problem: expect.stringMatching(/expected number/),
+  },
+];
+
 describe.each(SAMPLED_STORES)('nested schema classes over $name', ({ open }) => {
   const desk = defineOrchestrator<Record<string, unknown>>({
     name: 'desk',
@@ -172,6 +195,61 @@ describe.each(SAMPLED_STORES)('nested schema classes over $name', ({ open }) => 
     const { handle, session } = await startApplication({ adapter: open(), orchestrators: [timing] });
     expect(await handle(timing).execute('May I?', { sessionId: await session() })).toMatchObject({
       reply: 'Bob at Side Street',
+    });
+  });
+
+  it.each(INPUTS)(
+    'FIX-73 checks the input of a tool with $what before the plan admits the use',
+    async ({ schema, path, problem }) => {
+      const valid = { items: [{ sku: 'lamp', count: 1 }] };
+      const ran: string[] = [];
+      const errors: unknown[] = [];
+      const buying = defineOrchestrator({
+        name: 'buying',
+        steps: [{ name: 'open', isDefault: true }],
+        intents: {
+          buy: async ({ tools }) => {
+            const buy = (id: string, input: JsonObject) => tools.use('buy', id, () => ran.push(id), { input, schema });
+            const wrong = { items: [{ sku: 'lamp', count: 'two' }] };
+            errors.push(await rejection(buy('1', wrong), InvalidInputError));
+            await buy('2', valid);
+            return reply(tools.state.toolHistory.map(({ tool }) => tool).join());
+          },
+        },
+      });
+      const { handle, session } = await startApplication({ adapter: open(), orchestrators: [buying] });
+      const result = await handle(buying).execute('A lamp.', { sessionId: await session() });
+      expect(errors).toMatchObject([{ code: 'INVALID_INPUT', path, problem }]);
+      expect(ran).toEqual(['2']);
+      expect(result).toMatchObject({ reply: 'buy' });
+      expect(valid).toEqual({ items: [{ sku: 'lamp', count: 1 }] });
+    },
+  );
+
+  it('FIX-73 returns the stored result of a tool without another check, and rejects a value that is not a schema', async () => {
+    class Nothing {}
+    const buying = defineOrchestrator({
+      name: 'buying',
+      intents: {
+        buy: async ({ attempt, tools }) => {
+          const schema = attempt === 1 ? Cart : Nothing;
+          const bought = await tools.use('buy', '1', () => 'bought', { input: { items: [] }, schema });
+          if (attempt === 1) throw new Error('the attempt is repeated');
+          const error = await rejection(
+            tools.use('buy', '2', () => 'bought', { schema: { parse: () => true } as never }),
+            InvalidInputError,
+          );
+          return reply(`${bought}: ${error.message}`);
+        },
+      },
+    });
+    const { handle, session } = await startApplication({
+      adapter: open(),
+      orchestrators: [buying],
+      turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
+    });
+    expect(await handle(buying).execute('A lamp.', { sessionId: await session() })).toMatchObject({
+      reply: 'bought: options.schema must be a class or a Standard Schema.',
     });
   });
 });

@@ -1,14 +1,24 @@
+import { Controller, Post, UseGuards } from '@nestjs/common';
 import {
   OrchestrationService,
+  OrchestrationStateManager,
   type OrchestrationStep,
+  RequireTool,
+  SessionGuard,
+  SessionsModule,
+  SessionStore,
   type StepPredicateContext,
   StepPredicate,
+  ToolGuard,
   ToolNotAllowedError,
   type TurnContext,
   TurnCancelledError,
   TurnContextFactory,
   TurnFailedError,
+  TurnService,
+  UseSession,
 } from 'nestjs-agent-sessions';
+import { PLATFORMS } from '../http/http-app.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import {
@@ -19,7 +29,7 @@ import {
   rejection,
 } from '../support/running-application.js';
 import { whileSteady } from '../support/steady-clock.js';
-import { delayingUses, type Desk, stallingWorker, startDesk, toolsOf } from './turn-desk.js';
+import { delayingUses, deskOf, type Desk, stallingWorker, startDesk, toolsOf, type Work } from './turn-desk.js';
 
 /** One payment, then none. */
 const PAY_ONCE: readonly OrchestrationStep[] = [
@@ -539,6 +549,60 @@ describe.each(LIVE_STORES)('uses by a turn and outside of it, over $name', ({ op
       'turns.saveStep',
       'turns.settle',
     ]);
+  });
+});
+
+@Controller()
+@UseGuards(SessionGuard, ToolGuard)
+@UseSession()
+class PaymentsController {
+  @Post('pay')
+  @RequireTool('pay')
+  pay(): string {
+    return 'paid';
+  }
+}
+
+describe.each(PLATFORMS)('uses by a turn and by a route with @RequireTool on $name', ({ start }) => {
+  it.each(LIVE_STORES)('FIX-88 admits one of many that the plan allows once, over $name', async ({ open }) => {
+    const app = await start({
+      imports: [
+        SessionsModule.forRoot({ adapter: open(), sweep: false, principal: () => ({ userId: 'ann' }) }),
+        SessionsModule.forFeature([deskOf({ steps: PAY_ONCE })]),
+      ],
+      controllers: [PaymentsController],
+    });
+    try {
+      await app.listen(0, '127.0.0.1');
+      const url = `${await app.getUrl()}/pay`;
+      for (let round = 0; round < 4; round += 1) {
+        const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+        const outside = async (): Promise<string> => {
+          const response = await fetch(url, { method: 'POST', headers: { 'x-session-id': sessionId } });
+          await response.text();
+          return response.status === 403 ? 'refused' : String(response.status);
+        };
+        let outcomes: string[] = [];
+        const work: Work = async ({ tools }) => {
+          const inside = async (id: number): Promise<string> =>
+            (await statusOf([tools.use('pay', String(id), () => null)]))[0];
+          // Either may be sent first.
+          const uses = Array.from({ length: 4 }, (_, n) => ((n + round) % 2 === 0 ? inside(n) : outside()));
+          outcomes = await Promise.all(uses);
+          return 'done';
+        };
+        await app.get(TurnService).execute('desk', 'hi', { sessionId, context: { work } });
+
+        expect(outcomes.filter((outcome) => outcome === 'refused')).toHaveLength(3);
+        const [admitted] = outcomes.filter((outcome) => outcome !== 'refused');
+        expect(['done', '201']).toContain(admitted);
+        const state = await app.get(OrchestrationStateManager).of('desk').getState(sessionId);
+        expect(state?.toolHistory).toMatchObject([{ tool: 'pay', outcome: 'succeeded' }]);
+        expect(await outside()).toBe('refused');
+      }
+    } finally {
+      await app.close();
+    }
   });
 });
 

@@ -157,6 +157,25 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
       expect(execute).not.toHaveBeenCalled();
     });
 
+    it('FIX-64 gives a tool arguments with keys named like properties of every object, unchanged and once', async () => {
+      const input = { id: '7', constructor: 'Team Nine', prototype: [1], toString: 'no', deep: { constructor: 1 } };
+      const model = calling({ ...find('7'), input });
+      const inputs: unknown[] = [];
+      const tool = sdk.tool({
+        inputSchema: z.looseObject({ id: z.string() }),
+        execute: (given) => (inputs.push(given), 'found'),
+      });
+      const chat = await startChat(async (turn) => {
+        const text = await loop(turn, model, { find: tool });
+        failUntil(2, turn);
+        return reply(text);
+      });
+
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(inputs).toEqual([input]);
+      expect(resultsIn(model.asked[1])).toEqual([{ type: 'text', value: 'found' }]);
+    });
+
     it('FIX-64 runs a tool once whose result has the key __proto__, and lets the model read why it is rejected', async () => {
       const model = calling(find('7'));
       const execute = jest.fn(() => JSON.parse('{"found":{"__proto__":{"admin":true}}}') as object);

@@ -236,6 +236,26 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     expect(progress).toEqual([value, value]);
   });
 
+  it('FIX-64 gives a wait such a payload unchanged in every attempt, and rejects one with the key __proto__', async () => {
+    const payload = JSON.parse('{"constructor":{"prototype":{"x":1}},"deep":[{"toString":1}]}') as JsonObject;
+    const seen: unknown[] = [];
+    const { app } = await startDesk(open, async (turn) => {
+      seen.push(await turn.waitFor('go'));
+      if (seen.length === 1) throw new Error('the attempt is repeated');
+      return reply('done');
+    });
+    const { id } = await app.handle({ name: 'desk' }).submit('hi', { sessionId: await app.session() });
+    await eventually(async () => (await app.turns.get(id))?.status === 'waiting');
+    const hostile = JSON.parse('{"deep":[{"__proto__":{"admin":true}}]}') as JsonObject;
+    const error = await rejection(app.turns.signal(id, 'go', hostile), StateSerializationError);
+    expect(error.path).toBe('The payload.deep[0].__proto__');
+    expect(await app.turns.get(id)).toMatchObject({ status: 'waiting' });
+
+    await app.turns.signal(id, 'go', payload);
+    expect(await app.turns.result(id)).toMatchObject({ reply: 'done' });
+    expect(seen).toEqual([payload, payload]);
+  });
+
   it('FIX-64 rejects the key __proto__ with its path, and changes nothing', async () => {
     const hostile = '{"a":1,"deep":[{"__proto__":{"admin":true}}]}';
     const { app, say } = await startDesk(open, async (turn) => {

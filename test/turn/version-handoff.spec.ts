@@ -31,6 +31,19 @@ it('BOT-35 does not remember every turn that ever came', () => {
   expect(handoff.offeredFor(turn('turn-10000'), AWAY_MS, 1001)).toBe(1);
 });
 
+it('FIX-84 leaves turns to code with more intents only if another process can run them', () => {
+  const claimed = {
+    turn: { id: 'a', version: '1', request: {} },
+    checkpoint: null,
+    steps: [],
+  } as unknown as Parameters<VersionHandoff['accepts']>[0];
+  const accepts = (isShared: boolean, isOutgrown: boolean): boolean =>
+    new VersionHandoff(SETTINGS, isShared).accepts(claimed, { version: '1' }, isOutgrown);
+  expect(accepts(true, true)).toBe(false);
+  expect(accepts(false, true)).toBe(true);
+  expect(accepts(true, false)).toBe(true);
+});
+
 function turn(id: string, steps = 0): Offered {
   return { turn: { id }, steps: Array.from({ length: steps }) } as unknown as Offered;
 }

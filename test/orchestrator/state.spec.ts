@@ -236,7 +236,7 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     expect(progress).toEqual([value, value]);
   });
 
-  it('FIX-64 gives a wait such a payload unchanged in every attempt, and rejects one with the key __proto__', async () => {
+  it('FIX-64 gives a wait a payload with keys named like properties of every object, and rejects one with the key __proto__', async () => {
     const payload = JSON.parse('{"constructor":{"prototype":{"x":1}},"deep":[{"toString":1}]}') as JsonObject;
     const seen: unknown[] = [];
     const { app } = await startDesk(open, async (turn) => {

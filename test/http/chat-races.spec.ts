@@ -1,8 +1,9 @@
 import 'reflect-metadata';
 import { defineOrchestrator, type OrchestratorRef, type SessionsModuleOptions } from 'nestjs-agent-sessions';
 import { type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
-import { type UIChunk } from '../../lib/chat/ui-message.js';
+import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
 import { uiStream } from '../../lib/chat/ui-stream.js';
+import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
 import { textOf, toolsOf } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
 import { aborted, gate, LASTING_STORES, type LastingStore } from '../support/running-application.js';
@@ -47,7 +48,10 @@ describe.each(LASTING_STORES)('two instances of a chat over $name', (store) => {
     never.open();
   });
 
-  it('AIS-12 ends the replaced turn when an edit is sent again, after a process died before it did so', async () => {
+  it.each<[string, (app: ChatApp, edit: UIMessage) => Promise<Response>]>([
+    ['an edit is sent again', (app, edit) => app.ask('POST', '/one', { body: { messages: [edit], messageId: 'm1' } })],
+    ['the page resumes', (app) => app.ask('GET', '/one/stream')],
+  ])('AIS-12 ends the replaced turn when %s, after a process died before it did so', async (_, request) => {
     const { orchestrator } = await startAssistant();
     const apps = await startTwo(store, orchestrator);
     await send(apps[0], { messages: [said('Please refund order 7.', 'm1')] });
@@ -57,9 +61,32 @@ describe.each(LASTING_STORES)('two instances of a chat over $name', (store) => {
     const input = { text: textOf(edit), metadata: { ui: { id: edit.id } } };
     await apps[0].turns.submit('assistant', input, { sessionId: 'one', replaces });
 
-    expect(await send(apps[1], { messages: [edit], messageId: 'm1' })).toContain('Order 7, a lamp');
+    expect(await answerIn(await request(apps[1], edit))).toContain('Order 7, a lamp');
+    expect((await apps[1].turns.get(replaces))?.status).toBe('cancelled');
     expect(await apps[1].turns.list({ sessionId: 'one' })).toHaveLength(2);
     expect(await shown(apps[1])).toHaveLength(2);
+  });
+
+  it('AIS-12 keeps a request for an approval when the page resumes, if an edit was sent before it', async () => {
+    const asking = gate();
+    const { orchestrator } = await startAssistant((request, asked) => ({
+      ...shopAssistant(request, asked),
+      before: () => asking.pass(),
+    }));
+    const apps = await startTwo(store, orchestrator);
+    const refund = await apps[0].ask('POST', '/one', { body: { messages: [said('Please refund order 7.')] } });
+    const message = send(apps[0], { messages: [said('Policy?', 'm2')] });
+    await eventually(async () => (await apps[0].turns.list({ sessionId: 'one' })).length === 2);
+    const edit = send(apps[0], { messages: [said('What is your return policy?', 'm2')], messageId: 'm2' });
+    expect(await message).toBe('');
+    asking.open();
+    await chunksOf(refund);
+
+    await chunksOf(await apps[1].ask('GET', '/one/stream'));
+    const turns = await apps[1].turns.list({ sessionId: 'one' });
+    expect(turns.map(({ status }) => status)).toEqual(['waiting', 'cancelled', 'queued']);
+    await apps[1].turns.signal(turns[0].id, turns[0].waitingFor!.signal, { approved: true });
+    expect(await edit).toContain('thirty days');
   });
 
   it('AIS-10 keeps the whole answer that the client receives, also the part that was stored after the stop', async () => {
@@ -113,7 +140,11 @@ async function startTwo(
 
 /** Sends a message and reads the answer. */
 async function send(app: ChatApp, body: object): Promise<string> {
-  const response = await app.ask('POST', '/one', { body });
+  return answerIn(await app.ask('POST', '/one', { body }));
+}
+
+/** Reads the text of an answer. */
+async function answerIn(response: Response): Promise<string> {
   const chunks = await chunksOf(response);
   return chunks.flatMap(({ type, delta }) => (type === 'text-delta' ? [delta as string] : [])).join('');
 }

@@ -53,9 +53,15 @@ export class ChatTurns {
     return { turnId: turn.id, segment: 0, skip: 0 };
   }
 
-  /** Returns the turn whose answer a front end shows when it resumes: the first one that is open. */
+  /**
+   * Returns the turn whose answer a front end shows when it resumes: the first one that is open and not replaced. Ends the
+   * replaced ones, because a process may have died after it accepted an edit and before it ended them (AIS-12).
+   */
   async current(sessionId: string): Promise<Turn | undefined> {
-    return (await this.open(sessionId))[0];
+    const open = await this.open(sessionId);
+    const replaced = await this.replacedAmong(open);
+    for (const { id } of replaced) await this.turns.cancel(id);
+    return open.find((turn) => !replaced.includes(turn));
   }
 
   /**
@@ -140,6 +146,16 @@ export class ChatTurns {
       if (replaced && turn.position >= replaced.position) await this.turns.cancel(turn.id);
       else if (isUserSignal(turn.waitingFor?.signal ?? '')) await this.interrupt(turn);
     }
+  }
+
+  /** Returns the turns that later ones replace. */
+  private async replacedAmong(open: readonly Turn[]): Promise<Turn[]> {
+    // The first open turn replaces none of the others, so a single one needs no further query.
+    const edits = open.slice(1).filter(({ request }) => request.replaces !== undefined);
+    const firsts = await Promise.all(edits.map((edit) => this.replaced.firstOf(edit)));
+    return open.filter(({ position }) =>
+      edits.some((edit, index) => position >= firsts[index].position && position < edit.position),
+    );
   }
 
   /**

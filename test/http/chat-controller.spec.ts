@@ -351,6 +351,41 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await apart.sessions.get('one')).toBeNull();
   });
 
+  it('AIS-11 AIS-16 refuses the ids of turns of other chats and users, and changes nothing', async () => {
+    const { orchestrator } = await startAssistant();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    const refund = { messages: [said('Please refund order 7.')] };
+    const asked = await chunksOf(await app.ask('POST', '/one', { body: refund }));
+    const { toolCallId, approvalId } = asked.find(({ type }) => type === 'tool-approval-request')!;
+    const [victim] = await app.turns.list({ sessionId: 'one' });
+    expect(victim.status).toBe('waiting');
+    const approval = { id: approvalId, approved: true };
+    const part = { type: 'tool-refundOrder', toolCallId, state: 'approval-responded', input: {}, approval };
+    const approved = { messages: [{ id: victim.id, role: 'assistant', parts: [part] }] };
+    const edited = { messages: [said('Hi.')], messageId: victim.id };
+    const unknown = [404, 'TURN_NOT_FOUND'];
+
+    const bob = { userId: 'bob' };
+    for (const [path, as] of [['/two', { userId: 'ann' }], ['/three', bob]] as const) {
+      await chunksOf(await app.ask('POST', path, { as, body: { messages: [said('Hello.')] } }));
+      for (const body of [edited, { ...edited, trigger: 'regenerate-message' }, approved]) {
+        expect(await refusalOf(await app.ask('POST', path, { as, body }))).toEqual(unknown);
+      }
+      expect((await app.json<ChatMessages>('GET', `${path}/messages`, { as })).messages).toHaveLength(2);
+    }
+    expect(await refusalOf(await app.ask('POST', '/one', { as: bob, body: approved }))).toEqual(unknown);
+    for (const path of [`/one/${victim.id}~0`, `/three/${victim.id}~0`, `/${victim.id}~0`]) {
+      expect(await refusalOf(await app.ask('GET', `${path}/stream?startIndex=0`, { as: bob }))).toEqual(unknown);
+      expect((await app.ask('GET', `${path}/stream`, { as: bob })).status).toBe(204);
+    }
+    expect(await app.turns.get(victim.id)).toEqual(victim);
+
+    // The user may do both.
+    expect((await chunksOf(await app.ask('GET', `/one/${victim.id}~0/stream?startIndex=0`)))[0].type).toBe('start');
+    const rest = await chunksOf(await app.ask('POST', '/one', { body: approved }));
+    expect(rest.map(({ type }) => type)).toContain('tool-output-available');
+  });
+
   it('AIS-10 pages through messages, and deletes a chat with its data', async () => {
     const { orchestrator } = await startAssistant();
     const app = await startChatApp({ platform, orchestrators: [orchestrator] });
@@ -459,6 +494,12 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await statusOf({})).toBe(200);
   });
 });
+
+/** Reads the status and the code of a refusal. */
+async function refusalOf(response: Response): Promise<[number, string]> {
+  const { code } = (await response.json()) as SessionsErrorBody;
+  return [response.status, code];
+}
 
 /** Asks the client where the user is, and says it. */
 function guide({ messages }: ChatRequest): ScriptedAnswer {

@@ -1,9 +1,11 @@
 import 'reflect-metadata';
+import { jest } from '@jest/globals';
 import { defineOrchestrator, PermanentTurnError, reply, type SessionsErrorBody } from 'nestjs-agent-sessions';
 import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { ChatStream } from '../../lib/http/chat/chat-stream.js';
 import { type ChatRequest, textOf as textOfRequest } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
@@ -11,7 +13,7 @@ import { comparable } from '../chat/clients.js';
 import { type FrontEnd, frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
-import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
+import { type ChatApp, type ChatAppOptions, chunksOf, said, startChatApp } from './chat-app.js';
 import { startAssistant } from './chat-assistant.js';
 import { PLATFORMS } from './http-app.js';
 
@@ -301,6 +303,60 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(JSON.parse(chat.error!.message)).toEqual({ code: 'TURN_FAILED', message: 'The answer failed.' });
       const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
       expect(messages.map(textOf)).toEqual(['Hello.']);
+    });
+
+    it('AIS-19 hides an unknown error after the headers', async () => {
+      const { orchestrator } = await startAssistant();
+      const app = await startChatApp({ platform, orchestrators: [orchestrator], chat: { protocol: version } });
+      jest.spyOn(app.app.get(ChatStream), 'chunks').mockImplementation(async function* () {
+        yield { type: 'start' };
+        throw new Error('hunter2');
+      });
+      const response = await app.ask('POST', '/one', { body: { messages: [said('Hello.')] } });
+      expect(response.status).toBe(200);
+      expect(await chunksOf(response)).toEqual([
+        { type: 'start' },
+        { type: 'error', errorText: JSON.stringify({ code: 'INTERNAL', message: 'Internal server error' }) },
+      ]);
+    });
+
+    it.each<[string, number, Pick<ChatAppOptions, 'chat' | 'turns'>]>([
+      ['TOO_MANY_STREAMS', 1, { chat: { maxStreamsPerPrincipal: 1 } }],
+      ['LANE_FULL', 2, { turns: { maxQueuedPerSession: 1 } }],
+    ])('AIS-19 reports %s with 429 and Retry-After', async (code, accepted, { chat: limits, turns }) => {
+      const held = gate();
+      const { orchestrator } = await startAssistant(() => ({ text: 'Hello!', before: () => held.pass() }));
+      const app = await startChatApp({
+        platform,
+        orchestrators: [orchestrator],
+        chat: { protocol: version, ...limits },
+        ...(turns ? { turns } : {}),
+      });
+      const answers: Response[] = [];
+      for (let sent = 0; sent < accepted; sent += 1) {
+        answers.push(await app.ask('POST', '/one', { body: { messages: [said('Hello.')] } }));
+        await eventually(async () => (await app.turns.list({ sessionId: 'one', status: 'running' })).length === 1);
+      }
+
+      const retryAfter: (string | null)[] = [];
+      const chat = frontEnd({
+        version,
+        id: 'one',
+        api: app.url,
+        headers: ANN,
+        fetch: async (input, init) => {
+          const response = await fetch(input, init);
+          retryAfter.push(response.headers.get('retry-after'));
+          return response;
+        },
+      });
+      await chat.sendMessage({ text: 'Hello?' });
+      expect(chat.status).toBe('error');
+      expect(JSON.parse(chat.error!.message)).toMatchObject({ statusCode: 429, code, retryAfter: 1 });
+      expect(retryAfter).toEqual(['1']);
+      expect(await app.turns.list({ sessionId: 'one' })).toHaveLength(accepted);
+      held.open();
+      await Promise.all(answers.map((answer) => chunksOf(answer)));
     });
 
     it('AIS-10 shows the reply of a handler that streams nothing', async () => {

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { defineOrchestrator, PermanentTurnError, reply, type SessionsErrorBody } from 'nestjs-agent-sessions';
 import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
+import request from 'supertest';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
@@ -482,7 +483,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await app.sessions.get('two')).toBeNull();
   });
 
-  it.each<[string, unknown]>([
+  it.each<[string, unknown, [number, string]?]>([
     ['nothing', {}],
     ['no messages', { id: 'one', messages: [] }],
     ['no chat', { messages: [said('Hi')] }],
@@ -493,22 +494,50 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     ['a message without parts', { id: 'one', messages: [{ id: 'm', role: 'user', parts: [] }] }],
     ['an empty message', { id: 'one', messages: [said('  ')] }],
     ['a tool part of a user', { id: 'one', messages: [{ ...said(''), parts: [{ type: 'tool-findOrder' }] }] }],
+    ['a part of an unknown type', { id: 'one', messages: [{ ...said(''), parts: [{ type: 'hologram' }] }] }],
+    ['a part without a type', { id: 'one', messages: [{ ...said(''), parts: [{ text: 'Hi' }] }] }],
     ['a file of the server', { id: 'one', messages: [filed('file:///etc/passwd')] }],
     ['a relative file', { id: 'one', messages: [filed('/a.png')] }],
     [
       'a key that reaches a prototype',
       `{"id":"one","messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"x","__proto__":{}}]}]}`,
     ],
-    ['an answer of an assistant', { id: 'one', messages: [{ id: 'm', role: 'assistant', parts: [{ type: 'text' }] }] }],
+    [
+      'an answer of an assistant',
+      { id: 'one', messages: [{ id: 'm', role: 'assistant', parts: [{ type: 'text' }] }] },
+      [404, 'TURN_NOT_FOUND'],
+    ],
     ['an unknown orchestrator', { id: 'one', messages: [said('Hi')], orchestrator: 'other' }],
     ['an array', []],
-  ])('AIS-10 refuses %s and changes nothing', async (_, body) => {
+  ])('AIS-10 refuses %s and changes nothing', async (_, body, refusal = [400, 'INVALID_INPUT']) => {
     const { orchestrator } = await startAssistant();
     const app = await startChatApp({ platform, orchestrators: [orchestrator] });
-    const refused = await app.ask('POST', '', { body });
-    expect([400, 404]).toContain(refused.status);
-    expect((await refused.json()) as SessionsErrorBody).toMatchObject({ code: expect.any(String) as string });
+    expect(await refusalOf(await app.ask('POST', '', { body }))).toEqual(refusal);
     expect(await app.sessions.find()).toEqual([]);
+
+    await chunksOf(await app.ask('POST', '/one', { body: { messages: [said('Hi')] } }));
+    const before = await stored(app);
+    expect(await refusalOf(await app.ask('POST', '', { body }))).toEqual(refusal);
+    expect(await stored(app)).toEqual(before);
+  });
+
+  it('AIS-10 refuses a body that the parser refuses, and changes nothing', async () => {
+    const { orchestrator } = await startAssistant();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    await chunksOf(await app.ask('POST', '/one', { body: { messages: [said('Hi')] } }));
+    const before = await stored(app);
+    const send = (path: string, body: string) =>
+      request(app.app.getHttpServer())
+        .post(path)
+        .set({ ...ANN, 'content-type': 'application/json' })
+        .send(body);
+    const large = JSON.stringify({ id: 'one', messages: [said('x'.repeat(2_000_000))] });
+    for (const path of ['/chat', '/chat/one']) {
+      const malformed = await send(path, '{"id":"one","messages":[hunter2').expect(400);
+      expect(malformed.body).toEqual({ statusCode: 400, code: 'INVALID_INPUT', message: 'The body must be JSON.' });
+      expect((await send(path, large).expect(413)).body).toMatchObject({ statusCode: 413, code: 'TOO_LARGE' });
+    }
+    expect(await stored(app)).toEqual(before);
   });
 
   it('AIS-13 refuses outputs that the answer does not wait for, and those above the limit of inputs', async () => {
@@ -550,6 +579,15 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await statusOf({})).toBe(200);
   });
 });
+
+/** Reads all sessions, and what the chat `one` contains. */
+async function stored(app: ChatApp): Promise<unknown> {
+  return [
+    await app.sessions.find(),
+    await app.turns.list({ sessionId: 'one' }),
+    await app.json<ChatMessages>('GET', '/one/messages'),
+  ];
+}
 
 /** Reads the status and the code of a refusal. */
 async function refusalOf(response: Response): Promise<[number, string]> {

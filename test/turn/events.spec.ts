@@ -313,6 +313,23 @@ describe('emit', () => {
     }
   });
 
+  it('AIS-07 stores the first event without waiting for batchMs', async () => {
+    const held = gate();
+    const { turns, session, adapter } = await start(
+      memoryAdapter(),
+      async (turn) => {
+        void turn.emit({ type: 'delta', data: 1 });
+        await held.pass(turn.signal);
+      },
+      { events: { batchMs: 10_000 } },
+    );
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    // Less than batchMs.
+    await eventually(async () => (await adapter.events.last(id)) === 1, { limitMs: 5_000 });
+    held.open();
+    expect(await all(turns, id)).toHaveLength(2);
+  });
+
   it('TRN-31 collects events for batchMs, or until there are batchBytes', async () => {
     const batches: number[] = [];
     const adapter = noting(memoryAdapter(), (size) => batches.push(size));

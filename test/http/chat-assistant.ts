@@ -30,7 +30,13 @@ export interface Assistant {
 /** Starts a provider, and an assistant that answers with it. */
 export async function startAssistant(script: Script = shopAssistant, name = 'assistant'): Promise<Assistant> {
   const provider = await startProvider(script);
-  const models = createOpenAICompatible({ name: 'scripted', baseURL: provider.baseURL, includeUsage: true });
+  const models = createOpenAICompatible({
+    name: 'scripted',
+    baseURL: provider.baseURL,
+    includeUsage: true,
+    // As with real providers, the SDK does not download these files.
+    supportedUrls: () => ({ 'image/*': [/^https:/] }),
+  });
   const orchestrator = defineOrchestrator({
     name,
     intents: {

@@ -495,6 +495,21 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await app.sessions.get('two')).toBeNull();
   });
 
+  it('AIS-18 gives the model the URL of a file', async () => {
+    const { orchestrator, provider } = await startAssistant();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    const file = { type: 'file', mediaType: 'image/png', url: 'https://example.com/a.png' };
+    const message = { id: 'm', role: 'user', parts: [file, { type: 'text', text: 'What is this?' }] };
+    await chunksOf(await app.ask('POST', '/one', { body: { messages: [message] } }));
+    expect(provider.asked.map(({ request: { messages } }) => messages[0].content)).toMatchObject([
+      [
+        { type: 'image_url', image_url: { url: file.url } },
+        { type: 'text', text: 'What is this?' },
+      ],
+    ]);
+    expect((await app.json<ChatMessages>('GET', '/one/messages')).messages[0]).toEqual(message);
+  });
+
   it.each<[string, unknown, [number, string]?]>([
     ['nothing', {}],
     ['no messages', { id: 'one', messages: [] }],

@@ -71,6 +71,12 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
     value: version === 'ai 6' ? message : `Error: ${message}`,
   });
 
+  /** The rejection of a call by the plan, which the model reads. */
+  const refusalText = (message: string) => ({
+    type: 'error-text',
+    value: version === 'ai 6' ? message : `ToolNotAllowedError: ${message}`,
+  });
+
   it('FIX-64 rejects arguments with the key __proto__ with an error for the model, and continues', async () => {
     const execute = jest.fn(({ id }: { id: string }) => id);
     const input = JSON.parse('{"id":"7","list":[{"__proto__":1}]}') as { id: string };
@@ -261,14 +267,76 @@ describe.each(CHAT_SDKS)('durableTools with $name', ({ name: version, sdk, scrip
       await chat.send('hi');
       expect(texts).toEqual(['Done.', 'Done.']);
       expect(executed).toEqual(['find']);
-      const prefix = version === 'ai 6' ? '' : 'ToolNotAllowedError: ';
       expect(resultsIn(model.asked[1])).toEqual([
         { type: 'json', value: 1 },
-        {
-          type: 'error-text',
-          value: `${prefix}The tool refund is not allowed in step search. Allowed now: find.`,
-        },
+        refusalText('The tool refund is not allowed in step search. Allowed now: find.'),
       ]);
+    });
+
+    it('AIS-03 FIX-20 rejects a parallel call that the plan does not allow after the first one', async () => {
+      const pay = (id: string) => ({ id: `pay-${id}`, name: 'pay', input: { id } });
+      const model = calling(pay('7'), pay('8'));
+      const executed: string[] = [];
+      const tool = sdk.tool({ inputSchema, execute: ({ id }) => (executed.push(id), `paid ${id}`) });
+      const chat = await startChat(
+        async (turn) => {
+          const text = await loop(turn, model, { pay: tool });
+          failUntil(2, turn);
+          return reply(text);
+        },
+        {
+          definition: {
+            steps: [
+              { name: 'open', isDefault: true },
+              { name: 'paid', conditions: [{ type: 'tool_used', value: 'pay' }], availableTools: { denied: ['pay'] } },
+            ],
+          },
+        },
+      );
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(executed).toEqual(['7']);
+      expect(model.asked).toHaveLength(2);
+      // The SDK may list parallel results in the order in which they arrive.
+      expect(new Set(resultsIn(model.asked[1]))).toEqual(
+        new Set([
+          { type: 'text', value: 'paid 7' },
+          refusalText('The tool pay is not allowed in step paid. Allowed now: *, but not pay.'),
+        ]),
+      );
+    });
+
+    it('AIS-03 FIX-20 runs parallel calls one after the other during a sequence', async () => {
+      const model = calling(...['search', 'book', 'quote'].map((name) => ({ id: name, name, input: { id: '7' } })));
+      const log: string[] = [];
+      const tool = (name: string) =>
+        sdk.tool({
+          inputSchema,
+          execute: async () => {
+            log.push(`${name} begins`);
+            await new Promise((resolve) => setImmediate(resolve));
+            log.push(`${name} ends`);
+            return name;
+          },
+        });
+      const tools = { search: tool('search'), quote: tool('quote'), book: tool('book') };
+      const chat = await startChat(
+        async (turn) => {
+          const text = await loop(turn, model, tools);
+          failUntil(2, turn);
+          return reply(text);
+        },
+        { definition: { steps: [{ name: 'booking', isDefault: true, sequence: ['search', 'quote', 'book'] }] } },
+      );
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(log).toEqual(['search begins', 'search ends', 'quote begins', 'quote ends']);
+      expect(model.asked).toHaveLength(2);
+      expect(new Set(resultsIn(model.asked[1]))).toEqual(
+        new Set([
+          { type: 'text', value: 'search' },
+          { type: 'text', value: 'quote' },
+          refusalText('The tool book is not allowed in step booking. Allowed now: quote.'),
+        ]),
+      );
     });
 
     it('AIS-03 runs parallel calls in parallel', async () => {

@@ -89,6 +89,41 @@ describe.each(LASTING_STORES)('two instances of a chat over $name', (store) => {
     expect(await edit).toContain('thirty days');
   });
 
+  it('AIS-32 keeps a request for an approval when a message that was sent before it is sent again', async () => {
+    const asking = gate();
+    const { orchestrator } = await startAssistant((request, asked) => ({
+      ...shopAssistant(request, asked),
+      before: () => asking.pass(),
+    }));
+    const apps = await startTwo(store, orchestrator);
+    const refund = await apps[0].ask('POST', '/one', { body: { messages: [said('Please refund order 7.')] } });
+    const body = { messages: [said('What is your return policy?', 'm2')] };
+    const message = send(apps[0], body);
+    await eventually(async () => (await apps[0].turns.list({ sessionId: 'one' })).length === 2);
+    asking.open();
+    await chunksOf(refund);
+
+    const repeated = send(apps[1], body);
+    await chunksOf(await apps[1].ask('GET', '/one/stream'));
+    const [{ id, status, waitingFor }] = await apps[1].turns.list({ sessionId: 'one' });
+    expect(status).toBe('waiting');
+    await apps[1].turns.signal(id, waitingFor!.signal, { approved: true });
+    expect(await Promise.all([message, repeated])).toEqual(Array(2).fill(expect.stringContaining('thirty days')));
+  });
+
+  it('AIS-32 ends a request for an approval when the page resumes, after a process died before it did so', async () => {
+    const { orchestrator } = await startAssistant();
+    const apps = await startTwo(store, orchestrator);
+    await send(apps[0], { messages: [said('Please refund order 7.')] });
+    const [{ id: turnId, waitingFor }] = await apps[0].turns.list({ sessionId: 'one', status: 'waiting' });
+    // The process has accepted the next message, and died.
+    const attributes = { 'chat.endedWait': { turnId, signals: [waitingFor!.signal] } };
+    await apps[0].turns.submit('assistant', 'What is your return policy?', { sessionId: 'one', attributes });
+
+    expect(await answerIn(await apps[1].ask('GET', '/one/stream'))).toContain('thirty days');
+    expect((await apps[1].turns.get(turnId))?.status).toBe('cancelled');
+  });
+
   it('AIS-10 keeps the whole answer that the client receives, also the part that was stored after the stop', async () => {
     const written = gate();
     const orchestrator = defineOrchestrator({

@@ -17,6 +17,16 @@ const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
 /** The maximum number of open turns that are read. */
 const MAX_OPEN = 200;
 
+/** The attribute of a turn that names the wait which its message ends. */
+const ENDED_WAIT = 'chat.endedWait';
+/** The maximum number of parallel requests that it names, so that the attributes of a turn stay small. */
+const MAX_SIGNALS = 50;
+
+interface EndedWait {
+  readonly turnId: string;
+  readonly signals: readonly string[];
+}
+
 /** The turns of chats. Turns of orchestrators that clients may not use are ignored. */
 export class ChatTurns {
   private readonly replaced: ReplacedTurns;
@@ -54,14 +64,11 @@ export class ChatTurns {
   }
 
   /**
-   * Returns the turn whose answer a front end shows when it resumes: the first one that is open and not replaced. Ends the
-   * replaced ones, because a process may have died after it accepted an edit and before it ended them (AIS-12).
+   * Returns the turn whose answer a front end shows when it resumes: the first one that is open. First ends the turns that
+   * a later one ends, because a process may have died after it accepted that one (AIS-12).
    */
   async current(sessionId: string): Promise<Turn | undefined> {
-    const open = await this.open(sessionId);
-    const replaced = await this.replacedAmong(open);
-    for (const { id } of replaced) await this.turns.cancel(id);
-    return open.find((turn) => !replaced.includes(turn));
+    return (await this.openWithoutEnded(sessionId))[0];
   }
 
   /**
@@ -91,7 +98,7 @@ export class ChatTurns {
    * @returns whether the turn was open
    */
   async stop(sessionId: string, messageId?: string): Promise<boolean> {
-    const open = await this.open(sessionId);
+    const open = await this.openWithoutEnded(sessionId);
     // An edited message has the id of the earlier one.
     const turn = messageId === undefined ? open.at(0) : open.findLast((each) => hasMessage(each, messageId));
     if (!turn) return false;
@@ -122,10 +129,11 @@ export class ChatTurns {
       (await this.turns.submit(this.orchestratorOf(request, replaced), input, {
         sessionId,
         idempotencyKey: requestKeyOf(request, replaced?.id),
+        attributes: endedWaitOf(await this.open(sessionId)),
         ...(first === undefined ? {} : { replaces: first.id }),
       }));
     // Also for a repeated request: the process may have crashed after the submit and before this.
-    await this.endEarlierTurns(turn, first);
+    if (endsOthers(turn)) await this.openWithoutEnded(sessionId);
     return turn;
   }
 
@@ -138,24 +146,20 @@ export class ChatTurns {
     return isNew ? undefined : this.replaced.withMessage(sessionId, message.id);
   }
 
-  /** Ends earlier turns that the new one replaces, or that wait for an answer of the user, who has sent a message instead. */
-  private async endEarlierTurns(by: Turn, replaced: Turn | undefined): Promise<void> {
-    if (isTerminal(by.status)) return;
-    for (const turn of await this.open(by.sessionId)) {
-      if (turn.position >= by.position) continue;
-      if (replaced && turn.position >= replaced.position) await this.turns.cancel(turn.id);
-      else if (isUserSignal(turn.waitingFor?.signal ?? '')) await this.interrupt(turn);
+  /** Returns the open turns, in order, after it has ended those that later ones end. */
+  private async openWithoutEnded(sessionId: string): Promise<Turn[]> {
+    const open = await this.open(sessionId);
+    const ended = new Set<Turn>();
+    for (const by of open.filter(endsOthers)) {
+      const replaced = by.request.replaces === undefined ? undefined : await this.replaced.firstOf(by);
+      for (const turn of open.filter(({ position }) => position < by.position)) {
+        if (replaced && turn.position >= replaced.position) await this.turns.cancel(turn.id);
+        else if (isEndedWait(turn, by)) await this.interrupt(turn);
+        else continue;
+        ended.add(turn);
+      }
     }
-  }
-
-  /** Returns the turns that later ones replace. */
-  private async replacedAmong(open: readonly Turn[]): Promise<Turn[]> {
-    // The first open turn replaces none of the others, so a single one needs no further query.
-    const edits = open.slice(1).filter(({ request }) => request.replaces !== undefined);
-    const firsts = await Promise.all(edits.map((edit) => this.replaced.firstOf(edit)));
-    return open.filter(({ position }) =>
-      edits.some((edit, index) => position >= firsts[index].position && position < edit.position),
-    );
+    return open.filter((turn) => !ended.has(turn));
   }
 
   /**
@@ -202,6 +206,29 @@ export class ChatTurns {
     if (this.orchestrators.length === 1) return this.orchestrators[0];
     throw new InvalidInputError('body.orchestrator', 'is missing. Add the name of one of the orchestrators.');
   }
+}
+
+/**
+ * Returns the attributes of a turn whose message ends the wait for an answer of the user. They name the signals, so that a
+ * repeated request, or a page that resumes, ends no wait that began after the message was sent.
+ */
+function endedWaitOf(open: readonly Turn[]): { readonly [ENDED_WAIT]?: EndedWait } {
+  // Only the first open turn of a session can wait.
+  const waitingFor = open.at(0)?.waitingFor;
+  if (!waitingFor || !isUserSignal(waitingFor.signal)) return {};
+  const signals = [waitingFor.signal, ...(waitingFor.others ?? [])].slice(0, MAX_SIGNALS);
+  return { [ENDED_WAIT]: { turnId: open[0].id, signals } };
+}
+
+/** Returns whether a turn waits for an answer of the user that did not come, because the user sent the message of `by`. */
+function isEndedWait({ id, waitingFor }: Turn, by: Turn): boolean {
+  const ended = by.attributes[ENDED_WAIT] as EndedWait | undefined;
+  return waitingFor !== undefined && ended?.turnId === id && ended.signals.includes(waitingFor.signal);
+}
+
+/** Returns whether a turn replaces earlier ones, or ends a wait for the user. */
+function endsOthers({ request, attributes }: Turn): boolean {
+  return request.replaces !== undefined || attributes[ENDED_WAIT] !== undefined;
 }
 
 /** Returns whether a turn has the message of the user, or is the turn of the answer. */

@@ -320,6 +320,25 @@ describe('the page of the AI chat', () => {
     expect(await chat.messages()).toEqual(await tab.messages());
   });
 
+  it('AIS-13 AIS-17 continues the answer of another tab when the page becomes visible again', async () => {
+    const chat = await visit();
+    await chat.send('Where is order 7?');
+    await chat.answered();
+    const tab = await AiChatPage.open(chat.page.context(), sample.url, chat.chatId);
+    await tab.answered();
+    await beginAnswer(tab);
+    await chat.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await chat.sees(SHOWN_WHEN_HELD);
+    await chat.stop.waitFor();
+    held?.open();
+    await Promise.all([chat.answered(), tab.answered()]);
+
+    expect(await lastText(chat)).toBe(policyOf(0));
+    expect(await chat.messages()).toEqual(await tab.messages());
+    expect(count(await chat.messages())).toBe(4);
+    expect(provider.asked).toHaveLength(3);
+  });
+
   it('AIS-20 AIS-10 stops an answer and keeps its beginning, also after a reload', async () => {
     const chat = await visit();
     await beginAnswer(chat);

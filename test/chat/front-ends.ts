@@ -32,10 +32,13 @@ export interface FrontEndOptions {
   readonly transport?: object;
   /** Called when a tool call arrives that the server does not run, or not yet. */
   readonly onToolCall?: (call: { readonly toolCallId: string; readonly toolName: string }) => void;
+  /** Called with each version of a message that the front end shows. It must not throw. */
+  readonly onShown?: (message: UIMessage) => void;
 }
 
 type Start = Omit<ConstructorParameters<typeof ai6.AbstractChat<ai6.UIMessage>>[0], 'state'> & {
   readonly messages: ai6.UIMessage[];
+  readonly onShown: (message: UIMessage) => void;
 };
 
 /** The state of a chat, as a page without a framework keeps it. */
@@ -43,24 +46,32 @@ class State implements ai6.ChatState<ai6.UIMessage> {
   status: Status = 'ready';
   error: Error | undefined;
 
-  constructor(public messages: ai6.UIMessage[]) {}
+  constructor(
+    public messages: ai6.UIMessage[],
+    private readonly shown: (message: UIMessage) => void,
+  ) {}
 
-  pushMessage = (message: ai6.UIMessage): void => void (this.messages = [...this.messages, message]);
+  pushMessage = (message: ai6.UIMessage): void => {
+    this.messages = [...this.messages, message];
+    this.shown(message);
+  };
   popMessage = (): void => void (this.messages = this.messages.slice(0, -1));
-  replaceMessage = (index: number, message: ai6.UIMessage): void =>
-    void (this.messages = this.messages.with(index, structuredClone(message)));
+  replaceMessage = (index: number, message: ai6.UIMessage): void => {
+    this.messages = this.messages.with(index, structuredClone(message));
+    this.shown(message);
+  };
   snapshot = <T>(value: T): T => structuredClone(value);
 }
 
 class FrontEnd6 extends ai6.AbstractChat<ai6.UIMessage> {
-  constructor({ messages, ...init }: Start) {
-    super({ ...init, state: new State(messages) });
+  constructor({ messages, onShown, ...init }: Start) {
+    super({ ...init, state: new State(messages, onShown) });
   }
 }
 
 class FrontEnd7 extends ai7.AbstractChat<ai7.UIMessage> {
-  constructor({ messages, ...init }: Start) {
-    super({ ...init, state: new State(messages) } as unknown as ConstructorParameters<
+  constructor({ messages, onShown, ...init }: Start) {
+    super({ ...init, state: new State(messages, onShown) } as unknown as ConstructorParameters<
       typeof ai7.AbstractChat<ai7.UIMessage>
     >[0]);
   }
@@ -79,11 +90,13 @@ export function frontEnd({
   fetch,
   transport,
   onToolCall,
+  onShown = () => undefined,
 }: FrontEndOptions): FrontEnd {
   const sdk = version === 6 ? ai6 : (ai7 as unknown as typeof ai6);
   const init = {
     ...(id === undefined ? {} : { id }),
     messages: structuredClone(messages) as unknown as ai6.UIMessage[],
+    onShown,
     transport: (transport ?? new sdk.DefaultChatTransport({ api, headers, ...(fetch ? { fetch } : {}) })) as never,
     sendAutomaticallyWhen: (chat: { messages: ai6.UIMessage[] }) =>
       sdk.lastAssistantMessageIsCompleteWithApprovalResponses(chat) ||

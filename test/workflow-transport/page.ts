@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { WorkflowChatTransport, type WorkflowChatTransportOptions } from '@ai-sdk/workflow/client';
 import * as ai from '../ai-7/ai.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
-import { Network } from './network.js';
+import { Network } from '../support/network.js';
 
 /** What docs/ai-sdk.md tells pages to send. */
 export const PREPARED: Pick<WorkflowChatTransportOptions, 'prepareSendMessagesRequest'> = {

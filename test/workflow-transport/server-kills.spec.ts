@@ -5,13 +5,13 @@ import { assertShown, comparable, outlineOf } from '../../lib/testing/chat/shown
 import { type ChatRequest, textOf } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { type AskedBefore, diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
 import { ScriptedProvider } from '../../sample/06-ai-chat/provider/scripted-provider.js';
+import { ServerProcess, type ServerSetup } from '../support/chat-server-process.js';
 import { eventually } from '../support/eventually.js';
+import { Network } from '../support/network.js';
 import { gate, type Gate } from '../support/running-application.js';
 import { freePort } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
-import { Network } from './network.js';
 import { Page, PREPARED } from './page.js';
-import { ServerProcess, type ServerSetup } from './server-process.js';
 
 const LIMIT_MS = 60_000;
 jest.setTimeout(2 * LIMIT_MS);

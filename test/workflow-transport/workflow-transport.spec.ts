@@ -4,8 +4,8 @@ import { type UIMessage } from '../../lib/chat/ui-message.js';
 import { comparable, outlineOf, textsOf } from '../../lib/testing/chat/shown-answer.js';
 import { PLATFORMS } from '../http/http-app.js';
 import { eventually } from '../support/eventually.js';
+import { Network } from '../support/network.js';
 import { gate } from '../support/running-application.js';
-import { Network } from './network.js';
 import { Page, type PageOptions, PREPARED } from './page.js';
 import { QUESTION, type Shop, type ShopOptions, startShop } from './shop.js';
 

@@ -77,7 +77,7 @@ export class KillableStores {
 }
 
 /** Replaces methods of an object, which may have private fields. */
-function withMethods<T extends object>(target: T, methods: Partial<T>): T {
+export function withMethods<T extends object>(target: T, methods: Partial<T>): T {
   return new Proxy({} as T, {
     get: (_, key) => {
       if (Object.hasOwn(methods, key)) return methods[key as keyof T];

@@ -7,7 +7,7 @@ import { type CanActivate, Controller, type ExecutionContext, Module, Post, Res 
 import { NestFactory } from '@nestjs/core';
 import { type NestExpressApplication } from '@nestjs/platform-express';
 import { streamText } from 'ai';
-import { Intent, Orchestrator, SessionsModule, type TurnContext } from 'nestjs-agent-sessions';
+import { Intent, Orchestrator, SessionsModule, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
 import { streamReply } from 'nestjs-agent-sessions/ai-sdk';
 import { scriptedModel } from 'nestjs-agent-sessions/testing';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
@@ -38,25 +38,39 @@ class Guard implements CanActivate {
   }
 }
 
-@Orchestrator({ name: 'assistant', version: '1' })
-class Assistant {
-  @Intent()
-  chat(turn: TurnContext) {
-    return streamReply(turn, { model });
-  }
+/** A version of the AI SDK. */
+interface Sdk {
+  readonly name: string;
+  readonly streamText: typeof streamText;
+  readonly reply: (turn: TurnContext) => Promise<TurnOutcome>;
 }
 
-@Controller('bare')
-class BareController {
-  @Post()
-  answer(@Res() response: ServerResponse): void {
-    void streamText({ model, prompt: 'Count.' }).pipeUIMessageStreamToResponse(response);
-  }
+const AI_6: Sdk = { name: 'ai 6', streamText, reply: (turn) => streamReply(turn, { model }) };
+
+/** Loads version 7 from its folder, where `npm run setup:ai-7` has installed it. */
+async function loadAi7(): Promise<Sdk> {
+  const file = new URL('../../test/ai-7/packages.mjs', import.meta.url);
+  const sdk = (await import(file.href)) as Pick<Sdk, 'streamText'>;
+  const entry = import.meta.resolve('nestjs-agent-sessions/ai-sdk');
+  const { streamReplyWith } = (await import(new URL('stream-reply.js', entry).href)) as {
+    readonly streamReplyWith: (
+      version: object,
+      turn: TurnContext,
+      options: { readonly model: typeof model },
+    ) => Promise<TurnOutcome>;
+  };
+  return { name: 'ai 7', streamText: sdk.streamText, reply: (turn) => streamReplyWith(sdk, turn, { model }) };
 }
 
-async function run(_: Stores, { rounds, answers }: Sizes): Promise<Outcome> {
+async function run(_: Stores, sizes: Sizes): Promise<Outcome> {
+  const comparisons: Comparison[] = [];
+  for (const sdk of [AI_6, await loadAi7()]) comparisons.push(...(await compare(sdk, sizes)));
+  return { comparisons };
+}
+
+async function compare(sdk: Sdk, { rounds, answers }: Sizes): Promise<Comparison[]> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  const app = await start(join(folder, 'chat.db'));
+  const app = await start(join(folder, 'chat.db'), sdk);
   const { port } = app.getHttpServer().address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
   let sent = 0;
@@ -69,30 +83,50 @@ async function run(_: Stores, { rounds, answers }: Sizes): Promise<Outcome> {
         chat: { run: () => measure(answers, () => ask('chat')) },
       },
     );
-    return {
-      comparisons: (Object.keys(QUANTILES) as Measure[]).flatMap((of): Comparison[] => {
-        const added = chat[of].map((ms, round) => ms - bare[of][round]);
-        const ours = { name: 'ours', rounds: added };
-        const allowed = { name: 'allowed', rounds: added.map(() => AT_MOST_MS) };
-        return [
-          { what: `what the module adds, ${of}`, unit: 'ms', base: allowed, measured: ours, bound: { atMost: 1 } },
-          {
-            what: `time to the first words, ${of}`,
-            unit: 'ms',
-            base: { name: 'the bare model', rounds: bare[of] },
-            measured: { name: 'ours', rounds: chat[of] },
-          },
-        ];
-      }),
-    };
+    return (Object.keys(QUANTILES) as Measure[]).flatMap((of): Comparison[] => {
+      const added = chat[of].map((ms, round) => ms - bare[of][round]);
+      const ours = { name: 'ours', rounds: added };
+      const allowed = { name: 'allowed', rounds: added.map(() => AT_MOST_MS) };
+      return [
+        {
+          what: `what the module adds to ${sdk.name}, ${of}`,
+          unit: 'ms',
+          base: allowed,
+          measured: ours,
+          bound: { atMost: 1 },
+        },
+        {
+          what: `time to the first words with ${sdk.name}, ${of}`,
+          unit: 'ms',
+          base: { name: 'the bare model', rounds: bare[of] },
+          measured: { name: 'ours', rounds: chat[of] },
+        },
+      ];
+    });
   } finally {
     await app.close();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function start(database: string): Promise<NestExpressApplication> {
+async function start(database: string, sdk: Sdk): Promise<NestExpressApplication> {
   const adapter = typeormAdapter({ dataSource: { type: 'better-sqlite3', database } });
+
+  @Orchestrator({ name: 'assistant', version: '1' })
+  class Assistant {
+    @Intent()
+    chat(turn: TurnContext) {
+      return sdk.reply(turn);
+    }
+  }
+
+  @Controller('bare')
+  class BareController {
+    @Post()
+    answer(@Res() response: ServerResponse): void {
+      void sdk.streamText({ model, prompt: 'Count.' }).pipeUIMessageStreamToResponse(response);
+    }
+  }
 
   @Module({
     imports: [

@@ -1,7 +1,15 @@
-import { type ValidationError, ValidateBy, ValidateIf, isISO8601, validateSync } from 'class-validator';
+import {
+  type ValidationArguments,
+  type ValidationError,
+  ValidateBy,
+  ValidateIf,
+  isISO8601,
+  validateSync,
+} from 'class-validator';
 import { isName, NAME_RULE, problemOf } from './ids.js';
 import { isFields } from './json.js';
 import { UNKNOWN_KEY, unknownKeyRule } from './known-keys.js';
+import { withMissing } from './required-methods.js';
 import { InvalidInputError } from './sessions.error.js';
 import { addValueRule, isCertainlyValid, isKnownKey, knownKeysOf, unknownKeyOf } from './value-rules.js';
 
@@ -74,13 +82,23 @@ export const Optional = (): PropertyDecorator => (prototype, key) => {
   addValueRule(prototype, { key: String(key), allows: null });
 };
 
-/** Adds a rule, and the sentence that describes the allowed values. */
+/** Adds a rule, and the sentence that describes the allowed values. @param rule may depend on the rejected value */
 export const Must =
-  (allows: (value: unknown) => boolean, rule: string): PropertyDecorator =>
+  (allows: (value: unknown) => boolean, rule: string | ((value: unknown) => string)): PropertyDecorator =>
   (prototype, key) => {
-    ValidateBy({ name: rule, validator: { validate: allows, defaultMessage: () => rule } })(prototype, key);
+    const ruleOf: (value: unknown) => string = typeof rule === 'string' ? () => rule : rule;
+    const defaultMessage = (rejected?: ValidationArguments): string => ruleOf(rejected?.value);
+    const name = typeof rule === 'string' ? rule : String(key);
+    ValidateBy({ name, validator: { validate: allows, defaultMessage } })(prototype, key);
     addValueRule(prototype, { key: String(key), allows });
   };
+
+/** Requires an object with certain members. The message names the first one that is missing, which `missing` returns. */
+export const MustHave = (missing: (value: unknown) => string | undefined, rule: string): PropertyDecorator =>
+  Must(
+    (value) => missing(value) === undefined,
+    (value) => withMissing(rule, value, missing(value)),
+  );
 
 /** Requires an opaque name, see `isName`. */
 export const MustBeName = (): PropertyDecorator => Must(isName, NAME_RULE);

@@ -26,21 +26,15 @@ export function checkOptions<T extends object>(
 /** Formats a value for an error message. */
 export function shown(value: unknown): string {
   if (typeof value === 'function') return 'a function';
-  // Instances may contain secrets, for example the password of a connection.
-  if (typeof value === 'object' && value !== null && !isPlainObject(value) && !Array.isArray(value)) {
-    return `an instance of ${value.constructor.name}`;
-  }
+  if (isInstance(value)) return `an instance of ${value.constructor.name}`;
+  const depth = isPlainObject(value) && Object.values(value).some(isInstance) ? 0 : 1;
   // JSON would turn NaN into null and fail on bigints and cycles.
-  return inspect(value, { depth: 1, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
+  return inspect(value, { depth, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
 }
 
-/** Returns whether an external value is an object with these methods. */
-export function hasMethods(value: unknown, methods: readonly string[]): boolean {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function')
-  );
+/** Returns whether a value must be named only: instances may contain secrets, for example the password of a connection. */
+function isInstance(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !isPlainObject(value) && !Array.isArray(value);
 }
 
 /**

@@ -1,5 +1,5 @@
-import { hasMethods } from '../common/check-options.js';
 import { type JsonObject } from '../common/json.js';
+import { hasMethod, missingMethods, type RequiredMethods } from '../common/required-methods.js';
 import {
   type NewSession,
   type Session,
@@ -94,22 +94,55 @@ export interface CreatedSession {
   readonly movedFrom: readonly Session[];
 }
 
-const ATOMIC_METHODS = [
-  'create',
+/** The methods that every session store must have. */
+export const SESSION_METHODS: RequiredMethods<SessionStoreAdapter> = {
+  insert: true,
+  fetchById: true,
+  fetchMany: true,
+  update: true,
+  delete: true,
+};
+
+/** The methods that an atomic store must have in addition. */
+export const ATOMIC_METHODS: RequiredMethods<Omit<AtomicSessionStoreAdapter, keyof SessionStoreAdapter>> = {
+  create: true,
+  createOrAdopt: true,
+  touch: true,
+  attachSurface: true,
+  detachSurface: true,
+  expire: true,
+  revoke: true,
+  mergeMetadata: true,
+  suspendStale: true,
+  expireStale: true,
+  purgeExpired: true,
+  count: true,
+  erase: true,
+};
+
+/**
+ * The atomic methods with names that other classes rarely have. `create`, `count` and `touch`, for example, are also methods of
+ * repositories and caches.
+ */
+const DISTINCTIVE_METHODS: readonly (keyof typeof ATOMIC_METHODS)[] = [
   'createOrAdopt',
-  'touch',
   'attachSurface',
   'detachSurface',
-  'expire',
-  'revoke',
   'mergeMetadata',
   'suspendStale',
   'expireStale',
   'purgeExpired',
-  'count',
-  'erase',
-] as const satisfies readonly (keyof AtomicSessionStoreAdapter)[];
+];
+
+/**
+ * Returns the methods that a session store lacks. A store with a distinctive method of an atomic store must have all atomic methods:
+ * used as a store of five methods, it could lose concurrent changes and would not cancel turns.
+ */
+export function missingOfSessions(store: unknown): string[] {
+  const isMeantAtomic = DISTINCTIVE_METHODS.some((name) => hasMethod(store, name));
+  return missingMethods(store, isMeantAtomic ? { ...SESSION_METHODS, ...ATOMIC_METHODS } : SESSION_METHODS);
+}
 
 export function isAtomic(adapter: SessionStoreAdapter): adapter is AtomicSessionStoreAdapter {
-  return hasMethods(adapter, ATOMIC_METHODS);
+  return missingMethods(adapter, ATOMIC_METHODS).length === 0;
 }

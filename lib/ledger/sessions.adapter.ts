@@ -1,8 +1,8 @@
+import { missingMethod, missingMethods, type RequiredMethods } from '../common/required-methods.js';
 import { type CheckpointStore } from './checkpoint.store.js';
-import { hasMethods } from '../common/check-options.js';
 import { type ConversationLog } from './conversation.store.js';
 import { type LeaseStore } from './lease.store.js';
-import { type SessionStoreAdapter } from './session.store.js';
+import { missingOfSessions, SESSION_METHODS, type SessionStoreAdapter } from './session.store.js';
 import { type StateStore } from './state.store.js';
 import { type TurnEventLog } from './turn-event-log.js';
 import { type TurnChanges, type TurnLedger } from './turn.store.js';
@@ -58,18 +58,18 @@ export interface SessionsAdapter {
   close?(): Promise<void>;
 }
 
-/** The names of a port's methods, without the optional ones. */
-type MethodsOf<Port> = {
-  [Key in keyof Port]-?: object extends Pick<Port, Key>
+/** The members of an adapter that are objects. */
+type PortName = {
+  [Key in keyof SessionsAdapter]-?: NonNullable<SessionsAdapter[Key]> extends (...args: never[]) => unknown
     ? never
-    : Port[Key] extends (...args: never[]) => unknown
+    : NonNullable<SessionsAdapter[Key]> extends object
       ? Key
       : never;
-}[keyof Port];
+}[keyof SessionsAdapter];
 
-/** The methods that an adapter must have. The conformance suite tests their behavior. */
-const PORTS: { readonly [Port in PortName]: Readonly<Record<MethodsOf<SessionsAdapter[Port]>, true>> } = {
-  sessions: { insert: true, fetchById: true, fetchMany: true, update: true, delete: true },
+/** The methods that an adapter must have, by port. The conformance suite tests their behavior. */
+export const PORT_METHODS: { readonly [Port in PortName]: RequiredMethods<SessionsAdapter[Port]> } = {
+  sessions: SESSION_METHODS,
   turns: {
     accept: true,
     claim: true,
@@ -112,10 +112,18 @@ const PORTS: { readonly [Port in PortName]: Readonly<Record<MethodsOf<SessionsAd
   },
   leases: { acquire: true, renew: true, release: true },
 };
-type PortName = 'sessions' | 'turns' | 'changes' | 'events' | 'checkpoints' | 'conversations' | 'state' | 'leases';
 
-export function isSessionsAdapter(value: unknown): value is SessionsAdapter {
-  if (!hasMethods(value, ['ping'])) return false;
-  const ports = value as Record<string, unknown>;
-  return Object.entries(PORTS).every(([port, methods]) => hasMethods(ports[port], Object.keys(methods)));
+/** The methods of the adapter itself. */
+const ADAPTER_METHODS: RequiredMethods<SessionsAdapter> = { ping: true };
+
+/** Returns the first member that an adapter lacks, for messages: a port (`turns`), or a method (`turns.claim()`, `ping()`). */
+export function missingOfAdapter(value: unknown): string | undefined {
+  const ports = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
+  for (const [name, methods] of Object.entries(PORT_METHODS)) {
+    const port = ports[name];
+    if (typeof port !== 'object' || port === null) return name;
+    const method = (name === 'sessions' ? missingOfSessions(port) : missingMethods(port, methods)).at(0);
+    if (method !== undefined) return `${name}.${method}()`;
+  }
+  return missingMethod(value, ADAPTER_METHODS);
 }

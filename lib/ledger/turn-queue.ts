@@ -1,5 +1,5 @@
 import { type InjectionToken } from '@nestjs/common';
-import { hasMethods } from '../common/check-options.js';
+import { missingMethod, type RequiredMethods } from '../common/required-methods.js';
 
 /** Finds a provider in any module of the application. @inline */
 export type FindProvider = <T>(token: InjectionToken) => T | null;
@@ -63,6 +63,15 @@ export interface TurnQueue {
   ping?(): Promise<void>;
 }
 
-export function isTurnQueue(value: unknown): value is TurnQueue {
-  return hasMethods(value, ['notify', 'process', 'pause', 'resume', 'close']);
+const QUEUE_METHODS: RequiredMethods<TurnQueue> = {
+  notify: true,
+  process: true,
+  pause: true,
+  resume: true,
+  close: true,
+};
+
+/** Returns the first method that a queue lacks. */
+export function missingOfQueue(value: unknown): string | undefined {
+  return missingMethod(value, QUEUE_METHODS);
 }

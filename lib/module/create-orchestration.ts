@@ -1,5 +1,13 @@
 import { Logger } from '@nestjs/common';
-import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional, validateInput } from '../common/check-input.js';
+import {
+  Must,
+  MustBeBoolean,
+  MustBeInteger,
+  MustBeName,
+  MustHave,
+  Optional,
+  validateInput,
+} from '../common/check-input.js';
 import { traceOf } from '../common/error-trace.js';
 import { SECONDS_RULE, toSeconds } from '../common/seconds.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
@@ -20,8 +28,8 @@ import { type StepPredicateHandler, StepPredicates } from '../orchestration/step
 import { StepSequencer } from '../orchestration/step-sequencer.service.js';
 import {
   isDocumentStore,
-  isStorageProvider,
   type KeyValueClient,
+  missingOfProvider,
   type StorageProvider,
   StorageProviderState,
 } from '../orchestration/storage-provider.js';
@@ -51,10 +59,7 @@ const EQUIVALENT_OPTIONS: Readonly<Record<string, string>> = {
 export class OrchestrationStateManagerOptions extends OrchestrationStateOptions {
   /** `adapter.state` of an adapter, or any object with get, set, and delete or del. Default: this process's memory. */
   @Optional()
-  @Must(
-    (value) => isDocumentStore(value) || isStorageProvider(value),
-    'must have the methods get, set, and delete or del.',
-  )
+  @MustHave(missingOfProvider, 'must have the methods get, set, and delete or del.')
   storageProvider?: DocumentStore | StorageProvider | KeyValueClient;
 
   /** The namespace; part of stored keys. Default `orchestration-state`. */

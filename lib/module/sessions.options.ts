@@ -1,6 +1,6 @@
 import { type FactoryProvider, type ModuleMetadata, type Type } from '@nestjs/common';
 import { Allow } from 'class-validator';
-import { Must, MustBeBoolean, MustBeInteger, Optional } from '../common/check-input.js';
+import { Must, MustBeBoolean, MustBeInteger, MustHave, Optional } from '../common/check-input.js';
 import { type IdGenerator } from '../common/ids.js';
 import { type LoggingOptions } from './logging.options.js';
 import { type OrchestrationOptions } from '../orchestration/orchestration.options.js';
@@ -9,7 +9,7 @@ import { type TokenCounter } from '../conversation/token-counter.js';
 import { type PrincipalResolver } from '../transport/principal.js';
 import { type SessionsControllersOptions } from '../http/controllers/controllers.options.js';
 import { MAX_SECONDS, SECONDS_RULE, toSeconds } from '../common/seconds.js';
-import { isSessionsAdapter, type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { missingOfAdapter, type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type StateOptions } from '../state/state.options.js';
 import {
   SURFACE_LIMIT_POLICIES,
@@ -25,7 +25,7 @@ const isMethod = (value: unknown): boolean => typeof value === 'function';
 export class SessionsModuleOptions {
   /** The store. Default: `memoryAdapter()`, which loses all data when the process exits. */
   @Optional()
-  @Must(isSessionsAdapter, 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).')
+  @MustHave(missingOfAdapter, 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).')
   adapter?: SessionsAdapter;
 
   /**

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { hasMethods } from '../common/check-options.js';
 import { type JsonValue } from '../common/json.js';
+import { hasMethod, missingMethod, missingMethods, type RequiredMethods } from '../common/required-methods.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { DocumentVersions } from '../ledger/document-versions.js';
 import {
@@ -45,21 +45,24 @@ export interface KeyValueClient {
   del(key: string): Promise<unknown>;
 }
 
-const DOCUMENT_STORE: readonly (keyof DocumentStore)[] = [
-  'get',
-  'set',
-  'append',
-  'delete',
-  'deleteExpired',
-  'evictIdle',
-];
+const DOCUMENT_STORE: RequiredMethods<DocumentStore> = {
+  get: true,
+  set: true,
+  append: true,
+  delete: true,
+  deleteExpired: true,
+  evictIdle: true,
+};
+const STORAGE_PROVIDER: RequiredMethods<StorageProvider> = { get: true, set: true, delete: true };
+const KEY_VALUE_CLIENT: RequiredMethods<KeyValueClient> = { get: true, set: true, del: true };
 
 export function isDocumentStore(value: unknown): value is DocumentStore {
-  return hasMethods(value, DOCUMENT_STORE);
+  return missingMethods(value, DOCUMENT_STORE).length === 0;
 }
 
-export function isStorageProvider(value: unknown): value is StorageProvider | KeyValueClient {
-  return hasMethods(value, ['get', 'set', 'delete']) || hasMethods(value, ['get', 'set', 'del']);
+/** Returns the first method that a storage provider, or a client with `del`, lacks. A document store has these methods too. */
+export function missingOfProvider(value: unknown): string | undefined {
+  return missingMethod(value, hasMethod(value, 'del') ? KEY_VALUE_CLIENT : STORAGE_PROVIDER);
 }
 
 function providerOf(client: StorageProvider | KeyValueClient): StorageProvider {

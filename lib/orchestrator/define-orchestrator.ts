@@ -1,7 +1,7 @@
 import { isIntegerWithin } from '../common/check-input.js';
-import { hasMethods } from '../common/check-options.js';
 import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
+import { missingMethod, type RequiredMethods, withMissing } from '../common/required-methods.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import {
   type IntentFunction,
@@ -23,6 +23,7 @@ import { isStateSchema } from './state-schema.js';
 /** The definitions that `defineOrchestrator` created. */
 const definitions = new WeakSet<object>();
 
+const MEMORY_METHODS: RequiredMethods<MemoryPort> = { recall: true, remember: true };
 const NO_MEMORY =
   'must be a MemoryPort, an object with recall() and remember(). A class is resolved only by the @Orchestrator decorator.';
 
@@ -78,7 +79,8 @@ function toDefinition<State>(config: OrchestratorConfig<State>): OrchestratorDef
     'stateSchema',
     'must be a class or a Standard Schema.',
   );
-  check(memory === undefined || isMemoryPort(memory), 'memory', NO_MEMORY);
+  const missing = memory === undefined ? undefined : missingMethod(memory, MEMORY_METHODS);
+  check(missing === undefined, 'memory', withMissing(NO_MEMORY, memory, missing));
   check(isMemoryScope(memoryScope), 'memoryScope', "must be 'session', 'user' or a function of the session.");
   const listeners: unknown[] = isPlainObject(on) ? Object.values(on) : [on];
   check(
@@ -168,10 +170,6 @@ function loopOf<State>(
     ...(initialIntent === undefined ? {} : { initialIntent }),
     ...(evaluate === undefined ? {} : { evaluate }),
   };
-}
-
-function isMemoryPort(memory: unknown): boolean {
-  return typeof memory === 'object' && memory !== null && hasMethods(memory, ['recall', 'remember']);
 }
 
 function isMemoryScope(scope: unknown): boolean {

@@ -9,7 +9,7 @@ import {
   type SurfacePolicy,
 } from '../ledger/session.js';
 import { SessionStore, type SessionStoreSettings } from './session-store.service.js';
-import { type SessionStoreAdapter } from '../ledger/session.store.js';
+import { missingOfSessions, SESSION_METHODS, type SessionStoreAdapter } from '../ledger/session.store.js';
 
 /** The options of `createSessionStore`; see {@link SessionStoreSettings}. */
 export class SessionStoreConfig implements SessionStoreSettings {
@@ -53,11 +53,9 @@ export class SessionStoreConfig implements SessionStoreSettings {
   readonly generateId?: IdGenerator;
 }
 
-const METHODS = ['insert', 'fetchById', 'fetchMany', 'update', 'delete'] as const;
-
 /**
  * Creates a session store without Nest (SES-17).
- * @throws SessionsConfigurationError for an unknown or invalid setting, or if the adapter lacks one of its five methods
+ * @throws SessionsConfigurationError for an unknown or invalid setting, or if the adapter lacks a method
  */
 export function createSessionStore(config: SessionStoreConfig): SessionStore {
   const checked = validateInput(SessionStoreConfig, config, 'config');
@@ -71,14 +69,13 @@ export function createSessionStore(config: SessionStoreConfig): SessionStore {
 }
 
 function assertSessionStoreAdapter(value: unknown, path: string): asserts value is SessionStoreAdapter {
-  const missing = METHODS.filter(
-    (name) => typeof (value as Record<string, unknown> | null | undefined)?.[name] !== 'function',
-  );
-  if (missing.length > 0) {
-    throw new SessionsConfigurationError(
-      `${path} must have the methods ${METHODS.join(', ')}. Missing: ${missing.join(', ')}.`,
-    );
-  }
+  const missing = missingOfSessions(value);
+  if (missing.length === 0) return;
+  const basic = Object.keys(SESSION_METHODS);
+  const methods = missing.some((name) => basic.includes(name))
+    ? `the methods ${basic.join(', ')}.`
+    : 'all methods of AtomicSessionStoreAdapter, because it has some of them.';
+  throw new SessionsConfigurationError(`${path} must have ${methods} Missing: ${missing.join(', ')}.`);
 }
 
 function isDuration(value: unknown): boolean {

@@ -1,6 +1,6 @@
 import { Injectable, SetMetadata, type Type } from '@nestjs/common';
-import { hasMethods } from '../common/check-options.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
+import { missingMethod, type RequiredMethods } from '../common/required-methods.js';
 import { type StateData } from './state-report.js';
 import { type CompactStateRequest } from './state-request.js';
 
@@ -109,6 +109,13 @@ export function isStateModuleClass(value: unknown): value is Type<StateModule> {
   return typeof value === 'function' && stateModuleName(value) !== undefined;
 }
 
+const MODULE_METHODS: RequiredMethods<StateModule> = { describe: true, reset: true };
+
+/** Returns the first method that a state module lacks. */
+export function missingOfStateModule(value: unknown): string | undefined {
+  return missingMethod(value, MODULE_METHODS);
+}
+
 export function isStateModule(value: unknown): value is StateModule {
-  return hasMethods(value, ['describe', 'reset']);
+  return missingOfStateModule(value) === undefined;
 }

@@ -1,9 +1,11 @@
 import { type Type } from '@nestjs/common';
 import { isName, NAME_RULE } from '../common/ids.js';
+import { withMissing } from '../common/required-methods.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { LimitedModule } from './limited-module.js';
 import {
   isStateModule,
+  missingOfStateModule,
   STATE_MODULES,
   type StateInspection,
   type StateModule,
@@ -46,7 +48,9 @@ export class StateModules {
     if (!isName(name)) fail(`its name ${NAME_RULE}`);
     if ((STATE_MODULES as readonly string[]).includes(name))
       fail(`its name must not be ${name}, which is a built-in module.`);
-    if (!isStateModule(module)) return fail('it must have the methods describe() and reset().');
+    if (!isStateModule(module)) {
+      return fail(withMissing('it must have the methods describe() and reset().', module, missingOfStateModule(module)));
+    }
     const known = this.own.get(name);
     if (known && known.module !== module)
       fail(`its name ${JSON.stringify(name)} is already in use. Names must be unique.`);

@@ -1,7 +1,7 @@
 import { Allow } from 'class-validator';
-import { isIntegerWithin, Must, MustBeInteger, Optional } from '../common/check-input.js';
+import { isIntegerWithin, Must, MustBeInteger, MustHave, Optional } from '../common/check-input.js';
 import { MAX_SECONDS } from '../common/seconds.js';
-import { isTurnQueue, type TurnQueue } from '../ledger/turn-queue.js';
+import { missingOfQueue, type TurnQueue } from '../ledger/turn-queue.js';
 import { WHEN_BUSY, type WhenBusy } from '../ledger/turn.js';
 
 /** The longest timeout of a Node timer. */
@@ -80,7 +80,7 @@ export class TurnEventsOptions {
 export class TurnsOptions {
   /** The queue that notifies workers of sessions with work. Default: a queue in this process. */
   @Optional()
-  @Must(isTurnQueue, 'must be a TurnQueue with notify, process, pause, resume and close.')
+  @MustHave(missingOfQueue, 'must be a TurnQueue, for example bullmqQueue({ ... }).')
   queue?: TurnQueue;
 
   /** The number of sessions whose turns this process runs concurrently, with the default queue. Default 32. */

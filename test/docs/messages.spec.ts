@@ -19,7 +19,7 @@ const FILES = readdirSync('lib', { recursive: true, encoding: 'utf8' })
   .map((file) => `lib/${file}`);
 const LEVELS = ['error', 'warn', 'log', 'debug', 'verbose', 'fatal'];
 /** Functions of lib that build an error, or check a condition and throw one, with the rule that was broken. */
-const CHECKS = /^(?:check|fail|refuse|Must|reject|wrongPrincipal)$/;
+const CHECKS = /^(?:check|fail|refuse|Must|MustHave|reject|wrongPrincipal)$/;
 /** Errors that are given a part of their message, which their constructor completes. */
 const PARTS = /^(?:SessionState|TooLarge|StateSerialization|UnreadableRecord)Error$/;
 /** The message that Nest gives every internal error. */

@@ -12,7 +12,7 @@ import { startApplication } from '../support/application.js';
 
 const ADAPTER = 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).';
 const CRON = 'must be a cron expression with a next run, for example */5 * * * *.';
-const QUEUE = 'must be a TurnQueue with notify, process, pause, resume and close.';
+const QUEUE = 'must be a TurnQueue, for example bullmqQueue({ ... }).';
 const POLICIES = 'must be one of enqueue, reject, interrupt, rollback, latest, replace.';
 const integer = (min: number, max: number) => `must be an integer from ${min} to ${max}.`;
 const TTL = integer(1, 3_153_600_000);
@@ -38,10 +38,15 @@ cycle.self = cycle;
 
 /** Invalid options: the name in the message, the allowed values, and the shown value. */
 const WRONG: readonly [unknown, string, string, string][] = [
-  [{ adapter: {} }, 'adapter', ADAPTER, '{}'],
+  [{ adapter: {} }, 'adapter', `${ADAPTER} Missing: sessions. Add it.`, '{}'],
   [{ adapter: 'sqlite' }, 'adapter', ADAPTER, "'sqlite'"],
   [{ adapter: memoryAdapter }, 'adapter', ADAPTER, 'a function'],
-  [{ adapter: new InMemorySessionStoreAdapter() }, 'adapter', ADAPTER, 'an instance of InMemorySessionStoreAdapter'],
+  [
+    { adapter: new InMemorySessionStoreAdapter() },
+    'adapter',
+    `${ADAPTER} Missing: sessions. Add it.`,
+    'an instance of InMemorySessionStoreAdapter',
+  ],
   [{ adapter: null }, 'adapter', ADAPTER, 'null'],
   [{ ttlSeconds: 0 }, 'ttlSeconds', TTL, '0'],
   [{ ttlSeconds: -5 }, 'ttlSeconds', TTL, '-5'],
@@ -76,7 +81,13 @@ const WRONG: readonly [unknown, string, string, string][] = [
   [{ generateId: 'uuid' }, 'generateId', 'must be a function that returns an id.', "'uuid'"],
   [{ turns: [] }, 'turns', 'must be an object.', '[]'],
   [{ turns: null }, 'turns', 'must be an object.', 'null'],
-  [{ turns: { queue: { notify() {} } } }, 'turns.queue', QUEUE, '{ notify: [Function: notify] }'],
+  [{ turns: { queue: 'bullmq' } }, 'turns.queue', QUEUE, "'bullmq'"],
+  [
+    { turns: { queue: { notify() {} } } },
+    'turns.queue',
+    `${QUEUE} Missing: process(). Add it.`,
+    '{ notify: [Function: notify] }',
+  ],
   [{ turns: { concurrency: 0 } }, 'turns.concurrency', integer(1, 10_000), '0'],
   [{ turns: { whenBusy: 'wait' } }, 'turns.whenBusy', POLICIES, "'wait'"],
   [{ turns: { maxQueuedPerSession: 0 } }, 'turns.maxQueuedPerSession', integer(1, 1_000_000), '0'],

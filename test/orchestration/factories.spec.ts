@@ -63,7 +63,12 @@ describe('orchestration without Nest', () => {
     [
       'a provider without methods',
       { storageProvider: {} },
-      'options.storageProvider must have the methods get, set, and delete or del.',
+      'options.storageProvider must have the methods get, set, and delete or del. Missing: get(). Add it.',
+    ],
+    [
+      'a client without a method',
+      { storageProvider: { get: () => null, del: () => null } },
+      'options.storageProvider must have the methods get, set, and delete or del. Missing: set(). Add it.',
     ],
     ['no provider', { storageProvider: 5 }, 'options.storageProvider must have the methods'],
     ['no namespace', { storageNamespace: '' }, 'options.storageNamespace must be a string of 1 to 256 characters'],

@@ -194,7 +194,11 @@ it('BOT-51 resolves a memory class from the providers of the application, and us
 });
 
 it.each([
-  ['memory must be a MemoryPort, an object with recall() and remember().', { memory: {} as never }],
+  [
+    'memory must be a MemoryPort, an object with recall() and remember(). A class is resolved only by the @Orchestrator ' +
+      'decorator. Missing: remember(). Add it.',
+    { memory: { recall: () => [] } as never },
+  ],
   ["memoryScope must be 'session', 'user' or a function of the session.", { memoryScope: 'team' as never }],
   ['on must be an object of listeners by event type.', { on: { routed: 7 } as never }],
 ])('BOT-51 BOT-10 %s', (problem, extra) => {

@@ -63,6 +63,15 @@ describe('SessionStore over a foreign adapter', () => {
     expect(warnings).toEqual([expect.stringMatching(/no atomic operations.*can be lost/) as unknown]);
   });
 
+  it('SES-15 does not mistake methods with common names for atomic operations', async () => {
+    warnings = recordWarnings();
+    const repository = Object.assign(justTheFive(adapter), { create: () => 'a row', count: () => 7, touch: () => {} });
+    const { id } = await createSessionStore({ adapter: repository }).create({ userId: 'ann' });
+
+    expect(adapter.rows.get(id)).toMatchObject({ userId: 'ann' });
+    expect(warnings).toEqual([expect.stringMatching(/no atomic operations/) as unknown]);
+  });
+
   it('SES-15 does not warn over a built-in adapter', async () => {
     warnings = recordWarnings();
     await createSessionStore({ adapter: new InMemorySessionStoreAdapter() }).create({ userId: 'ann' });

@@ -136,6 +136,11 @@ describe('the root entry without Nest', () => {
       { adapter: { insert: method, fetchById: method, fetchMany: method, update: 1, delete: true } },
       /update, delete/,
     ],
+    [
+      'a part of the atomic methods',
+      { adapter: Object.assign(Object.create(adapter) as object, { touch: undefined, count: 7 }) },
+      /must have all methods of AtomicSessionStoreAdapter, because it has some of them\. Missing: touch, count\.$/,
+    ],
     ['an unknown setting', { adapter, ttlMs: 5 }, 'createSessionStore: config.ttlMs is not a known key.'],
     ['a negative TTL', { adapter, defaultTtlMs: -1 }, /config\.defaultTtlMs must be a number of milliseconds/],
     ['a negative lifetime', { adapter, maxLifetimeMs: -1 }, /config\.maxLifetimeMs must be a number of milliseconds/],

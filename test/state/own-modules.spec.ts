@@ -324,7 +324,7 @@ describe('forFeature with an invalid module', () => {
     [
       'rejects a module without hooks',
       { stateModules: [Hookless as never] },
-      'must have the methods describe() and reset()',
+      'must have the methods describe() and reset(). Missing: describe(). Add it.',
     ],
     [
       'rejects a class that is not a state module',

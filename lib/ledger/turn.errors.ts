@@ -1,5 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { fieldOf } from '../common/thrown.js';
+import { turnMessages } from './turn.messages.js';
 import { type Turn, type TurnErrorRecord } from './turn.js';
 
 /** The turn does not exist. HTTP 404. */
@@ -8,7 +9,7 @@ export class TurnNotFoundError extends SessionsError {
   readonly code = 'TURN_NOT_FOUND';
 
   constructor(readonly turnId: string) {
-    super(`Turn not found: ${turnId}`);
+    super(turnMessages.notFound(turnId));
   }
 }
 
@@ -25,9 +26,7 @@ export class TurnFencedError extends SessionsError {
     readonly turnId: string,
     readonly fence: number,
   ) {
-    super(
-      `The attempt is over: turn ${turnId} of session ${sessionId} has ended, or another worker has claimed it. Nothing was written.`,
-    );
+    super(turnMessages.fenced(sessionId, turnId));
   }
 
   /** @internal */
@@ -44,7 +43,7 @@ export class TurnSettledError extends SessionsError {
   readonly turnId: string;
 
   constructor(turn: Turn) {
-    super(`Turn ${turn.id} is already ${turn.status}. Send a new message instead.`);
+    super(turnMessages.settled(turn.id, turn.status));
     this.sessionId = turn.sessionId;
     this.turnId = turn.id;
   }
@@ -60,9 +59,7 @@ export class TurnFailedError extends SessionsError {
   readonly failure: TurnErrorRecord | undefined;
 
   constructor(turn: Turn) {
-    super(
-      `Turn ${turn.id} failed. Its state, messages and index are unchanged. Send the message again; the log has the cause.`,
-    );
+    super(turnMessages.failed(turn.id));
     this.sessionId = turn.sessionId;
     this.turnId = turn.id;
     this.failure = turn.error;
@@ -78,7 +75,7 @@ export class TurnCancelledError extends SessionsError {
     readonly sessionId: string,
     readonly turnId: string,
   ) {
-    super(`Turn ${turnId} was cancelled.`);
+    super(turnMessages.cancelled(turnId));
   }
 }
 
@@ -93,7 +90,7 @@ export class TurnSupersededError extends SessionsError {
     /** The id of the turn that replaced it. */
     readonly supersededBy: string,
   ) {
-    super(`Turn ${turnId} was superseded by turn ${supersededBy}. Wait for that turn instead.`);
+    super(turnMessages.superseded(turnId, supersededBy));
   }
 }
 
@@ -107,7 +104,7 @@ export class TurnWaitTimeoutError extends SessionsError {
     readonly turnId: string,
     readonly timeoutMs: number,
   ) {
-    super(`Turn ${turnId} has not settled within ${timeoutMs} ms. It continues; query it by its id later.`);
+    super(turnMessages.waitTimeout(turnId, timeoutMs));
   }
 }
 
@@ -131,11 +128,7 @@ export class TurnTimeoutError extends SessionsError {
     signal?: string,
   ) {
     super(
-      signal === undefined
-        ? `The attempt of turn ${turnId} exceeded turns.timeoutMs (${timeoutMs} ms) and was stopped. Increase the option, ` +
-            'or use smaller steps.'
-        : `Turn ${turnId} waited for signal ${JSON.stringify(signal)}, which did not arrive in time. Pass onTimeout to ` +
-            'waitFor to continue without it.',
+      signal === undefined ? turnMessages.timeout(turnId, timeoutMs) : turnMessages.signalTimeout(turnId, signal),
     );
     this.code = signal === undefined ? 'TURN_TIMEOUT' : 'TURN_SIGNAL_TIMEOUT';
     this.permanent = signal !== undefined;
@@ -179,11 +172,7 @@ export class ShuttingDownError extends SessionsError {
     readonly sessionId?: string,
     readonly turnId?: string,
   ) {
-    super(
-      turnId
-        ? `This process is stopping. Turn ${turnId} continues in another process.`
-        : 'This process is stopping and does not accept new turns.',
-    );
+    super(turnId ? turnMessages.continuedElsewhere(turnId) : turnMessages.shuttingDown());
   }
 }
 
@@ -194,19 +183,13 @@ export class TurnReentryError extends SessionsError {
   readonly permanent = true;
 
   constructor(readonly sessionId: string) {
-    super(
-      `Deadlock: the handler waits for a turn of session ${sessionId}, which waits, directly or through other turns, for the session of the handler. ` +
-        'Use submit() without waiting, or another session.',
-    );
+    super(turnMessages.reentry(sessionId));
   }
 }
 
 const PROCESS_LIMITS = {
-  TOO_MANY_STREAMS: (limit: number) =>
-    `Too many open streams. Allowed: ${limit} (maxStreamsPerPrincipal). Close one, then reconnect.`,
-  TOO_MANY_WAITING_PARENTS: (limit: number) =>
-    `${limit} handlers of this process already wait for other turns, the maximum of turns.maxWaitingParents. ` +
-    'Increase the option, or add processes.',
+  TOO_MANY_STREAMS: turnMessages.tooManyStreams,
+  TOO_MANY_WAITING_PARENTS: turnMessages.tooManyWaitingParents,
 };
 
 /**
@@ -236,9 +219,7 @@ export class IdempotencyConflictError extends SessionsError {
     readonly sessionId: string,
     readonly turnId: string,
   ) {
-    super(
-      `The idempotency key was already used for turn ${turnId} with a different input. Use a new key for a new message.`,
-    );
+    super(turnMessages.idempotencyConflict(turnId));
   }
 }
 
@@ -256,9 +237,7 @@ export class SessionBusyError extends SessionsError {
     /** The time when it started or was accepted; ISO-8601. */
     readonly since: string,
   ) {
-    super(
-      `Session ${sessionId} is busy with turn ${turnId} since ${since}. Retry later, or use another policy than whenBusy: 'reject'.`,
-    );
+    super(turnMessages.busy(sessionId, turnId, since));
   }
 }
 
@@ -273,7 +252,7 @@ export class LaneFullError extends SessionsError {
     readonly sessionId: string,
     readonly limit: number,
   ) {
-    super(`Session ${sessionId} already has ${limit} queued turns, the maximum. Retry later.`);
+    super(turnMessages.laneFull(sessionId, limit));
   }
 }
 
@@ -285,7 +264,7 @@ export class LaneDrainingError extends SessionsError {
   readonly retryAfterMs = 5000;
 
   constructor(readonly sessionId: string) {
-    super(`Session ${sessionId} does not accept turns while its lane is draining. Retry later, or resume the lane.`);
+    super(turnMessages.laneDraining(sessionId));
   }
 }
 

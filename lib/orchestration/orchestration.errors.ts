@@ -21,7 +21,8 @@ export class ToolNotAllowedError extends SessionsError {
     readonly denied: readonly string[] = [],
   ) {
     const but = denied.length > 0 ? `, but not ${denied.join(', ')}` : '';
-    super(`The tool ${tool} is not allowed in step ${step}. Allowed now: ${allowed.join(', ') || 'none'}${but}.`);
+    const tools = allowed.length > 0 ? `${allowed.join(', ')}${but}.` : 'none. Continue without a tool.';
+    super(`The tool ${tool} is not allowed in step ${step}. Allowed now: ${tools}`);
   }
 }
 

@@ -1,15 +1,12 @@
-import { inspect } from 'node:util';
-import { closestOf } from '../common/known-keys.js';
 import { SessionsError } from '../common/sessions.error.js';
 import { HandlerError } from '../ledger/handler.error.js';
 import { TaskError } from '../state/task.errors.js';
 import { type Turn } from '../ledger/turn.js';
+import { type Drift, intentHint, orchestratorMessages } from './orchestrator.messages.js';
 
 /** A step without a key has the same name as a step that runs, or ran, in parallel with another one (FIX-02). */
 export function stepKeyRequired(step: string): HandlerError {
-  const message =
-    `Step ${JSON.stringify(step)} is repeated without a key where steps run in parallel: after a retry, its result could ` +
-    `reach another call. Add a key: turn.step(${JSON.stringify(step)}, work, { key: order.id }).`;
+  const message = orchestratorMessages.stepKeyRequired(step);
   return new HandlerError('STEP_KEY_REQUIRED', message, { logged: message, details: { step } });
 }
 
@@ -19,9 +16,7 @@ export function stepKeyRequired(step: string): HandlerError {
  * @param context the call whose context it runs in
  */
 export function wrongStepContext(call: string, context: string): HandlerError {
-  const message =
-    `${call} runs in the asynchronous context of ${context}, so its own step or tool call is unknown. A limiter or pool ` +
-    'has started the code there. Give it AsyncResource.bind(task), or call `info.step` instead of `turn.step`.';
+  const message = orchestratorMessages.wrongStepContext(call, context);
   return new HandlerError('STEP_CONTEXT', message, { logged: message });
 }
 
@@ -36,28 +31,16 @@ export function unknownIntent(
   known: readonly string[],
   chosenBy: 'code' | 'model' = 'code',
 ): HandlerError {
-  const hint = hintOf(intent, known);
-  return new HandlerError(
-    'UNKNOWN_INTENT',
-    `Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}.${hint}`,
-    {
-      permanent: chosenBy === 'code',
-      logged: `the route chose an intent that orchestrator ${orchestrator} does not have.${hint}`,
-      details: { orchestrator, intent, known },
-    },
-  );
-}
-
-function hintOf(intent: string, known: readonly string[]): string {
-  const close = closestOf(intent, known);
-  return `${close === undefined ? '' : ` Did you mean ${JSON.stringify(close)}?`} It has: ${known.join(', ')}.`;
+  return new HandlerError('UNKNOWN_INTENT', orchestratorMessages.unknownIntent(orchestrator, intent, known), {
+    permanent: chosenBy === 'code',
+    logged: `the route chose an intent that orchestrator ${orchestrator} does not have.${intentHint(intent, known)}`,
+    details: { orchestrator, intent, known },
+  });
 }
 
 /** A route returned an empty list of intents. The turn is retried within its limit (FIX-08). */
 export function noIntent(orchestrator: string): HandlerError {
-  const message =
-    `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END ` +
-    'for a turn that needs none.';
+  const message = orchestratorMessages.noIntent(orchestrator);
   return new HandlerError('NO_INTENT', message, { permanent: false, logged: message, details: { orchestrator } });
 }
 
@@ -72,24 +55,8 @@ export function wrongResult(orchestrator: string, problem: string): HandlerError
 
 /** The state does not match the orchestrator's `stateSchema` (BOT-07). */
 export function wrongState(orchestrator: string, path: string, rule: string): HandlerError {
-  const message = `Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`;
+  const message = orchestratorMessages.wrongState(orchestrator, path, rule);
   return new HandlerError('STATE_SCHEMA', message, { details: { orchestrator, path, rule } });
-}
-
-/** The differences between a checkpoint and the orchestrator that loads it. */
-export interface Drift {
-  readonly orchestrator: string;
-  readonly savedVersion: string;
-  readonly currentVersion: string;
-  /**
-   * True if a newer version of the orchestrator wrote the checkpoint. The turn is then retried, because a worker of
-   * that version may run it.
-   */
-  readonly isNewer: boolean;
-  /** True if the orchestrator has migrations, but none from this version. */
-  readonly lacksMigration: boolean;
-  /** Intents that the orchestrator no longer has. */
-  readonly missing: readonly string[];
 }
 
 /**
@@ -113,9 +80,9 @@ export class OrchestratorDriftError extends SessionsError {
     readonly sessionId: string,
     drift?: Drift,
   ) {
-    super(messageOf(savedSignature, currentSignature, drift));
+    super(orchestratorMessages.drift(savedSignature, currentSignature, drift));
     this.permanent = !drift?.isNewer;
-    if (drift && !drift.isNewer) this.cure = cureOf(drift);
+    if (drift && !drift.isNewer) this.cure = orchestratorMessages.driftCure(drift);
   }
 
   /** @internal */
@@ -134,47 +101,4 @@ export function readOrchestratorFailure({ id, request, error }: Turn): SessionsE
   const { savedSignature, currentSignature, sessionId, cure } = error.details as Record<string, string>;
   const drift = new OrchestratorDriftError(savedSignature, currentSignature, sessionId);
   return Object.assign(drift, { message: error.message, turnId: id, cure });
-}
-
-/** Builds the message. It names no session, because it is logged too. */
-function messageOf(saved: string, current: string, drift?: Drift): string {
-  const parts = 'intents, routing, windows, iterations or state schema';
-  const structure = `another structure (${parts}: ${saved.slice(0, 12)}, now ${current.slice(0, 12)})`;
-  if (!drift)
-    return `The session's last checkpoint was written by ${structure}. Adopt the current one with force: true.`;
-  const { orchestrator, savedVersion, currentVersion, isNewer, lacksMigration, missing } = drift;
-  const writtenBy = `Orchestrator ${orchestrator}: the session's last checkpoint was written by`;
-  if (isNewer) {
-    return (
-      `${writtenBy} version ${savedVersion}, which is newer than ${currentVersion} in this process. A process with version ${savedVersion} ` +
-      `must run the turn. To continue with ${currentVersion}, use force: true.`
-    );
-  }
-  const removed = missing.length > 0 ? ` Intents that were removed or renamed: ${missing.join(', ')}.` : '';
-  const advice = `a migration. During development, start new sessions or use force: true.${removed}`;
-  if (lacksMigration) {
-    return `${writtenBy} version ${savedVersion}, and no migration leads from it to ${currentVersion}. Add ${advice}`;
-  }
-  return savedVersion === currentVersion
-    ? `${writtenBy} ${structure}, but the version is still ${currentVersion}. Set a new version and add ${advice}`
-    : `${writtenBy} version ${savedVersion}, with ${structure}. Add ${advice}`;
-}
-
-/** The two options to add. They say that the state does not change, which only the application knows. */
-function cureOf({ orchestrator, savedVersion, currentVersion }: Drift): string {
-  const version = savedVersion === currentVersion ? versionAfter(currentVersion) : currentVersion;
-  const [from, to] = [savedVersion, version].map((each) => inspect(each));
-  return (
-    `If the state does not change, set these options of ${orchestrator}:\n` +
-    `  version: ${to},\n` +
-    `  migrations: [{ from: ${from}, to: ${to}, migrate: (state) => state }],`
-  );
-}
-
-/** Increases the last number: `1.9` becomes `1.10`, `2026-08` becomes `2026-09`. */
-function versionAfter(version: string): string {
-  const [last = ''] = /\d+$/.exec(version) ?? [];
-  if (last === '') return `${version}2`;
-  const next = String(BigInt(last) + 1n).padStart(last.length, '0');
-  return version.slice(0, version.length - last.length) + next;
 }

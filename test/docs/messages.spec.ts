@@ -93,6 +93,7 @@ function problemsOf({ at, kind, text }: Message): string[] {
 function messagesOf(file: string): Message[] {
   const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
   const found: Message[] = [];
+  const isOfMessages = file.endsWith('.messages.ts');
   const add = (kind: Kind, node: ts.Expression | undefined): void => {
     for (const { text, start } of node ? textsOf(node) : []) {
       if ((!/\s/.test(text) && kind !== 'log') || text === OF_NEST) continue;
@@ -122,6 +123,10 @@ function messagesOf(file: string): Message[] {
     } else if (ts.isPropertyAssignment(node)) {
       const name = node.name.getText();
       if (name === 'description' || (/^\d+$/.test(name) && /openapi/.test(file))) add('description', node.initializer);
+    } else if (isOfMessages && ts.isReturnStatement(node)) {
+      add('error', withSpaces(node.expression));
+    } else if (isOfMessages && ts.isArrowFunction(node) && !ts.isBlock(node.body)) {
+      add('error', withSpaces(node.body));
     } else if (ts.isVariableDeclaration(node)) {
       if (/_RULE$/.test(node.name.getText())) add('rule', node.initializer);
       else if (node.name.getText() === 'message' && /errors?\.ts$/.test(file)) add('error', node.initializer);

@@ -132,7 +132,11 @@ describe('the support desk over HTTP', () => {
     const foreign = await ann.ask(`/turns/${id}`, asBob);
     expect(foreign).toEqual({
       status: 404,
-      body: { ...(unknown.body as object), message: `Turn not found: ${id}`, turnId: id },
+      body: {
+        ...(unknown.body as object),
+        message: `Turn not found: ${id}. Check the id. Old settled turns may have been deleted.`,
+        turnId: id,
+      },
     });
     for (const path of ['/session', '/messages']) {
       expect(await ann.ask(path, asBob)).toMatchObject({ status: 404, body: { code: 'SESSION_NOT_FOUND' } });

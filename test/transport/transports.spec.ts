@@ -228,7 +228,7 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
         error: {
           statusCode: 404,
           code: 'TURN_NOT_FOUND',
-          message: `Turn not found: ${UNKNOWN}`,
+          message: `Turn not found: ${UNKNOWN}. Check the id. Old settled turns may have been deleted.`,
           turnId: UNKNOWN,
         },
       });

@@ -25,7 +25,7 @@ const PARTS = [
   },
   {
     name: 'API reference',
-    inputs: /^lib\/.*\.ts$|^test\/docs\/.*\.mjs$/,
+    inputs: /^lib\/.*\.ts$|^test\/docs\/.*\.mjs$|^\.ci\/api-sections\.js$/,
     command: 'typedoc --logLevel Warn',
   },
   { name: 'API reports', inputs: /^lib\/.*\.ts$|^\.ci\/api/, command: 'npm run --silent lint:api' },

@@ -5,21 +5,26 @@
  * @module nestjs-agent-sessions/adapter
  */
 
-export { CheckpointConflictError, CheckpointNotFoundError } from './ledger/checkpoint.errors.js';
-export { type Checkpoint, type NewCheckpoint, type StateSnapshot } from './ledger/checkpoint.js';
-export { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from './ledger/checkpoint.store.js';
-export { type ConversationLog, type MessageRange, type NewMessage } from './ledger/conversation.store.js';
-export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery, workerOf } from './ledger/lane.js';
-export { type Lease, type LeaseStore } from './ledger/lease.store.js';
+// The adapter
+export { type SessionsAdapter } from './ledger/sessions.adapter.js';
+
+// An adapter over tables
+export { adapterOverTables, type TableAdapterOptions } from './store/core/adapter-over-tables.js';
 export {
-  type ConversationMessage,
-  type MessageDraft,
-  type MessagePart,
-  type MessageRole,
-  type MessageSpan,
-  type MessageToolCall,
-} from './ledger/message.js';
-export { CONVERSATION_NAMESPACE } from './ledger/namespaces.js';
+  compareKeys,
+  indexKeys,
+  type KeyRange,
+  primaryKey,
+  type RowKey,
+  STORE_TABLES,
+  type TableDatabase,
+  type TableKeys,
+  type TableName,
+  type TableRow,
+  type TableTransaction,
+} from './store/core/table-database.js';
+
+// Sessions
 export { SessionQuery } from './ledger/session-query.js';
 export { compareSessions, decodeCursor, encodeCursor, type SessionCursor } from './ledger/session.cursor.js';
 export {
@@ -46,12 +51,9 @@ export {
   type CreatedSession,
   type SessionStoreAdapter,
 } from './ledger/session.store.js';
-export { StateResetError } from './ledger/state-reset.error.js';
-export { type SessionsAdapter } from './ledger/sessions.adapter.js';
-export * from './ledger/state.store.js';
-export { type TurnEventBatch, type TurnEventLog } from './ledger/turn-event-log.js';
-export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './ledger/turn-event.js';
-export { type TurnQueue, type LaneVisit, type ReservedSlot, type VisitSlot } from './ledger/turn-queue.js';
+
+// Turns
+export { type Lane, type LaneHead, type LaneMode, type LanePage, type LaneQuery, workerOf } from './ledger/lane.js';
 export {
   stepId,
   type StepKey,
@@ -62,7 +64,25 @@ export {
   type WaitResult,
 } from './ledger/turn-step.js';
 export { type SpentTokens, type TurnSpending } from './ledger/turn-usage.js';
-export * from './ledger/turn.errors.js';
+export {
+  IdempotencyConflictError,
+  LaneDrainingError,
+  LaneFullError,
+  NothingToStreamError,
+  PermanentTurnError,
+  ProcessLimitError,
+  SessionBusyError,
+  ShuttingDownError,
+  TurnCancelledError,
+  TurnFailedError,
+  TurnFencedError,
+  TurnNotFoundError,
+  TurnReentryError,
+  TurnSettledError,
+  TurnSupersededError,
+  TurnTimeoutError,
+  TurnWaitTimeoutError,
+} from './ledger/turn.errors.js';
 export {
   type CancelMode,
   isTerminal,
@@ -75,9 +95,78 @@ export {
   type TurnStatus,
   type WhenBusy,
 } from './ledger/turn.js';
-export * from './ledger/turn.store.js';
-export { interruptedMessages } from './ledger/user-message.js';
+export {
+  type AcceptedTurn,
+  type AcceptTurn,
+  type AwaitedTurn,
+  type ChangedLane,
+  type ClaimedTurn,
+  type ClaimNotice,
+  type ClaimRequest,
+  type LaneControl,
+  type RenewedLease,
+  type SettledTurn,
+  type SignalledTurn,
+  type StoredSignal,
+  type TurnChanges,
+  type TurnFailure,
+  type TurnHold,
+  type TurnLedger,
+  type TurnQuery,
+  type TurnSettlement,
+  type TurnWait,
+} from './ledger/turn.store.js';
+
+// Events of turns
+export { type TurnEventBatch, type TurnEventLog } from './ledger/turn-event-log.js';
+export { type EmittedEvent, type NewTurnEvent, type TurnEvent, type TurnEventMessage } from './ledger/turn-event.js';
+
+// State documents
 export { writtenNamespaces } from './ledger/namespaces.js';
+export { StateResetError } from './ledger/state-reset.error.js';
+export {
+  type DocumentStore,
+  type StateAccess,
+  type StateAddress,
+  type StateAppend,
+  type StateBatch,
+  type StateChange,
+  type StateCleared,
+  type StateDocument,
+  type StateEntry,
+  type StateFold,
+  type StateName,
+  type StateOwnership,
+  type StateQuery,
+  type StateReset,
+  type StateSelection,
+  type StateStore,
+  type StateWriteOptions,
+} from './ledger/state.store.js';
+
+// The conversation
+export { type ConversationLog, type MessageRange, type NewMessage } from './ledger/conversation.store.js';
+export {
+  type ConversationMessage,
+  type MessageDraft,
+  type MessagePart,
+  type MessageRole,
+  type MessageSpan,
+  type MessageToolCall,
+} from './ledger/message.js';
+export { CONVERSATION_NAMESPACE } from './ledger/namespaces.js';
+export { interruptedMessages } from './ledger/user-message.js';
+
+// Checkpoints and leases
+export { CheckpointConflictError, CheckpointNotFoundError } from './ledger/checkpoint.errors.js';
+export { type Checkpoint, type NewCheckpoint, type StateSnapshot } from './ledger/checkpoint.js';
+export { type CheckpointPage, CheckpointStore, type KeepCheckpoints } from './ledger/checkpoint.store.js';
+export { type Lease, type LeaseStore } from './ledger/lease.store.js';
+
+// Queues
+export { type LaneVisit, type ReservedSlot, type TurnQueue, type VisitSlot } from './ledger/turn-queue.js';
+
+// Everywhere
 export { type JsonObject, type JsonValue } from './common/json.js';
 export {
   InvalidInputError,
@@ -89,17 +178,3 @@ export {
   TooLargeError,
   UnreadableRecordError,
 } from './common/sessions.error.js';
-export { adapterOverTables, type TableAdapterOptions } from './store/core/adapter-over-tables.js';
-export {
-  compareKeys,
-  indexKeys,
-  type KeyRange,
-  primaryKey,
-  type RowKey,
-  STORE_TABLES,
-  type TableDatabase,
-  type TableKeys,
-  type TableName,
-  type TableRow,
-  type TableTransaction,
-} from './store/core/table-database.js';

@@ -4,10 +4,26 @@
  * @module nestjs-agent-sessions
  */
 
+// Most used
+export { SessionsModule } from './module/sessions.module.js';
+export { InjectOrchestrator, Intent, Orchestrator } from './orchestrator/orchestrator.decorators.js';
+export { type TurnContext } from './orchestrator/turn-context.js';
+export { reply, TurnOutcome } from './orchestrator/turn-outcome.js';
+export { OrchestratorHandle } from './orchestrator/orchestrator-handle.js';
+export { TurnService } from './turn/turn.service.js';
+export { type Turn } from './ledger/turn.js';
+export { SessionStore } from './session/session-store.service.js';
+export { type Session } from './ledger/session.js';
+export { type ConversationMessage, type MessageDraft } from './ledger/message.js';
+export { CurrentSession, UseSession } from './transport/session.decorators.js';
+export { SessionGuard } from './transport/session.guard.js';
+export { UnauthenticatedError } from './transport/transport.errors.js';
+export { type SessionsAdapter } from './ledger/sessions.adapter.js';
+export { memoryAdapter } from './store/memory/memory-adapter.js';
+
 // The module
 export { SESSIONS_ADAPTER, TURN_QUEUE } from './common/sessions.tokens.js';
 export { type FeatureOptions } from './module/sessions.feature.js';
-export { SessionsModule } from './module/sessions.module.js';
 export {
   type ProcessRole,
   type SessionsModuleAsyncOptions,
@@ -25,7 +41,7 @@ export {
   SurfaceConflictError,
   SurfaceLimitError,
 } from './ledger/session.errors.js';
-export { type Session, type SessionState, type SurfacePolicy } from './ledger/session.js';
+export { type SessionState, type SurfacePolicy } from './ledger/session.js';
 export { type RecordsOf } from './records/records-of.js';
 export { type SessionRecord } from './records/session-record.js';
 export { SessionRecords } from './records/session-records.service.js';
@@ -37,7 +53,7 @@ export {
 } from './session/affinity-resolver.js';
 export { createSessionStore } from './session/create-session-store.js';
 export { type SessionEvent, SessionEvents } from './session/session-events.js';
-export { type SessionPage, SessionStore } from './session/session-store.service.js';
+export { type SessionPage } from './session/session-store.service.js';
 export { CreateSessionInput } from './session/session.inputs.js';
 
 // Turns
@@ -68,7 +84,6 @@ export {
 export {
   type CancelMode,
   isTerminal,
-  type Turn,
   type TurnErrorRecord,
   type TurnInput,
   type TurnReply,
@@ -81,24 +96,14 @@ export { TurnStoppedError } from './turn/turn-stopped.error.js';
 export { TurnStream } from './turn/turn-stream.js';
 export { ExecuteOptions, SubmitOptions } from './turn/turn.inputs.js';
 export { BackoffOptions, RetryOptions, TurnEventsOptions, TurnsOptions } from './turn/turn.options.js';
-export { TurnService } from './turn/turn.service.js';
 
 // Orchestrators
 export { defineOrchestrator } from './orchestrator/define-orchestrator.js';
 export { type Evaluation, type IntentReply } from './orchestrator/evaluation.js';
 export { type MemorableTurn, MemoryPort, type MemoryQuery } from './orchestrator/memory-port.js';
 export { type OrchestratorEvent, OrchestratorEvents } from './orchestrator/orchestrator-events.js';
-export { OrchestratorHandle } from './orchestrator/orchestrator-handle.js';
 export { type OrchestratorTool, OrchestratorToolOptions } from './orchestrator/orchestrator-tool.js';
-export {
-  Evaluate,
-  getOrchestratorToken,
-  InjectOrchestrator,
-  Intent,
-  Orchestrator,
-  Route,
-  Summarize,
-} from './orchestrator/orchestrator.decorators.js';
+export { Evaluate, getOrchestratorToken, Route, Summarize } from './orchestrator/orchestrator.decorators.js';
 export { OrchestratorDriftError } from './orchestrator/orchestrator.errors.js';
 export {
   type IntentResult,
@@ -110,8 +115,8 @@ export {
 export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StateSchema } from './orchestrator/state-schema.js';
 export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
-export { type StepInfo, type TurnContext, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
-export { END, turnOutcome, reply, TurnOutcome } from './orchestrator/turn-outcome.js';
+export { type StepInfo, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
+export { END, turnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
 
 // Steps and tools
@@ -173,34 +178,25 @@ export {
 } from './conversation/compaction-policy.js';
 export { CompactionError } from './conversation/compaction.errors.js';
 export { type TokenCounter } from './conversation/token-counter.js';
-export {
-  type ConversationMessage,
-  type MessageDraft,
-  type MessagePart,
-  type MessageRole,
-  type MessageToolCall,
-} from './ledger/message.js';
+export { type MessagePart, type MessageRole, type MessageToolCall } from './ledger/message.js';
 
 // Guards and decorators
 export { CurrentOrchestrationState } from './transport/current-orchestration-state.decorator.js';
 export { CurrentTurn } from './transport/current-turn.decorator.js';
 export { type Principal, type PrincipalResolver, signedInUser } from './transport/principal.js';
-export { AllowAnonymousSession, CurrentSession, SessionId, UseSession } from './transport/session.decorators.js';
-export { SessionGuard } from './transport/session.guard.js';
+export { AllowAnonymousSession, SessionId } from './transport/session.decorators.js';
 export { type SessionsErrorBody } from './common/sessions-error-body.js';
 export { SessionsExceptionFilter } from './transport/sessions-exception.filter.js';
 export { SingleUserGuard } from './transport/single-user.guard.js';
 export { ToolUseInterceptor } from './transport/tool-use.interceptor.js';
 export { RequireTool } from './transport/tool.decorators.js';
 export { ToolGuard } from './transport/tool.guard.js';
-export { UnauthenticatedError } from './transport/transport.errors.js';
 
 // Stores and queues
 export { type SessionStoreAdapter } from './ledger/session.store.js';
-export { type SessionsAdapter } from './ledger/sessions.adapter.js';
 export { type TurnQueue } from './ledger/turn-queue.js';
 export { SweepOptions } from './maintenance/sweep.options.js';
-export { InMemorySessionStoreAdapter, memoryAdapter } from './store/memory/memory-adapter.js';
+export { InMemorySessionStoreAdapter } from './store/memory/memory-adapter.js';
 
 // Everywhere
 export { type JsonObject, type JsonValue } from './common/json.js';

@@ -3,17 +3,29 @@
  * @module nestjs-agent-sessions/ai-sdk
  */
 
+// Answers
+export { streamReply, type ReplyTurn, type StreamReplyOptions } from './stream-reply.js';
+export { AnswerError } from '../chat/chat.errors.js';
+
+// Durable models and tools
 export { type AnyLanguageModel } from './language-model.js';
-export { ApprovalAnswer, ToolOutput } from './user-answers.js';
-export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
 export { durableCalls } from './durable-calls.js';
 export { type DurableModel, durableModel, DurableModelOptions } from './durable-model.js';
 export { durableTools, DurableToolsOptions, type ToolTurn } from './durable-tools.js';
-export { AnswerError } from '../chat/chat.errors.js';
-export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
-export { fromUIMessage, toUIMessages } from './ui-messages.js';
 export { idempotencyKeyOf } from './tool-call.js';
 export { type ModelTurn } from './model-calls.js';
+
+// Signals of the user
+export { ApprovalAnswer, ToolOutput } from './user-answers.js';
+export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/user-signals.js';
+
+// Messages and streams
+export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
+export { fromUIMessage, toUIMessages } from './ui-messages.js';
+export { type UIChunk, type UIMessage, type UIPart } from '../chat/ui-message.js';
+export { type UIStream, uiStream, type UITurn } from '../chat/ui-stream.js';
+
+// Scripted models
 export { type ScriptedModelAnswer, type ScriptedToolCall } from '../chat/scripted-answer.js';
 export {
   type AnsweredCall,
@@ -23,6 +35,3 @@ export {
   type ScriptedModel,
   scriptedModel,
 } from '../chat/scripted-model.js';
-export { type ReplyTurn, streamReply, type StreamReplyOptions } from './stream-reply.js';
-export { type UIChunk, type UIMessage, type UIPart } from '../chat/ui-message.js';
-export { type UIStream, uiStream, type UITurn } from '../chat/ui-stream.js';

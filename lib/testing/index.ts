@@ -3,6 +3,16 @@
  * @module nestjs-agent-sessions/testing
  */
 
+// Applications
+export { SessionsTestingModule } from './sessions-testing-module.js';
+export { type SessionsTestingOptions } from './testing-options.js';
+export { Conversation, type SayOptions } from './conversation.js';
+export { type ConversationOptions } from './open-conversation.js';
+export { TestClock } from './test-clock.js';
+export { TurnNeedsTimeError } from './testing.errors.js';
+
+// Scripted orchestrators and models
+export { type ScriptedAnswer, type ScriptedOrchestrator, scriptedOrchestrator } from './scripted-orchestrator.js';
 export { type ScriptedModelAnswer, type ScriptedToolCall } from '../chat/scripted-answer.js';
 export {
   type AnsweredCall,
@@ -12,15 +22,10 @@ export {
   type ScriptedModel,
   scriptedModel,
 } from '../chat/scripted-model.js';
-export { type RequestedCall } from './chat/chat-client.js';
-export { type ChatTransportTarget } from './chat/chat-transport-target.js';
-export { describeChatTransport } from './chat/describe-chat-transport.js';
+
+// Suites for stores and chat transports
 export { describeSessionsAdapter } from './conformance/describe-sessions-adapter.js';
 export { type ConformanceTarget } from './conformance/target.js';
-export { Conversation, type SayOptions } from './conversation.js';
-export { type ScriptedAnswer, type ScriptedOrchestrator, scriptedOrchestrator } from './scripted-orchestrator.js';
-export { type ConversationOptions } from './open-conversation.js';
-export { SessionsTestingModule } from './sessions-testing-module.js';
-export { TestClock } from './test-clock.js';
-export { TurnNeedsTimeError } from './testing.errors.js';
-export { type SessionsTestingOptions } from './testing-options.js';
+export { describeChatTransport } from './chat/describe-chat-transport.js';
+export { type ChatTransportTarget } from './chat/chat-transport-target.js';
+export { type RequestedCall } from './chat/chat-client.js';

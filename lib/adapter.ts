@@ -1,7 +1,10 @@
 /**
- * The API for authors of stores and queues: the interfaces, the stored types, the errors and rules of all stores, and
- * an adapter over custom tables.
+ * The API for authors of stores and queues. An adapter implements the ports of `SessionsAdapter` over one backend, or
+ * passes a few operations on rows to `adapterOverTables`, which implements all ports. A queue implements `TurnQueue`,
+ * which notifies workers of lanes with work. This entry also has the stored types, errors and rules of all stores. To
+ * verify an adapter, run `describeSessionsAdapter` of `nestjs-agent-sessions/testing`.
  *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/adapter
  */
 

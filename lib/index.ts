@@ -1,6 +1,14 @@
 /**
- * The API for applications. Less common types are in `nestjs-agent-sessions/types`, those of the controllers and the control plane
- * in `/http`, and the API for authors of stores and queues in `/adapter`.
+ * A NestJS module that stores the sessions of agents and chat applications, and runs each user message as a durable
+ * turn. The turns of a session run one at a time, in the order in which they were accepted. If a process crashes,
+ * another one runs its turn again and uses the stored results of finished steps. Every turn settles exactly once: one
+ * commit stores its reply, its messages and its state.
+ *
+ * Applications import `SessionsModule` and write orchestrators, which answer turns. Less common types are in
+ * `nestjs-agent-sessions/types`, those of the controllers and the control plane in `/http`, and the API for authors of
+ * stores and queues in `/adapter`.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions
  */
 

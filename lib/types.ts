@@ -1,5 +1,9 @@
 /**
- * Types of parameters and results, for code that names them.
+ * Types of parameters and results, for code that names them: a variable, a parameter or a field. The functions and
+ * classes of `nestjs-agent-sessions` accept and return them, so most applications never import this entry. It has no
+ * code at run time. Its sections are those of the root.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/types
  */
 

@@ -1,5 +1,9 @@
 /**
- * Durable models, tools and chat answers with the AI SDK, version 6 or 7.
+ * Durable models, tools and chat answers with the AI SDK, version 6 or 7. `streamReply` answers a turn with a model and
+ * streams the answer to chat front ends. For your own loops, `durableModel` and `durableTools` store the calls of a
+ * model and of its tools as steps of the turn. Later attempts use the stored results instead of calling again.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/ai-sdk
  */
 

@@ -1,5 +1,9 @@
 /**
- * A reader of turns and a client of the control plane. They need nothing but `fetch`.
+ * Reads turns and calls the control plane over HTTP, in a browser or on a server. It needs `fetch`, but neither Nest
+ * nor Node. `readAnswer` yields the text of an answer while it is written, and `readTurnEvents` the events of a turn.
+ * Both reconnect and resume. `stateClient` describes, resets and compacts the state of sessions.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/client
  */
 

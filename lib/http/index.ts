@@ -1,5 +1,9 @@
 /**
- * The types of the controllers and the control plane: options, views, requests, reports and errors.
+ * The types of the controllers and of the control plane. The `controllers` option of `SessionsModule.forRoot` enables
+ * the controllers: sessions, turns, chats of the AI SDK, and the control plane, which describes, resets and compacts
+ * the state of sessions. Import this entry for code that names their options, views, requests, reports and errors.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/http
  */
 

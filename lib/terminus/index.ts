@@ -1,5 +1,8 @@
 /**
- * Health checks for `@nestjs/terminus`.
+ * Health checks for `@nestjs/terminus`. Import `SessionsHealthModule`, and inject `SessionsHealthIndicator` into your
+ * health controller. The indicator reports whether this process can accept and run turns, and whether lanes are stuck.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/terminus
  */
 

@@ -1,5 +1,10 @@
 /**
- * Helpers for tests of applications and stores.
+ * Helpers for tests of applications and stores. `SessionsTestingModule` starts a Nest application on a memory store
+ * with a clock that the test moves, and a `Conversation` sends messages to it. `scriptedModel` and
+ * `scriptedOrchestrator` replace models and orchestrators. `describeSessionsAdapter` and `describeChatTransport` are
+ * suites for your own store or chat transport.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/testing
  */
 

@@ -1,5 +1,9 @@
 /**
- * The queue for several processes, on BullMQ.
+ * The queue for several processes, on BullMQ with Redis, or with PostgreSQL from BullMQ 6 on. Pass `bullmqQueue` as
+ * `turns.queue` of `SessionsModule.forRoot`. Its jobs notify the workers of sessions with new turns; the turns
+ * themselves are in the store. A lost, stalled or repeated job therefore neither loses nor repeats a turn.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/bullmq
  */
 

@@ -1,5 +1,8 @@
 /**
- * The Redis store.
+ * The store on Redis 7 or newer, for any number of processes. Pass `redisAdapter` as `adapter` of
+ * `SessionsModule.forRoot`. It needs the package `ioredis`. Each operation runs one atomic Lua script.
+ *
+ * @packageDocumentation
  * @module nestjs-agent-sessions/redis
  */
 

@@ -1,12 +1,14 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import ts from 'typescript';
 import { linksOf, readPage } from '../docs/pages.js';
 import { temporaryFolder } from '../support/stores.js';
 
 /** What a user gets from the registry, in an application that has nothing else of this checkout. */
 describe('the packed package', () => {
-  const folder = temporaryFolder();
+  // Without symbolic links, as in the file names of the compiler.
+  const folder = realpathSync(temporaryFolder());
   let tarball: string;
   let packedFiles: string[];
 
@@ -76,10 +78,7 @@ describe('the packed package', () => {
 
   it('DAY-21 has an entry /client that compiles in a front end without Nest', () => {
     const page = join(folder, 'page');
-    const installed = join(page, 'node_modules/nestjs-agent-sessions');
-    mkdirSync(installed, { recursive: true });
-    // npm would install Nest, which is a peer dependency.
-    execFileSync('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed]);
+    unpack(page);
     const compilerOptions = {
       strict: true,
       skipLibCheck: false,
@@ -89,7 +88,6 @@ describe('the packed package', () => {
       types: [],
       noEmit: true,
     };
-    writeFileSync(join(page, 'package.json'), '{ "private": true, "type": "module" }');
     writeFileSync(join(page, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['page.ts'] }));
     writeFileSync(
       join(page, 'page.ts'),
@@ -106,6 +104,59 @@ describe('the packed package', () => {
 
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
   }, 120_000);
+
+  it.each([
+    ['nodenext', ts.ModuleKind.NodeNext, ts.ModuleResolutionKind.NodeNext],
+    ['bundler', ts.ModuleKind.ESNext, ts.ModuleResolutionKind.Bundler],
+  ])(
+    'FIX-78 compiles with every entry point under %s with exactOptionalPropertyTypes and without skipLibCheck',
+    (name, module, moduleResolution) => {
+      const application = join(folder, name);
+      const installed = unpack(application);
+      const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as Manifest;
+      const packages = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+      for (const each of [...packages, '@types/node']) linkPackage(application, each);
+      const main = join(application, 'application.ts');
+      copyFileSync('test/e2e/packed-application.ts', main);
+
+      const program = ts.createProgram([main], {
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        skipLibCheck: false,
+        module,
+        moduleResolution,
+        target: ts.ScriptTarget.ES2023,
+        experimentalDecorators: true,
+        types: ['node'],
+        typeRoots: [join(application, 'node_modules/@types')],
+        noEmit: true,
+      });
+      // Not the declarations of other packages: their errors are not those of this package.
+      const files = program
+        .getSourceFiles()
+        .filter(({ fileName }) => fileName === main || fileName.startsWith(`${installed}/`));
+      const problems = files.flatMap((file) => [
+        ...program.getSyntacticDiagnostics(file),
+        ...program.getSemanticDiagnostics(file),
+      ]);
+
+      expect([...program.getOptionsDiagnostics(), ...problems].map(messageOf)).toEqual([]);
+      const entries = Object.values(manifest.exports).flatMap(({ types }) => types ?? []);
+      expect(files.map(({ fileName }) => fileName)).toEqual(
+        expect.arrayContaining(entries.map((types) => join(installed, types))),
+      );
+    },
+    180_000,
+  );
+
+  /** Creates an application with the unpacked package alone. npm would install the peer dependencies as well. */
+  function unpack(application: string): string {
+    const installed = join(application, 'node_modules/nestjs-agent-sessions');
+    mkdirSync(installed, { recursive: true });
+    execFileSync('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed]);
+    writeFileSync(join(application, 'package.json'), '{ "private": true, "type": "module" }');
+    return installed;
+  }
 
   function install(name: string, manifest: object, versions: { nest: string; schedule: string }): string {
     const application = join(folder, name);
@@ -146,6 +197,23 @@ describe('the packed package', () => {
     return JSON.parse(execFileSync(process.execPath, [file], { cwd: application, encoding: 'utf8', timeout: 60_000 }));
   }
 });
+
+interface Manifest {
+  readonly exports: Record<string, { readonly types?: string }>;
+  readonly dependencies: Record<string, string>;
+  readonly peerDependencies: Record<string, string>;
+}
+
+/** Adds a package of this checkout to an application. */
+function linkPackage(application: string, name: string): void {
+  const link = join(application, 'node_modules', name);
+  mkdirSync(dirname(link), { recursive: true });
+  symlinkSync(join(process.cwd(), 'node_modules', name), link);
+}
+
+function messageOf({ file, messageText }: ts.Diagnostic): string {
+  return `${file?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+}
 
 function installedVersion(application: string, name: string): string {
   const manifest = readFileSync(join(application, 'node_modules', name, 'package.json'), 'utf8');

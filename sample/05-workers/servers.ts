@@ -2,26 +2,22 @@
  * The servers of the application: those in REDIS_URL and DATABASE_URL, or private ones. They run in a separate process that Ctrl-C does not
  * reach, because they must stop last.
  */
-import { postgres } from '../../test/support/services/postgres.js';
-import { redis, startRedis } from '../../test/support/services/redis.js';
-import { freePort } from '../../test/support/services/server-process.js';
-import { type Service } from '../../test/support/services/service.js';
-import { startService } from '../../test/support/services/services.js';
-import { parentEnded, notifyParent } from './parent-process.js';
+import { notifyParent, parentEnded } from './parent-process.js';
+import { type Server, startPostgres, startRedis } from './private-servers.js';
 
-const SERVICES: Readonly<Record<string, Service>> = {
-  redis: {
-    ...redis,
-    variable: 'REDIS_URL',
-    // Durable settings for a store of turns.
-    start: async (folder) => startRedis(folder, await freePort(), ['--appendonly', 'yes']),
-  },
-  postgres: { ...postgres, variable: 'DATABASE_URL' },
+const SERVERS: Readonly<Record<string, () => Promise<Server>>> = {
+  redis: () => given(process.env.REDIS_URL) ?? startRedis(),
+  postgres: () => given(process.env.DATABASE_URL) ?? startPostgres(),
 };
 const names = process.argv.slice(2);
-const running = await Promise.all(names.map((name) => startService(SERVICES[name])));
+const running = await Promise.all(names.map((name) => SERVERS[name]()));
 const urls = Object.fromEntries(names.map((name, i) => [name, running[i].url]));
 
 notifyParent(urls);
 await parentEnded();
 await Promise.all(running.map(({ stop }) => stop()));
+
+/** Returns your server, which nothing here stops. */
+function given(url: string | undefined): Promise<Server> | undefined {
+  return url ? Promise.resolve({ url, stop: () => Promise.resolve() }) : undefined;
+}

@@ -124,7 +124,7 @@ export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StateSchema } from './orchestrator/state-schema.js';
 export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
 export { type StepInfo, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
-export { END, turnOutcome } from './orchestrator/turn-outcome.js';
+export { type DataOf, END, turnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
 
 // Steps and tools

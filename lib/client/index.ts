@@ -9,12 +9,8 @@
 
 // Answers and events of turns
 export { type AnswerOptions, readAnswer, type TurnAnswer } from './turn-answer.js';
-export {
-  readTurnEvents,
-  type TurnConnectionState,
-  type TurnEventsOptions,
-  type TurnStreamEvent,
-} from './turn-events.js';
+export { readTurnEvents, type TurnConnectionState, type TurnEventsOptions } from './turn-events.js';
+export { type TurnStreamEvent } from '../turn/turn-stream-event.js';
 export { type TurnEventsSource } from './turn-connection.js';
 export {
   type EventStreamAnswer,

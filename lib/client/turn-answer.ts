@@ -1,6 +1,7 @@
 import { type EmittedEvent, type NewTurnEvent } from '../ledger/turn-event.js';
 import { type TurnEnd, type TurnWaiting } from '../turn/turn-result.js';
-import { readTurnEvents, type TurnEventsOptions, type TurnStreamEvent } from './turn-events.js';
+import { type TurnStreamEvent } from '../turn/turn-stream-event.js';
+import { readTurnEvents, type TurnEventsOptions } from './turn-events.js';
 
 /** The answer of a turn after an event. */
 export interface TurnAnswer<Emitted extends EmittedEvent = NewTurnEvent> {

@@ -1,28 +1,9 @@
 import { type JsonValue } from '../common/json.js';
 import { type EmittedEvent, type NewTurnEvent } from '../ledger/turn-event.js';
-import { type TurnEnd, type TurnWaiting } from '../turn/turn-result.js';
+import { type TurnStreamEvent } from '../turn/turn-stream-event.js';
 import { type EventStreamMessage } from './event-stream.js';
 import { LostConnection, TurnConnection, type TurnEventsSource } from './turn-connection.js';
 import { ResponseError } from './response.error.js';
-
-/**
- * An event as a client receives it: one of the handler, or one of the module. TypeScript tells them apart by `type` if the
- * type argument lists the events of the handler: `{ type: 'delta'; data: { text: string } }`.
- */
-export type TurnStreamEvent<Emitted extends EmittedEvent = NewTurnEvent> =
-  | (Emitted & EventOffset)
-  /** A new attempt begins. It repeats events of the attempt before, unless the handler continues with `turn.emitted()`. */
-  | ({ readonly type: 'attempt'; readonly data: { readonly attempt: number } } & EventOffset)
-  /** The turn awaits signals. */
-  | ({ readonly type: 'waiting'; readonly data: TurnWaiting } & EventOffset)
-  /** The last event. */
-  | ({ readonly type: 'settled'; readonly data: TurnEnd } & EventOffset);
-
-/** @inline */
-interface EventOffset {
-  /** The number of the event in its turn, from 1. Events of type `waiting` have that of the event before. */
-  readonly offset: number;
-}
 
 /** The state of the connection. */
 export interface TurnConnectionState {

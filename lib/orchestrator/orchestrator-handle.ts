@@ -1,9 +1,12 @@
+import { type JsonValue } from '../common/json.js';
 import { type Patch } from '../common/patch.js';
 import { type CompactionResult } from '../conversation/compaction-run.js';
 import { type Session } from '../ledger/session.js';
+import { type EmittedEvent, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { type Turn } from '../ledger/turn.js';
 import { handOut } from '../turn/running-turn.js';
 import { type TurnResult } from '../turn/turn-result.js';
+import { type TurnStreamEvent } from '../turn/turn-stream-event.js';
 import { type TurnStream } from '../turn/turn-stream.js';
 import { type SubmitOptions, type TurnInputLike, type WaitOptions } from '../turn/turn.inputs.js';
 import { type OrchestratorEvent, type OrchestratorEvents, type OrchestratorEventType } from './orchestrator-events.js';
@@ -35,8 +38,21 @@ export interface ConversationCommandArgs {
   readonly sessionId: string;
 }
 
-/** The handle of one orchestrator, injected by `@InjectOrchestrator` (BOT-01). */
-export class OrchestratorHandle<State = Record<string, unknown>> {
+/** `TurnEvent` unless the handle's type lists the events of the handlers. */
+type StreamedEvent<Emitted extends EmittedEvent> = NewTurnEvent extends Emitted ? TurnEvent : TurnStreamEvent<Emitted>;
+
+/**
+ * The handle of one orchestrator, injected by `@InjectOrchestrator` (BOT-01). The compiler cannot check the type arguments
+ * against the orchestrator; `DataOf` derives `Data` from its class.
+ * @typeParam State the state of the orchestrator
+ * @typeParam Data the type of `result.data`: `DataOf<typeof SupportDesk>`, or a type of your own (DAY-05)
+ * @typeParam Emitted the events that the handlers emit, a union such as `{ type: 'delta'; data: { text: string } }`
+ */
+export class OrchestratorHandle<
+  State = Record<string, unknown>,
+  Data = JsonValue,
+  Emitted extends EmittedEvent = NewTurnEvent,
+> {
   /** @hidden */
   constructor(
     readonly name: string,
@@ -55,8 +71,11 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
   }
 
   /** Runs a turn and waits for its result. @throws as `TurnService.execute`, and OrchestratorDriftError */
-  execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult> {
-    return handOut('handle.execute', async () => this.find().turns.execute(this.name, input, options));
+  execute(input: TurnInputLike, options: OrchestratorExecuteOptions<State>): Promise<TurnResult<Data>> {
+    const result: Promise<unknown> = handOut('handle.execute', async () =>
+      this.find().turns.execute(this.name, input, options),
+    );
+    return result as Promise<TurnResult<Data>>;
   }
 
   /** Accepts a turn and returns without waiting for it. @throws as `TurnService.submit` */
@@ -68,8 +87,9 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    * Runs a turn and streams it. `for await` yields the events that its handler emits, then `settled`. `result` resolves
    * as `execute` does, and rejects with the errors of the turn; `stream` itself does not throw them.
    */
-  stream(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): TurnStream {
-    return this.find().turns.stream(this.name, input, options);
+  stream(input: TurnInputLike, options: OrchestratorSubmitOptions<State>): TurnStream<Data, StreamedEvent<Emitted>> {
+    const stream: unknown = this.find().turns.stream(this.name, input, options);
+    return stream as TurnStream<Data, StreamedEvent<Emitted>>;
   }
 
   /**
@@ -81,8 +101,11 @@ export class OrchestratorHandle<State = Record<string, unknown>> {
    * latest turn, among the last 20 that ended in the session, lost no worker, or the open turn waits for a signal
    * @throws as `execute`
    */
-  resume(sessionId: string, options?: WaitOptions): Promise<TurnResult | null> {
-    return handOut('handle.resume', async () => this.find().turns.resume(this.name, sessionId, options));
+  resume(sessionId: string, options?: WaitOptions): Promise<TurnResult<Data> | null> {
+    const result: Promise<unknown> = handOut('handle.resume', async () =>
+      this.find().turns.resume(this.name, sessionId, options),
+    );
+    return result as Promise<TurnResult<Data> | null>;
   }
 
   /** Lists the session's checkpoints of this orchestrator, the latest first (BOT-25). @throws InvalidInputError */

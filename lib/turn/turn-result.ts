@@ -4,15 +4,18 @@ import { type TerminalTurnStatus } from '../ledger/turn.js';
 
 // The entry `/client` exports these types. Front ends compile them without Nest.
 
-/** The result of a turn for its caller: plain JSON without internals, which can be returned as an HTTP response. */
-export interface TurnResult {
+/**
+ * The result of a turn for its caller: plain JSON without internals, which can be returned as an HTTP response.
+ * @typeParam Data the type of `data`
+ */
+export interface TurnResult<Data = JsonValue> {
   readonly id: string;
   readonly sessionId: string;
   readonly status: 'awaiting-input' | 'completed';
   /** The turn's index in this session and orchestrator, from 0. */
   readonly turnIndex: number;
   readonly reply: string | null;
-  readonly data?: JsonValue;
+  readonly data?: Data;
   /** The tokens that models used, over all attempts of the turn (FIX-15); absent if none were counted. */
   readonly usage?: TokenUsage;
 }

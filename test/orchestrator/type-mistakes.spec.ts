@@ -5,8 +5,9 @@ const PROJECT = process.cwd();
 
 const IMPORTS = `
   import {
-    defineOrchestrator, END, Evaluate, Intent, type JsonValue, Orchestrator, type OrchestratorConfig, reply, Route,
-    type RouteDecision, SessionsModule, type SessionStore, type TurnContext, turnOutcome, type TurnOutcome,
+    type DataOf, defineOrchestrator, END, Evaluate, Intent, type JsonValue, Orchestrator, type OrchestratorConfig,
+    type OrchestratorHandle, reply, Route, type RouteDecision, SessionsModule, type SessionStore, type TurnContext,
+    turnOutcome, type TurnOutcome,
   } from 'nestjs-agent-sessions';
   interface Desk { orderId: number; note?: string; mode?: 'open' | 'closed' }
   export const used = [defineOrchestrator, END, Evaluate, Intent, Orchestrator, reply, Route, SessionsModule, turnOutcome] as const;
@@ -15,7 +16,7 @@ const IMPORTS = `
   interface Order { readonly id: number; readonly lines: readonly { readonly name: string; readonly price?: number }[] }
   interface Tree { readonly name: string; readonly parts: readonly Tree[] }
   export type MoreUsed = [JsonValue, OrchestratorConfig, RouteDecision, typeof sessions, typeof text, Order, Tree];
-  export type Used = [TurnContext, TurnOutcome];
+  export type Used = [TurnContext, TurnOutcome, OrchestratorHandle, DataOf<new () => object>];
 `;
 const inClass = (member: string): string =>
   `@Orchestrator({ name: 'desk', initialState: (): Desk => ({ orderId: 0 }) })\nexport class Bot {\n@Intent()\n${member}\n}`;
@@ -28,6 +29,25 @@ const routed = (options: string): string =>
 const decorated = (options: string, member: string): string =>
   `@Orchestrator(${options})\nexport class Bot {\n@Intent()\n${member}\n}`;
 const inTurn = (code: string): string => `export async function answer(turn: TurnContext) { ${code} }`;
+/** Code that uses the data of an orchestrator class, and its handle. */
+const withData = (code: string): string => `
+  export class Bot {
+    @Intent() total(turn: TurnContext<Desk>) {
+      return turn.turnIndex > 0 ? reply('later') : reply('ok', { data: { total: turn.turnIndex } });
+    }
+    @Intent() async list() { return turnOutcome({ data: { lines: ['a'] } }); }
+    @Intent() greet() { return reply('hi'); }
+    @Intent() note() { return { note: 'x' }; }
+    helper(count: number) { return count; }
+  }
+  declare const bot: OrchestratorHandle<Desk, DataOf<typeof Bot>, { type: 'delta'; data: { text: string } }>;
+  export async function ask() {
+    const { data } = await bot.execute('hi', { sessionId: 's1' });
+    ${code}
+  }`;
+/** Code that uses a handle with the default types. */
+const withHandle = (code: string): string =>
+  `export async function ask(bot: OrchestratorHandle) { const options = { sessionId: 's1' }; ${code} }`;
 
 const NOT_AN_OUTCOME = 'An intent returns reply(...)';
 
@@ -202,6 +222,24 @@ const MORE_MISTAKES = withTitles([
     `export const session = sessions.updateMetadata('s1', { since: new Date() });`,
     'The value.since cannot be stored as JSON.',
   ],
+  [
+    withData(`if (data && 'total' in data) { const text: string = data.total; return text; } return 'none';`),
+    'not assignable',
+  ],
+  [withData(`return data && 'lines' in data ? data.lines.total : undefined;`), 'total'],
+  [withData(`return data?.price;`), 'price'],
+  [
+    withData(`for await (const event of bot.stream('hi', { sessionId: 's1' })) {
+      if (event.type === 'delta') console.log(event.data.length);
+    } return data;`),
+    'length',
+  ],
+  [withData(`return (await bot.stream('hi', { sessionId: 's1' }).result).data?.price ?? data;`), 'price'],
+  [withData(`return (await bot.resume('s1'))?.data?.price ?? data;`), 'price'],
+  [
+    withHandle(`const { data } = await bot.execute('hi', options); return data === null || data === undefined ? data : data.total;`),
+    'total',
+  ],
 ]);
 
 const MORE_CORRECT = withTitles([
@@ -273,6 +311,25 @@ const MORE_CORRECT = withTitles([
   `export const session = (metadata: Record<string, unknown>) => sessions.create({ userId: 'ann', metadata });`,
   `export const session = sessions.create({ userId: 'ann' });`,
   `export const session = sessions.updateMetadata('s1', { plan: undefined, seats: 3 });`,
+  withData(`return data && 'total' in data ? data.total.toFixed(2) : data?.lines.join(', ');`),
+  withData(`for await (const event of bot.stream('hi', { sessionId: 's1' })) {
+    if (event.type === 'delta') console.log(event.data.text.length);
+    if (event.type === 'settled') console.log(event.data.status);
+  } return data;`),
+  withHandle(`const { data } = await bot.execute('hi', options); const value: JsonValue | undefined = data; return value;`),
+  withHandle(`for await (const { data } of bot.stream('hi', options)) { const value: JsonValue = data; console.log(value); }`),
+  `export class Bot { @Intent() answer(): TurnOutcome<Desk> { return reply('ok', { data: { total: 1 } }); } }
+  export const value: DataOf<typeof Bot> = ['anything', { that: 'is JSON' }];`,
+  `export class Bot { @Intent() answer(): TurnOutcome<Desk, { total: number }> { return reply('ok', { data: { total: 1 } }); } }
+  export const value: DataOf<typeof Bot> = { total: 1 };`,
+  `export class Bot { @Intent() answer() { return reply('ok'); } }
+  export async function ask(bot: OrchestratorHandle<Desk, DataOf<typeof Bot>>): Promise<undefined> {
+    return (await bot.execute('hi', { sessionId: 's1' })).data;
+  }`,
+  inObject(`({ turnIndex }) => reply('ok', { data: { total: turnIndex }, state: { orderId: turnIndex } })`),
+  inObject(`({ turnIndex }) => turnOutcome({ data: [turnIndex], state: { orderId: turnIndex } })`),
+  `export const ask = async (bot: OrchestratorHandle<Desk, { total: number }>): Promise<number | undefined> =>
+    (await bot.execute('hi', { sessionId: 's1', state: { orderId: 7 } })).data?.total;`,
 ]);
 
 describe('the types of orchestrators and options', () => {

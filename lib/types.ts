@@ -57,6 +57,7 @@ export type {
   OrchestratorOptions,
   RouteFunction,
 } from './orchestrator/orchestrator.js';
+export type { RouteDecorator } from './orchestrator/route-decorator.js';
 export type { StandardSchema } from './orchestrator/state-schema.js';
 export type { ForkOptions, HistoryQuery, UndoOptions } from './orchestrator/time-travel.inputs.js';
 export type { HistoryEntry, UndoResult } from './orchestrator/time-travel.js';

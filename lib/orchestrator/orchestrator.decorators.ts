@@ -9,6 +9,7 @@ import {
 import { type IntentDecorator } from './intent-decorator.js';
 import { type InitialStateCheck, type OrchestratorDecorator } from './orchestrator-decorator.js';
 import { type OrchestratorOptions } from './orchestrator.js';
+import { type RouteDecorator } from './route-decorator.js';
 
 const ROUTE = new MethodMark<true>('@Route()', 'agent-sessions:route');
 const INTENT = new MethodMark<string>('@Intent()', 'agent-sessions:intent');
@@ -29,7 +30,9 @@ export function Orchestrator<State = Record<string, unknown>>(
 }
 
 /** Declares the method that routes a turn: it returns the name of an intent, a list of names, or END. */
-export const Route = (): MethodDecorator => ROUTE.decorate(true);
+export const Route =
+  (): RouteDecorator => (target: object, method: string | symbol, descriptor: PropertyDescriptor) =>
+    ROUTE.decorate(true)(target, method, descriptor);
 
 /** Declares a method that handles an intent. @param name default: the method's name */
 export const Intent =

@@ -217,7 +217,9 @@ describe('marks of replaced methods', () => {
     @Injectable()
     class Desk {
       @Route()
-      refund(): void {}
+      refund(): string {
+        return 'refund';
+      }
     }
     const error = await rejection(startApplication({ providers: [Desk] }), SessionsConfigurationError);
     expect(error.message).toMatch(

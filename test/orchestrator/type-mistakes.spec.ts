@@ -49,6 +49,15 @@ const withData = (code: string): string => `
 const withHandle = (code: string): string =>
   `export async function ask(bot: OrchestratorHandle) { const options = { sessionId: 's1' }; ${code} }`;
 
+/** A class whose route is this method. */
+const routedClass = (method: string): string => `
+  @Orchestrator({ name: 'desk' }) export class Bot {
+    @Route() ${method}
+    @Intent() status() { return 'ok'; }
+    @Intent('refund') pay() { return 'ok'; }
+  }`;
+
+const NOT_A_ROUTE = 'A route returns the name of an intent';
 const NOT_AN_OUTCOME = 'An intent returns reply(...)';
 
 /** What a user writes by mistake, and a part of the compiler's message. */
@@ -184,6 +193,13 @@ const MORE_MISTAKES = withTitles([
     }`,
     'The state requires orderId: set initialState.',
   ],
+  [routedClass(`route() { return 7; }`), NOT_A_ROUTE],
+  [routedClass(`route() {}`), NOT_A_ROUTE],
+  [routedClass(`async route(turn: TurnContext) { return turn.turnIndex > 0 ? 'status' : undefined; }`), NOT_A_ROUTE],
+  [routedClass(`route() { return { intent: 'status' }; }`), NOT_A_ROUTE],
+  [routedClass(`route() { return { intents: 7 }; }`), NOT_A_ROUTE],
+  [routedClass(`route() { return [1]; }`), NOT_A_ROUTE],
+  [routedClass(`*route() { yield 'status'; }`), NOT_A_ROUTE],
   [inTurn(`await turn.step('now', () => new Date());`), 'The value cannot be stored as JSON.'],
   [
     inTurn(`await turn.step('now', async () => ({ order: { at: new Date() } }));`),
@@ -256,6 +272,15 @@ const MORE_CORRECT = withTitles([
     `{ name: 'desk', initialState: () => ({ cart: { mode: 'open', coupon: null } }) }`,
     `answer({ state }: TurnContext<{ cart: { mode: 'open' | 'closed'; coupon: string | null } }>) { return state.cart.mode; }`,
   ),
+  routedClass(`route() { return 'refund'; }`),
+  routedClass(`route(turn: TurnContext) { return turn.turnIndex > 0 ? 'status' : 'refund'; }`),
+  routedClass(`async route(turn: TurnContext) { return turn.turnIndex > 0 ? END : ['status', 'refund']; }`),
+  routedClass(`route() { return END; }`),
+  routedClass(`route() { return { intents: ['status'], reasoning: 'because', raw: { any: 1 } }; }`),
+  routedClass(`route(turn: TurnContext): RouteDecision { return turn.input.text; }`),
+  routedClass(`route(): never { throw new Error('no'); }`),
+  routedClass(`route(): any { return 7; }`),
+  `export const named = (): MethodDecorator => Route();`,
   routed(`route: () => 'refund'`),
   routed(`route: ({ input }) => input.text`),
   routed(`route: async (turn) => (turn.turnIndex > 0 ? END : ['status', 'refund'])`),

@@ -185,7 +185,8 @@ export interface TurnTools {
  * their results after them.
  *
  * All methods throw StateModuleError for a module that is not enabled, InvalidInputError for wrong names and
- * values, StateSerializationError and TooLargeError. Methods that read also reject with StoreUnavailableError.
+ * values, StateSerializationError and TooLargeError. Methods that read also reject with StoreUnavailableError. Once the
+ * attempt has ended, writes are dropped and logged, and those of tasks reject with TurnStoppedError (DAY-17).
  */
 export interface TurnModules {
   readonly tools: TurnToolState;

@@ -108,7 +108,19 @@ class TasksOfTurn implements TurnTaskState {
     return task && deepFreeze({ id, state: task.state, flowState: task.flowState });
   }
 
-  async create(task: NewTask = {}): Promise<TurnTask> {
+  create(task: NewTask = {}): Promise<TurnTask> {
+    return this.writer.rejectLate('task.create') ?? this.created(task);
+  }
+
+  transition(id: string, to: TaskState, options: TaskTransitionOptions = {}): Promise<void> {
+    return this.writer.rejectLate('task.transition') ?? this.moved(id, to, options);
+  }
+
+  setFlowState(id: string, flowState: unknown): Promise<void> {
+    return this.writer.rejectLate('task.setFlowState') ?? this.withFlowState(id, flowState);
+  }
+
+  private async created(task: NewTask): Promise<TurnTask> {
     this.writer.assertOutside('task.create');
     const { id: chosen, flowState: given = null } = checkInput(NewTask, task, 'task');
     const flowState = this.writer.json(given, 'flowState');
@@ -125,7 +137,7 @@ class TasksOfTurn implements TurnTaskState {
     return deepFreeze({ id, state: 'submitted', flowState });
   }
 
-  async transition(id: string, to: TaskState, options: TaskTransitionOptions = {}): Promise<void> {
+  private async moved(id: string, to: TaskState, options: TaskTransitionOptions): Promise<void> {
     this.writer.assertOutside('task.transition');
     assertId(id, 'taskId');
     if (!isTaskState(to)) throw new InvalidInputError('to', TASK_STATE_RULE);
@@ -139,7 +151,7 @@ class TasksOfTurn implements TurnTaskState {
     });
   }
 
-  async setFlowState(id: string, flowState: unknown): Promise<void> {
+  private async withFlowState(id: string, flowState: unknown): Promise<void> {
     this.writer.assertOutside('task.setFlowState');
     assertId(id, 'taskId');
     const change = { type: 'flow-state', flowState: this.writer.json(flowState, 'flowState') } as const;
@@ -181,8 +193,22 @@ class ModuleWriter {
   }
 
   add(call: string, write: ModuleWrite): void {
+    if (this.rejectLate(call) !== undefined) return;
     this.assertOutside(call);
     this.journal.add(write);
+  }
+
+  /**
+   * Rejects a write after the end of the attempt, which would be lost (DAY-17). The rejection is logged and does not end
+   * the process, as that of a step (FIX-87). @returns `undefined` while the attempt runs
+   */
+  rejectLate(call: string): Promise<never> | undefined {
+    try {
+      this.memo.assertOpen();
+      return undefined;
+    } catch (error) {
+      return this.memo.hand(`turn.modules.${call}`, () => Promise.reject(error as Error));
+    }
   }
 
   assertOutside(call: string): void {

@@ -232,6 +232,11 @@ export class TurnSteps {
     return saving;
   }
 
+  /** @throws TurnStoppedError, or the reason of the signal, once the attempt is over (DAY-17) */
+  assertOpen(): void {
+    this.handle.assertOpen();
+  }
+
   /**
    * Rejects calls inside a step, because they would be skipped when a later attempt replays the step.
    * @param instead the advice in the message

@@ -3,14 +3,16 @@ import {
   defineOrchestrator,
   type OrchestratorConfig,
   reply,
+  SessionStateService,
   type TurnContext,
   TurnFailedError,
   TurnStoppedError,
+  TurnTimeoutError,
 } from 'nestjs-agent-sessions';
 import { unknownIntent } from '../../lib/orchestrator/orchestrator.errors.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
-import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import { aborted, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 const NODE_ENV = process.env.NODE_ENV;
 
@@ -153,6 +155,82 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
     }
     expect(effects).toEqual([]);
     expect(await turns.get(id)).toMatchObject({ status: 'awaiting-input', failures: 0 });
+  });
+
+  const ENDS = [
+    {
+      end: 'has returned',
+      error: TurnStoppedError,
+      message: 'The attempt is over: its handler has returned. Await every call of the turn before the handler returns.',
+    },
+    { end: 'was cancelled', error: TurnStoppedError, message: 'The attempt is over: the turn was cancelled.' },
+    { end: 'has exceeded its time limit', error: TurnTimeoutError, message: 'exceeded turns.timeoutMs (1000 ms)' },
+  ] as const;
+
+  it.each(ENDS)('DAY-17 rejects later uses of a turn that $end', async ({ end, error, message }) => {
+    const kept: TurnContext[] = [];
+    const effects: string[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async (turn) => {
+          kept.push(turn);
+          if (end !== 'has returned') await aborted(turn.signal);
+        },
+      },
+    });
+    const { lines, logger } = capturingLogger();
+    const { app, handle, session, turns } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      logger,
+      turns: {
+        retry: { attempts: 1 },
+        ...(end === 'has exceeded its time limit' ? { timeoutMs: 1000 } : {}),
+      },
+    });
+    const sessionId = await session();
+    const { id } = await handle(desk).submit('hi', { sessionId });
+    await eventually(() => kept.length === 1);
+    if (end === 'was cancelled') await turns.cancel(id);
+    await turns.result(id).catch(() => undefined);
+
+    const [turn] = kept;
+    const errors: unknown[] = [];
+    const { tools, task, flow } = turn.modules;
+    const uses: Readonly<Record<string, Promise<unknown>>> = {
+      'turn.step': turn.step('late', () => effects.push('step')),
+      'turn.tools.use': turn.tools.use('late', 'call-1', () => effects.push('tool')),
+      'turn.waitFor': turn.waitFor('late'),
+      'turn.modules.task.create': task.create({ id: 'late' }),
+      'turn.modules.task.transition': task.transition('late', 'working'),
+      'turn.modules.task.setFlowState': task.setFlowState('late', 1),
+    };
+    // Code that awaits a late call stays there (FIX-87).
+    for (const use of Object.values(uses)) void use.catch((rejected: unknown) => errors.push(rejected));
+    tools.set('late', 'key', 1);
+    tools.patch('late', 'key', { a: 1 });
+    tools.increment('late', 'key');
+    tools.delete('late', 'key');
+    flow.save('late', 1);
+    await eventually(() => errors.length === 6);
+    for (const rejected of errors) {
+      expect(rejected).toBeInstanceOf(error);
+      expect((rejected as Error).message).toContain(message);
+    }
+    const writes = ['tools.set', 'tools.patch', 'tools.increment', 'tools.delete', 'flow.save'];
+    for (const call of [...Object.keys(uses), ...writes.map((write) => `turn.modules.${write}`)]) {
+      await eventually(() => lines.some((line) => line.startsWith(`warn ${call} of turn `)));
+    }
+    // Events after the end are dropped: a stream of a model may outlive the turn.
+    await turn.emit({ type: 'delta', data: 'late' });
+    await turn.flush();
+    expect((await turn.emitted()).map(({ data }) => data)).not.toContain('late');
+    expect(effects).toEqual([]);
+    const state = app.get(SessionStateService, { strict: false });
+    expect(await state.tools.get(sessionId, 'late', 'key')).toBeNull();
+    expect(await state.task.get(sessionId, 'late')).toBeNull();
+    expect(await state.flow.load(sessionId, 'late')).toBeNull();
   });
 
   /** The warnings and errors of a turn that fails. */

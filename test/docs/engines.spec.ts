@@ -25,6 +25,25 @@ describe('the packages of this project', () => {
   });
 });
 
+describe('the lanes of other versions', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const lanes = Object.keys(scripts).filter((name) => /^test:(lowest|nest|node|previous)-/.test(name));
+
+  it('DAY-07 have names for each supported version of Node', () => {
+    const others = TESTED.map(([major]) => `test:node-${major}`).filter((name) => name !== 'test:node-20');
+
+    expect(lanes).toEqual(expect.arrayContaining(others));
+  });
+
+  it.each(lanes)('DAY-07 has the step %s in .ci/run', (lane) => {
+    expect(read('.ci/run')).toMatch(new RegExp(`^tests \\d+ '.+' ${lane}$`, 'm'));
+  });
+
+  it('DAY-07 runs all other steps on Node 20 in ci.yml', () => {
+    expect(read('.github/workflows/ci.yml').match(/node-version: .+/g)).toEqual(['node-version: 20']);
+  });
+});
+
 /** Returns whether a range such as `^20.19.0 || >=22.12.0` contains a version. */
 function accepts(range: string | undefined, major: number, minor: number): boolean {
   if (range === undefined) return true;

@@ -4,7 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { SessionsHealthIndicator, SessionsHealthModule } from 'nestjs-agent-sessions/terminus';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { forkProgram, kill } from '../support/child-process.js';
+import { eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { startApplication } from '../support/running-application.js';
 import { describeRedis } from '../support/servers.js';
@@ -21,13 +23,15 @@ const desk = defineOrchestrator({ name: 'desk', intents: { answer: async () => '
 describeRedis('turns during an outage of the Redis of BullMQ', () => {
   // The lanes of test/lowest run it with the lowest versions of BullMQ, and the matrix with the newest one.
   it(
-    'FIX-69 DAY-07 resume by themselves, and health shows the outage',
+    'FIX-69 DAY-03 DAY-07 resume by themselves, and health and the log show the outage',
     async () => {
       const redis = await PrivateRedis.start();
       const queue = { connection: { url: redis.url } };
       const store = sqliteOptions();
+      const { lines, logger } = capturingLogger();
       const api = await startApplication({
         adapter: adapterOf(store),
+        logger,
         role: 'submit',
         turns: { queue: bullmqQueue(queue) },
         orchestrators: [desk],
@@ -58,6 +62,15 @@ describeRedis('turns during an outage of the Redis of BullMQ', () => {
       expect(await reply(meanwhile)).toBe('did meanwhile');
       expect(await reply(await submit('after'))).toBe('did after');
       expect(await queueHealth()).toMatchObject({ status: 'up' });
+      // Logged for each outage once, however often BullMQ tries to connect.
+      const place = `The queue agent-sessions at ${new URL(redis.url).host}`;
+      const entries = (): string[] =>
+        lines.flatMap((line) => {
+          if (line.startsWith(`error ${place} reported an error; retrying.`)) return ['failed'];
+          return line.startsWith(`log ${place} is connected again.`) ? ['recovered'] : [];
+        });
+      await eventually(() => entries().at(-1) === 'recovered');
+      expect(entries().slice(0, 2)).toEqual(['failed', 'recovered']);
       await kill(worker);
       await api.close();
       await redis.stop();

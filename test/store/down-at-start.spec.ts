@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { defineOrchestrator, reply, SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
+import { resolveOptions } from '../../lib/module/sessions.settings.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { rejection, startApplication } from '../support/running-application.js';
@@ -8,6 +9,10 @@ import { adapterOf, optionsOn, type StoreOptions } from '../support/stores.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 
 const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => reply('Done.') } });
+
+it('DAY-06 opens the store up to ten times by default, three seconds apart', () => {
+  expect(resolveOptions({}).storeAttempts).toEqual({ count: 10, delayMs: 3000 });
+});
 
 describeServers('a server that is down at the start', (server) => {
   let proxy: TcpProxy;

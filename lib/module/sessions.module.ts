@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
+import { kindOf } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { sessionsControllers } from './sessions.controllers.js';
 import { type FeatureOptions, type FeatureRef, featureProviders } from './sessions.feature.js';
@@ -92,12 +93,25 @@ function asyncOptions(options: SessionsModuleAsyncOptions): Provider[] {
     );
   }
   if (useFactory) return [{ provide: SESSIONS_OPTIONS, useFactory, inject }];
+  const name = (useExisting ?? useClass)?.name ?? 'the factory';
   return [
     ...(useClass ? [{ provide: SESSIONS_OPTIONS_FACTORY, useClass }] : []),
     {
       provide: SESSIONS_OPTIONS,
       inject: [useExisting ?? SESSIONS_OPTIONS_FACTORY],
-      useFactory: (factory: SessionsOptionsFactory) => factory.createSessionsOptions(),
+      useFactory: (factory: SessionsOptionsFactory | undefined) => optionsOf(factory, name),
     },
   ];
+}
+
+/** @throws SessionsConfigurationError if the provider of the factory resolved to something else */
+function optionsOf(
+  factory: SessionsOptionsFactory | undefined,
+  name: string,
+): SessionsModuleOptions | Promise<SessionsModuleOptions> {
+  if (typeof factory?.createSessionsOptions === 'function') return factory.createSessionsOptions();
+  throw new SessionsConfigurationError(
+    `SessionsModule.forRootAsync: ${name} must be an object with the method createSessionsOptions(). Received: ` +
+      `${kindOf(factory)}. Check the provider of ${name}.`,
+  );
 }

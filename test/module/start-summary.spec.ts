@@ -1,3 +1,4 @@
+import { type DynamicModule } from '@nestjs/common';
 import {
   memoryAdapter,
   SESSIONS_ADAPTER,
@@ -110,6 +111,7 @@ describe('an adapter that is undefined', () => {
   it.each([
     ['useFactory', { useFactory: () => undefined as unknown as SessionsModuleOptions }],
     ['useClass', { useClass: Forgetful }],
+    ['useExisting', { imports: [providing(new Forgetful())], useExisting: Forgetful }],
   ])('DAY-15 stops the start if %s returns undefined instead of options', async (_, options) => {
     await expect(startModules({ imports: [SessionsModule.forRootAsync(options)] })).rejects.toThrow(
       new SessionsConfigurationError(
@@ -118,4 +120,24 @@ describe('an adapter that is undefined', () => {
       ),
     );
   });
+
+  it.each([
+    ['undefined', undefined, 'undefined'],
+    ['an object without the method', {}, 'an object'],
+  ])('DAY-15 stops the start if the provider of useExisting resolves to %s', async (_, value, received) => {
+    const options = { imports: [providing(value)], useExisting: Forgetful };
+
+    await expect(startModules({ imports: [SessionsModule.forRootAsync(options)] })).rejects.toThrow(
+      new SessionsConfigurationError(
+        'SessionsModule.forRootAsync: Forgetful must be an object with the method createSessionsOptions(). ' +
+          `Received: ${received}. Check the provider of Forgetful.`,
+      ),
+    );
+  });
+
+  /** A module that provides the value as the class. */
+  function providing(value: unknown): DynamicModule {
+    class Provided {}
+    return { module: Provided, providers: [{ provide: Forgetful, useFactory: () => value }], exports: [Forgetful] };
+  }
 });

@@ -24,7 +24,7 @@ export class BlockSource {
     readonly block: Block,
     originOf: (name: string) => Origin | undefined,
   ) {
-    const typed = block.language === 'ts';
+    const typed = block.language !== 'js';
     this.file = join(PROJECT, `${block.page}.${block.line}.${block.language}`);
     const [before, after] = wrapping(block);
     const source = ts.createSourceFile(this.file, `${before}\n${block.text}\n${after}`, ts.ScriptTarget.ES2022);

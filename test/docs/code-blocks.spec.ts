@@ -11,16 +11,17 @@ const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string
 
 /** The built-in `npm` commands that pages use. */
 const NPM_COMMANDS = ['audit', 'ci', 'exec', 'init', 'install', 'pack', 'pkg', 'publish', 'rebuild', 'sbom'];
+const COMPILED = ['ts', 'tsx', 'js'];
 const DIAGRAMS = /^(flowchart (LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
 describe('the code blocks of the pages', () => {
   let compiled: CompiledBlocks;
 
   beforeAll(() => {
-    compiled = new CompiledBlocks(blocksOf('ts', 'js'));
+    compiled = new CompiledBlocks(blocksOf(...COMPILED));
   }, 120_000);
 
-  it.each(pagesWith('ts', 'js'))('DOC compiles the code blocks of %s', (page) => {
+  it.each(pagesWith(...COMPILED))('DOC compiles the code blocks of %s', (page) => {
     expect(compiled.problemsOf(page)).toEqual([]);
   });
 
@@ -58,9 +59,12 @@ describe('the code blocks of the pages', () => {
 
   it('DOC checks every language of the blocks', () => {
     // first-example.spec.ts opens the HTML page in a browser. deployment.spec.ts checks the files of containers.
-    const checked = ['ts', 'typescript', 'js', 'sh', 'json', 'mermaid', 'html', 'yaml', 'dockerfile', ''];
+    const checked = [...COMPILED, 'typescript', 'sh', 'json', 'mermaid', 'html', 'yaml', 'dockerfile', ''];
 
     expect(blocks.filter(({ language }) => !checked.includes(language))).toEqual([]);
+    // A block without a language is output. Code in it would not be compiled.
+    const isCode = ({ text }: Block): boolean => /^(?:import|export|const|function|class) /m.test(text);
+    expect(blocksOf('').filter(isCode)).toEqual([]);
   });
 });
 

@@ -36,7 +36,7 @@ export class CompiledBlocks {
     const unlike = { noUnusedLocals: false, noUnusedParameters: false, allowJs: true, checkJs: true };
     const stricter = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true };
     // Without paths, the package is the one that was built.
-    this.options = { ...options, lib, ...unlike, ...stricter, paths: {} };
+    this.options = { ...options, lib, jsx: ts.JsxEmit.ReactJSX, ...unlike, ...stricter, paths: {} };
     const host = this.host();
     const known = this.namesOf(KNOWN, host);
     for (const block of blocks) {
@@ -84,7 +84,10 @@ export class CompiledBlocks {
       resolveModuleNameLiterals: (literals, from, redirected, options, file) =>
         literals.map((literal) => {
           const known = this.fileOf(literal.text, from);
-          if (known) return { resolvedModule: { resolvedFileName: known, extension: ts.Extension.Ts } };
+          if (known) {
+            const extension = known.endsWith('.tsx') ? ts.Extension.Tsx : ts.Extension.Ts;
+            return { resolvedModule: { resolvedFileName: known, extension } };
+          }
           const mode = ts.getModeForUsageLocation(file, literal, options);
           return ts.resolveModuleName(literal.text, from, options, host, cache, redirected, mode);
         }),

@@ -37,6 +37,33 @@ describe('the check before npm publish', () => {
   });
 });
 
+describe('a release', () => {
+  it('DAY-12 is published with its provenance', () => {
+    const { publishConfig } = JSON.parse(read('package.json')) as { publishConfig: object };
+
+    expect(publishConfig).toEqual({ access: 'public', provenance: true });
+  });
+
+  it('DAY-12 has a checklist that writes an SBOM of the packages that users install', () => {
+    const release = read('CONTRIBUTING.md').split('\n## ').find((section) => section.startsWith('Release\n')) ?? '';
+    const steps = [...release.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));
+
+    expect(steps).toEqual(steps.map((_, index) => index + 1));
+    expect(steps.length).toBeGreaterThan(5);
+    for (const command of [
+      'node .ci/check-release.js',
+      '.ci/run',
+      'npm pack --dry-run',
+      'npm sbom --prefix build/sbom --package-lock-only --sbom-format cyclonedx',
+      'npm publish',
+      'npm audit signatures',
+    ]) {
+      expect(release).toContain(command);
+    }
+    expect(release.indexOf('npm sbom')).toBeLessThan(release.indexOf('`npm publish` in a CI job'));
+  });
+});
+
 /** Copies the checked files to a new folder. */
 function copyOf(change: (text: string) => string): string {
   const folder = temporaryFolder();

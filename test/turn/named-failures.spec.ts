@@ -161,7 +161,8 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
     {
       end: 'has returned',
       error: TurnStoppedError,
-      message: 'The attempt is over: its handler has returned. Await every call of the turn before the handler returns.',
+      message:
+        'The attempt is over: its handler has returned. Await every call of the turn before the handler returns.',
     },
     { end: 'was cancelled', error: TurnStoppedError, message: 'The attempt is over: the turn was cancelled.' },
     { end: 'has exceeded its time limit', error: TurnTimeoutError, message: 'exceeded turns.timeoutMs (1000 ms)' },

@@ -12,9 +12,9 @@ import {
   type ClaimRequest,
   type SettledTurn,
   type TurnHold,
+  type TurnRequest,
   type TurnSettlement,
 } from 'nestjs-agent-sessions/adapter';
-import { type TurnRequest } from 'nestjs-agent-sessions/types';
 import { sessionsEntities } from 'nestjs-agent-sessions/typeorm';
 import { DataSource, type EntityManager, IsNull } from 'typeorm';
 import { WrongAnswerError } from './wrong-answer.error.js';

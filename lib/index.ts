@@ -59,7 +59,7 @@ export {
   type InboundMessage,
   resolveSession,
 } from './session/affinity-resolver.js';
-export { createSessionStore } from './session/create-session-store.js';
+export { createSessionStore, type SessionStoreConfig } from './session/create-session-store.js';
 export { type SessionEvent, SessionEvents } from './session/session-events.js';
 export { type SessionPage } from './session/session-store.service.js';
 export { CreateSessionInput } from './session/session.inputs.js';
@@ -102,6 +102,7 @@ export { LaneService } from './turn/lane.service.js';
 export { type TurnResult } from './turn/turn-result.js';
 export { TurnStoppedError } from './turn/turn-stopped.error.js';
 export { TurnStream } from './turn/turn-stream.js';
+export { type EventResponse } from './turn/turn-event-pace.js';
 export { ExecuteOptions, SubmitOptions } from './turn/turn.inputs.js';
 export { BackoffOptions, RetryOptions, TurnEventsOptions, TurnsOptions } from './turn/turn.options.js';
 
@@ -123,6 +124,7 @@ export {
 export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StateSchema } from './orchestrator/state-schema.js';
 export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
+export { type HistoryEntry, type UndoResult } from './orchestrator/time-travel.js';
 export { type StepInfo, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
 export { type DataOf, END, turnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
@@ -165,16 +167,30 @@ export { type KeyValueClient, type StorageProvider } from './orchestration/stora
 
 // State of sessions
 export { ConversationState } from './state/conversation-state.js';
-export { FlowState } from './state/flow-state.js';
-export { defineSessionManager, getSessionManagerToken, InjectSessionManager } from './state/session-manager-feature.js';
-export { SessionManager } from './state/session-manager.js';
+export { type FlowCheckpoint, FlowState } from './state/flow-state.js';
+export {
+  defineSessionManager,
+  getSessionManagerToken,
+  InjectSessionManager,
+  type SessionManagerDefinition,
+} from './state/session-manager-feature.js';
+export { type ManagedSession, SessionManager } from './state/session-manager.js';
 export { SessionStateService, type StateRedactor } from './state/session-state.service.js';
-export { SessionStateModule, type StateHookCall, type StateModule } from './state/state-module.js';
+export { type StatePage } from './state/state-data.js';
+export {
+  SessionStateModule,
+  type StateClearing,
+  type StateCompaction,
+  type StateDescription,
+  type StateHookCall,
+  type StateModule,
+} from './state/state-module.js';
 export { StateConflictError, StateModuleError } from './state/state.errors.js';
 export { StateOptions } from './state/state.options.js';
 export { TaskStates } from './state/task-states.js';
 export { TaskError } from './state/task.errors.js';
-export { ToolState } from './state/tool-state.js';
+export { type TaskRecord } from './state/task.js';
+export { type ToolEntry, ToolState } from './state/tool-state.js';
 
 // The conversation
 export { type CompactionEvent } from './conversation/compaction-events.js';
@@ -183,9 +199,12 @@ export {
   type CompactionOptions,
   type CompactionPolicy,
   type Summarizer,
+  type Summary,
 } from './conversation/compaction-policy.js';
+export { type CompactionResult } from './conversation/compaction-run.js';
 export { CompactionError } from './conversation/compaction.errors.js';
 export { type TokenCounter } from './conversation/token-counter.js';
+export { type WindowFunction } from './conversation/window.js';
 export { type MessagePart, type MessageRole, type MessageToolCall } from './ledger/message.js';
 
 // Guards and decorators

@@ -14,7 +14,6 @@ export type { FeatureRef } from './module/sessions.feature.js';
 // Sessions
 export type { SurfaceLimitPolicy } from './ledger/session.js';
 export type { ErasedRecords } from './records/session-records.service.js';
-export type { SessionStoreConfig } from './session/create-session-store.js';
 export type { SessionEventOf, SessionEventType } from './session/session-events.js';
 export type { SessionStoreSettings } from './session/session-store.service.js';
 export type { MetadataOptions, RevokeOptions, SweepLimit } from './session/session.inputs.js';
@@ -25,7 +24,6 @@ export type { TurnRequest, TurnWaitingFor } from './ledger/turn.js';
 export type { SpentTokens } from './ledger/turn-usage.js';
 export type { DrainOptions, LaneListQuery, LaneScope } from './turn/lane.inputs.js';
 export type { LaneCounts } from './turn/lane.service.js';
-export type { EventResponse } from './turn/turn-event-pace.js';
 export type { RecoveryCounts } from './turn/turn-recovery.js';
 export type { TurnEnd, TurnWaiting } from './turn/turn-result.js';
 export type { CancelOptions } from './turn/turn.inputs.js';
@@ -60,7 +58,6 @@ export type {
 export type { RouteDecorator } from './orchestrator/route-decorator.js';
 export type { StandardSchema } from './orchestrator/state-schema.js';
 export type { ForkOptions, HistoryQuery, UndoOptions } from './orchestrator/time-travel.inputs.js';
-export type { HistoryEntry, UndoResult } from './orchestrator/time-travel.js';
 export type { OrchestratorToolInput, ToolInputSchema } from './orchestrator/tool-input-schema.js';
 export type {
   TurnFlowState,
@@ -103,17 +100,11 @@ export type {
 export type { SequencedStep } from './orchestration/step-sequencer.service.js';
 
 // State of sessions
-export type { FlowCheckpoint } from './state/flow-state.js';
-export type { SessionManagerDefinition } from './state/session-manager-feature.js';
-export type { ManagedSession, SessionManagerOptions } from './state/session-manager.js';
+export type { SessionManagerOptions } from './state/session-manager.js';
 export type { BuiltInState, ExportedState } from './state/session-state.service.js';
-export type { StatePage } from './state/state-data.js';
 export type {
-  StateClearing,
-  StateCompaction,
   StateCompactionOptions,
   StateDataPage,
-  StateDescription,
   StateHook,
   StateModuleName,
 } from './state/state-module.js';
@@ -131,15 +122,13 @@ export type {
   ToolQuery,
   ToolSetOptions,
 } from './state/state.inputs.js';
-export type { Task, TaskHistoryEntry, TaskState } from './state/task.js';
-export type { ToolEntry } from './state/tool-state.js';
+export type { TaskState } from './state/task.js';
 
 // The conversation
-export type { Compaction, Summary } from './conversation/compaction-policy.js';
-export type { CompactionResult } from './conversation/compaction-run.js';
+export type { Compaction } from './conversation/compaction-policy.js';
 export type { CompactionPhase } from './conversation/compaction.errors.js';
 export type { HistoryWindow, HistoryWindowOption } from './conversation/history-window.js';
-export type { ConversationView, WindowFunction, WindowShape } from './conversation/window.js';
+export type { ConversationView, WindowShape } from './conversation/window.js';
 export type { MessageSpan } from './ledger/message.js';
 
 // Guards and decorators

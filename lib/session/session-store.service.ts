@@ -14,12 +14,11 @@ import {
   type Session,
   type SessionChange,
   type SessionLifetime,
-  type SurfaceLimitPolicy,
-  type SurfacePolicy,
   type SurfaceRules,
 } from '../ledger/session.js';
 import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
+import { type SessionStoreConfig } from './create-session-store.js';
 import { emitActivity, SessionEvents } from './session-events.js';
 import { SessionQuery } from '../ledger/session-query.js';
 import {
@@ -37,24 +36,7 @@ import {
 } from '../ledger/session.store.js';
 
 /** The settings of a {@link SessionStore}. */
-export interface SessionStoreSettings {
-  /** Idle time in milliseconds after which an active session is suspended. Default 3,600,000 (an hour). */
-  readonly defaultTtlMs?: number;
-  /** Idle time in milliseconds after which `sweepExpired` expires suspended and never used sessions. Default: never. */
-  readonly expireAfterMs?: number;
-  /** Maximum lifetime of a session in milliseconds since its creation, whatever its activity. Default: no limit (SES-19). */
-  readonly maxLifetimeMs?: number;
-  /** How to handle a surface that two sessions of a user attach. Default `move` (SES-07). */
-  readonly surfacePolicy?: SurfacePolicy;
-  /** Maximum number of surfaces attached to a session. Default 16. */
-  readonly maxSurfacesPerSession?: number;
-  /** Whether an attach at that limit detaches the oldest attachment or is rejected. Default `detach`. */
-  readonly onSurfaceLimit?: SurfaceLimitPolicy;
-  /** Maximum size of the merged metadata as JSON, in bytes. Default 65,536. */
-  readonly maxMetadataBytes?: number;
-  /** Generates session ids. Default: 128 random bits as hexadecimal digits. */
-  readonly generateId?: IdGenerator;
-}
+export type SessionStoreSettings = Omit<SessionStoreConfig, 'adapter'>;
 
 /** A page of sessions returned by `SessionStore.page`. */
 export interface SessionPage {

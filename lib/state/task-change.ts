@@ -2,7 +2,7 @@ import { mintId } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { namespaceOf } from '../ledger/namespaces.js';
 import { type StateChange, type StateName } from '../ledger/state.store.js';
-import { statesAfter, type Task, type TaskState } from './task.js';
+import { statesAfter, type TaskRecord, type TaskState } from './task.js';
 
 /** The namespace of tasks. Reserved for this module. */
 export const TASK_NAMESPACE = namespaceOf('task');
@@ -10,7 +10,7 @@ export const TASK_NAMESPACE = namespaceOf('task');
 const HISTORY = 50;
 
 /** The document of a task. */
-export interface StoredTask extends Pick<Task, 'state' | 'flowState' | 'history' | 'updatedAt'> {
+export interface StoredTask extends Pick<TaskRecord, 'state' | 'flowState' | 'history' | 'updatedAt'> {
   /**
    * The id of the mark of its current state. A mark is an empty document whose name contains a state and a task id, so
    * that tasks can be listed by state. Lists ignore a mark that its task does not refer to.

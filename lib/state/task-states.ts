@@ -23,7 +23,7 @@ import {
   taskName,
 } from './task-change.js';
 import { TaskError } from './task.errors.js';
-import { isTaskState, statesAfter, type Task, TASK_STATE_RULE, type TaskState } from './task.js';
+import { isTaskState, statesAfter, TASK_STATE_RULE, type TaskRecord, type TaskState } from './task.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
 /** The number of tasks to read at once. */
@@ -54,7 +54,7 @@ export class TaskStates {
    * Creates a task in state `submitted`.
    * @throws TaskError (`TASK_CONFLICT`), StateSerializationError, TooLargeError
    */
-  async create(sessionId: string, task: NewTask = {}): Promise<Task> {
+  async create(sessionId: string, task: NewTask = {}): Promise<TaskRecord> {
     const { id = mintId(), flowState = null } = checkInput(NewTask, task, 'task');
     const change = { type: 'create', flowState: this.checked(flowState), mark: mintId() } as const;
     const made = await this.marked(sessionId, taskMarkName('submitted', id, change.mark), () =>
@@ -65,7 +65,7 @@ export class TaskStates {
   }
 
   /** @returns `null` if the task does not exist */
-  async get(sessionId: string, taskId: string): Promise<Task | null> {
+  async get(sessionId: string, taskId: string): Promise<TaskRecord | null> {
     const read = await this.documents.read(sessionId, nameOf(taskId));
     return read && toTask(sessionId, taskId, read);
   }
@@ -80,7 +80,7 @@ export class TaskStates {
     taskId: string,
     to: TaskState,
     options: TaskTransitionOptions = {},
-  ): Promise<Task> {
+  ): Promise<TaskRecord> {
     const name = nameOf(taskId);
     if (!isTaskState(to)) throw new InvalidInputError('to', TASK_STATE_RULE);
     const given = checkInput(TaskTransitionOptions, options, 'options');
@@ -104,7 +104,7 @@ export class TaskStates {
    * Replaces the flow state of the task. The last write wins.
    * @throws TaskError (`TASK_NOT_FOUND`), StateSerializationError, TooLargeError
    */
-  async setFlowState(sessionId: string, taskId: string, flowState: unknown): Promise<Task> {
+  async setFlowState(sessionId: string, taskId: string, flowState: unknown): Promise<TaskRecord> {
     const entry: TaskChange = { type: 'flow-state', flowState: this.checked(flowState) };
     const append = { id: mintId(), entries: [entry as unknown as JsonValue] };
     const made = await this.documents.change(sessionId, { name: nameOf(taskId), append });
@@ -116,7 +116,7 @@ export class TaskStates {
    * Lists tasks by id, in the order of its bytes. The cost depends on the page size. A page filtered by state may have
    * fewer than `limit` tasks although more follow.
    */
-  async list(sessionId: string, query: TaskQuery = {}): Promise<StatePage<Task>> {
+  async list(sessionId: string, query: TaskQuery = {}): Promise<StatePage<TaskRecord>> {
     assertId(sessionId, 'sessionId');
     const { state, limit = 50, after } = checkInput(TaskQuery, query, 'query');
     const selection = { namespace: TASK_NAMESPACE, sessionId, scope: state ?? '' };
@@ -139,7 +139,7 @@ export class TaskStates {
   }
 
   /** Returns the task of a mark, if the task has that state and that mark. */
-  private async markedTask(sessionId: string, state: TaskState, key: string): Promise<Task | null> {
+  private async markedTask(sessionId: string, state: TaskState, key: string): Promise<TaskRecord | null> {
     const [taskId, mark] = key.split(' ');
     const read = await this.documents.read(sessionId, taskName(taskId));
     if (read?.value.mark === mark && read.value.state === state) return toTask(sessionId, taskId, read);
@@ -200,12 +200,12 @@ export class TaskStates {
 }
 
 /** Converts a document to the public task; `null` if it has no value. */
-export function taskIn(sessionId: string, { key, document }: StateEntry): Task | null {
+export function taskIn(sessionId: string, { key, document }: StateEntry): TaskRecord | null {
   const value = valueOf(document, applyTaskChange);
   return value && toTask(sessionId, key, { value, document });
 }
 
-function toTask(sessionId: string, id: string, { value, document }: ModuleValue<StoredTask>): Task {
+function toTask(sessionId: string, id: string, { value, document }: ModuleValue<StoredTask>): TaskRecord {
   const { mark: _, updatedAt, ...task } = value;
   const { createdAt, version }: StateDocument = document;
   return { sessionId, id, ...task, createdAt, updatedAt, version };

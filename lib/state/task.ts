@@ -1,7 +1,27 @@
 import { type JsonValue } from '../common/json.js';
 
-/** The state of a task. The last three are final. */
-export type TaskState = 'submitted' | 'working' | 'input-required' | 'completed' | 'failed' | 'canceled';
+/** A task of a session (STA-05). */
+export interface TaskRecord {
+  readonly sessionId: string;
+  readonly id: string;
+  /** The last three states are final. */
+  readonly state: 'submitted' | 'working' | 'input-required' | 'completed' | 'failed' | 'canceled';
+  /** Passed to the handlers of the task's turns; `null` until it is set. */
+  readonly flowState: JsonValue;
+  /**
+   * The latest 50 states, oldest first. The last one is `state`. `at` is the time when the state began: ISO-8601, by the
+   * store's clock.
+   */
+  readonly history: readonly { readonly state: TaskRecord['state']; readonly at: string }[];
+  /** ISO-8601, by the store's clock. */
+  readonly createdAt: string;
+  /** The time of the last change: ISO-8601. */
+  readonly updatedAt: string;
+  /** Increases by one with every change. */
+  readonly version: number;
+}
+
+export type TaskState = TaskRecord['state'];
 
 export const TASK_STATES: readonly TaskState[] = [
   'submitted',
@@ -30,28 +50,4 @@ export const TASK_STATE_RULE = `must be one of ${TASK_STATES.join(', ')}.`;
 /** Returns the allowed next states. */
 export function statesAfter(state: TaskState): readonly TaskState[] {
   return NEXT[state];
-}
-
-/** A current or previous state of a task. */
-export interface TaskHistoryEntry {
-  readonly state: TaskState;
-  /** The time when the state began: ISO-8601, by the store's clock. */
-  readonly at: string;
-}
-
-/** A task of a session (STA-05). */
-export interface Task {
-  readonly sessionId: string;
-  readonly id: string;
-  readonly state: TaskState;
-  /** Passed to the handlers of the task's turns; `null` until it is set. */
-  readonly flowState: JsonValue;
-  /** The latest 50 states, oldest first. The last one is `state`. */
-  readonly history: readonly TaskHistoryEntry[];
-  /** ISO-8601, by the store's clock. */
-  readonly createdAt: string;
-  /** The time of the last change: ISO-8601. */
-  readonly updatedAt: string;
-  /** Increases by one with every change. */
-  readonly version: number;
 }

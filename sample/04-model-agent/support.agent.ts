@@ -5,10 +5,10 @@ import {
   type ConversationMessage,
   Orchestrator,
   Summarize,
+  type Summary,
   type TurnContext,
   type TurnOutcome,
 } from 'nestjs-agent-sessions';
-import { type Summary } from 'nestjs-agent-sessions/types';
 import { z } from 'zod';
 import { answer } from './answer.js';
 import { toTranscript, toUsage } from './messages.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type ConversationMessage } from 'nestjs-agent-sessions';
-import { type MessageSpan } from 'nestjs-agent-sessions/types';
+import { type MessageSpan } from 'nestjs-agent-sessions/adapter';
 import { joined, messagesSince, windowWithoutUndone } from '../../lib/conversation/undone-messages.js';
 
 const SESSION = 's1';

@@ -15,7 +15,7 @@ import {
   type TurnReport,
   type TurnResult,
 } from 'nestjs-agent-sessions';
-import { type TurnEnd } from 'nestjs-agent-sessions/types';
+import { type TurnEnd } from 'nestjs-agent-sessions/client';
 import { AppModule } from '../../sample/04-model-agent/app.module.js';
 import { toMessages, toModelMessages } from '../../sample/04-model-agent/messages.js';
 import { openModels } from '../../sample/04-model-agent/models.js';

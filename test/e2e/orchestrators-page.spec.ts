@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type OrchestratorConfig,
+  type OrchestratorEvent,
   type OrchestratorHandle,
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
-import { type OrchestratorEventType, type EndedBy } from 'nestjs-agent-sessions/types';
 
 const PROJECT = join(import.meta.dirname, '../..');
 const FIRST = 'sample/04-model-agent/first-orchestrator';
@@ -93,7 +93,7 @@ describe('docs/orchestrators.md', () => {
     command: true,
     on: true,
   };
-  const events: Record<OrchestratorEventType, true> = {
+  const events: Record<OrchestratorEvent['type'], true> = {
     'turn-starting': true,
     'session-loaded': true,
     'drift-checked': true,
@@ -117,7 +117,7 @@ describe('docs/orchestrators.md', () => {
     compaction: true,
     dropped: true,
   };
-  const ends: Record<EndedBy, true> = {
+  const ends: Record<NonNullable<TurnReport['endedBy']>, true> = {
     dispatch: true,
     end: true,
     outcome: true,

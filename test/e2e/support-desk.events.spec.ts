@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { EventSource } from 'eventsource';
-import { type TurnEnd } from 'nestjs-agent-sessions/types';
+import { type TurnEnd } from 'nestjs-agent-sessions/client';
 import { eventually } from '../support/eventually.js';
 import { SampleProcess } from '../support/sample-process.js';
 import { temporaryFolder } from '../support/stores.js';

@@ -15,6 +15,7 @@ import { jest } from '@jest/globals';
 import { type Observable, tap } from 'rxjs';
 import {
   defineOrchestrator,
+  type EventResponse,
   memoryAdapter,
   reply,
   SessionsModule,
@@ -22,7 +23,6 @@ import {
   type TurnContext,
   TurnService,
 } from 'nestjs-agent-sessions';
-import { type EventResponse } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
 import { clientApp, doors } from './client-app.js';

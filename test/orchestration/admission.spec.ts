@@ -1,5 +1,4 @@
-import { type OrchestrationStep, ToolNotAllowedError } from 'nestjs-agent-sessions';
-import { type AdmittedTool } from 'nestjs-agent-sessions/types';
+import { type OrchestrationService, type OrchestrationStep, ToolNotAllowedError } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { describeStores, noteWarnings, orchestrate, type Orchestration, planOf } from '../support/orchestration.js';
 
@@ -17,6 +16,8 @@ const IN_ORDER: readonly OrchestrationStep[] = [
   { name: 'ask', isDefault: true, sequence: ['look', 'pay'], onComplete: 'thank' },
   { name: 'thank', availableTools: { allowed: ['thank'] } },
 ];
+
+type AdmittedTool = Awaited<ReturnType<OrchestrationService['admitTool']>>;
 
 const admitted = (results: readonly PromiseSettledResult<AdmittedTool>[]): AdmittedTool[] =>
   results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));

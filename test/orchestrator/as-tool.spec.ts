@@ -12,7 +12,6 @@ import {
   TurnFailedError,
   TurnReentryError,
 } from 'nestjs-agent-sessions';
-import { type OrchestratorToolInput } from 'nestjs-agent-sessions/types';
 import { childId } from '../../lib/orchestrator/child-session.js';
 import { eventually } from '../support/eventually.js';
 import {
@@ -224,7 +223,7 @@ describe.each(SAMPLED_STORES)('an orchestrator as a tool over $name', ({ open })
         expect(() => bind(turn, options as OrchestratorToolOptions)).toThrow(InvalidInputError);
       }
       for (const args of [undefined, {}, { input: 1 }, 'hi']) {
-        const asking = ask().execute(args as unknown as OrchestratorToolInput, call('c1'));
+        const asking = ask().execute(args as never, call('c1'));
         seen.push((await rejection(asking, InvalidInputError)).path);
       }
       seen.push((await rejection(ask().execute({ input: 'hi' }, call('')), InvalidInputError)).path);

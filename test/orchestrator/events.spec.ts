@@ -7,11 +7,10 @@ import {
   TurnCancelledError,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
-import { type OrchestratorEventType } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
-const WHOLE_TURN: OrchestratorEventType[] = [
+const WHOLE_TURN: OrchestratorEvent['type'][] = [
   'turn-starting',
   'session-loaded',
   'drift-checked',
@@ -31,7 +30,7 @@ describe.each(LIVE_STORES)('events of turns over $name', ({ open }) => {
       call: [] as OrchestratorEvent[],
       all: [] as string[],
     };
-    const listen = (type: OrchestratorEventType) => [type, () => heard.definition.push(type)] as const;
+    const listen = (type: OrchestratorEvent['type']) => [type, () => heard.definition.push(type)] as const;
     const dispatched: number[] = [];
     const desk = defineOrchestrator({
       name: 'desk',

@@ -9,8 +9,7 @@ import {
   TurnReentryError,
   TurnWaitTimeoutError,
 } from 'nestjs-agent-sessions';
-import { type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
-import { type TurnRequest } from 'nestjs-agent-sessions/types';
+import { type ClaimedTurn, type TurnRequest } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { eventually } from '../support/eventually.js';
 import {

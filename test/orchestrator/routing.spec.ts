@@ -13,7 +13,7 @@ import {
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
-import { type IntentFunction } from 'nestjs-agent-sessions/types';
+import { type IntentFunction } from '../../lib/orchestrator/orchestrator.js';
 import { type Application, gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 

@@ -11,8 +11,8 @@ import {
   TurnCancelledError,
   type TurnContext,
   TurnFailedError,
+  type TurnInput,
 } from 'nestjs-agent-sessions';
-import { type TurnInputLike } from 'nestjs-agent-sessions/types';
 import { eventually } from '../support/eventually.js';
 import { aborted, type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -422,7 +422,7 @@ async function startDesk(
     orchestrators: [desk],
     turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
   });
-  const say = (sessionId: string, text: TurnInputLike, more: object = {}) =>
+  const say = (sessionId: string, text: string | TurnInput, more: object = {}) =>
     app.handle(desk).execute(text, { sessionId, ...more });
   return { app, say };
 }

@@ -6,8 +6,8 @@ import {
   turnOutcome,
   reply,
   TurnFailedError,
+  type WindowFunction,
 } from 'nestjs-agent-sessions';
-import { type ConversationView } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { cutWindow, viewOf } from '../../lib/conversation/window.js';
@@ -185,7 +185,7 @@ describe.each(LIVE_STORES)('the window of a turn over $name', ({ open }) => {
   });
 
   it('BOT-40 passes the pinned message and the last loadLimit messages to a function', async () => {
-    const given: ConversationView[] = [];
+    const given: Parameters<WindowFunction>[0][] = [];
     const desk = defineOrchestrator({
       name: 'desk',
       historyWindow: {

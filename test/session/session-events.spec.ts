@@ -1,6 +1,6 @@
 import { ConsoleLogger, Logger, type LoggerService } from '@nestjs/common';
 import { InMemorySessionStoreAdapter, type Session, type SessionEvent, SessionStore } from 'nestjs-agent-sessions';
-import { type SessionEventType, type SessionStoreSettings } from 'nestjs-agent-sessions/types';
+import { type SessionStoreSettings } from '../../lib/session/session-store.service.js';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
 import { BEHAVIOUR_STORES } from '../support/stores.js';
@@ -162,7 +162,7 @@ describe.each(BEHAVIOUR_STORES)('session events over $name', ({ open }) => {
   });
 
   it('SES-18 calls the listeners of a type until they are removed', async () => {
-    const types: SessionEventType[] = [];
+    const types: SessionEvent['type'][] = [];
     const end = store.events.on('activated', ({ type, previousState }) => {
       expect(previousState).toBe('created');
       types.push(type);

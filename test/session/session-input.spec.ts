@@ -5,7 +5,7 @@ import {
   StateSerializationError,
   TooLargeError,
 } from 'nestjs-agent-sessions';
-import { type SessionStoreSettings } from 'nestjs-agent-sessions/types';
+import { type SessionStoreSettings } from '../../lib/session/session-store.service.js';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
 import { BEHAVIOUR_STORES } from '../support/stores.js';

@@ -13,7 +13,7 @@ import {
   StoreUnavailableError,
   SurfaceLimitError,
 } from 'nestjs-agent-sessions';
-import { type SessionStoreSettings } from 'nestjs-agent-sessions/types';
+import { type SessionStoreSettings } from '../../lib/session/session-store.service.js';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { mintId } from '../../lib/common/ids.js';
 import { sqliteAdapter, BEHAVIOUR_STORES, temporaryFolder } from '../support/stores.js';

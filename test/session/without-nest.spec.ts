@@ -18,8 +18,8 @@ import {
   SessionStateError,
   type SessionStore,
   type SessionStoreAdapter,
+  type SessionStoreConfig,
 } from 'nestjs-agent-sessions';
-import { type SessionStoreConfig } from 'nestjs-agent-sessions/types';
 
 describe('the root entry without Nest', () => {
   it("SES-17 exports the names of the source's package", () => {

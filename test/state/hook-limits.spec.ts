@@ -8,12 +8,14 @@ import {
   SessionStateModule,
   SessionStateService,
   SessionStore,
+  type StateClearing,
+  type StateCompaction,
+  type StateDescription,
   type StateHookCall,
   type StateModule,
   StateModuleError,
 } from 'nestjs-agent-sessions';
 import { type StateOperationResult } from 'nestjs-agent-sessions/http';
-import { type StateClearing, type StateCompaction, type StateDescription } from 'nestjs-agent-sessions/types';
 import { headersOf, OPERATOR, stateApp } from '../http/state-app.js';
 import { startApplication } from '../support/application.js';
 import { eventually } from '../support/eventually.js';

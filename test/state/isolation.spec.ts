@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { type JsonObject, type SessionStateService } from 'nestjs-agent-sessions';
-import { type TaskState } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
 import { STATE_MODULES } from '../../lib/state/state-module.js';
-import { statesAfter, TASK_STATES } from '../../lib/state/task.js';
+import { statesAfter, TASK_STATES, type TaskState } from '../../lib/state/task.js';
 import { describeStores } from '../support/orchestration.js';
 import { collect, sessionState } from '../support/session-state.js';
 

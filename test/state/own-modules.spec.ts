@@ -14,12 +14,13 @@ import {
   SessionStateModule,
   SessionStateService,
   SessionStore,
+  type StateClearing,
   StateConflictError,
+  type StateDescription,
   type StateModule,
   StateModuleError,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
-import { type StateClearing, type StateDataPage, type StateDescription } from 'nestjs-agent-sessions/types';
 import { Echo, startApplication } from '../support/application.js';
 import { rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';
@@ -43,7 +44,7 @@ class CartState implements StateModule {
     await this.carts.update(sessionId, ({ items }) => ({ items: [...items, item] }));
   }
 
-  async describe(sessionId: string, page?: StateDataPage): Promise<StateDescription> {
+  async describe(sessionId: string, page?: Parameters<StateModule['describe']>[1]): Promise<StateDescription> {
     const items = (await this.carts.get(sessionId))?.state.items ?? [];
     const begin = Number(page?.after ?? 0);
     const end = begin + (page?.limit ?? 0);

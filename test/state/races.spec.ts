@@ -1,12 +1,12 @@
-import { memoryAdapter, type ConversationMessage } from 'nestjs-agent-sessions';
-import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import {
+  memoryAdapter,
+  type ConversationMessage,
   type FlowCheckpoint,
   type StatePage,
-  type Task,
-  type TaskState,
+  type TaskRecord,
   type ToolEntry,
-} from 'nestjs-agent-sessions/types';
+} from 'nestjs-agent-sessions';
+import { type StateOperationResult } from 'nestjs-agent-sessions/http';
 import { mintId } from '../../lib/common/ids.js';
 import { sessionState } from '../support/session-state.js';
 import { StoreProcess } from '../support/store-process.js';
@@ -105,13 +105,15 @@ describe.each(BEHAVIOUR_STORES)('two processes on the modules of one session: $n
       const id = await someSession();
       await first.call('modules.task.create', id, { id: 't' });
       await first.call('modules.task.transition', id, 't', 'working');
-      const ends: TaskState[] = ['completed', 'canceled'];
-      const results = await both(1, (writer, n) => writer.call<Task>('modules.task.transition', id, 't', ends[n]));
+      const ends: TaskRecord['state'][] = ['completed', 'canceled'];
+      const results = await both(1, (writer, n) =>
+        writer.call<TaskRecord>('modules.task.transition', id, 't', ends[n]),
+      );
       expect(done(results)).toHaveLength(1);
       expect(codes(results)).toEqual(['TASK_TRANSITION']);
       const [won] = done(results);
       expect(await first.call('modules.task.get', id, 't')).toEqual(won);
-      const lists = ends.map((state) => first.call<StatePage<Task>>('modules.task.list', id, { state }));
+      const lists = ends.map((state) => first.call<StatePage<TaskRecord>>('modules.task.list', id, { state }));
       expect((await Promise.all(lists)).flatMap(({ items }) => items)).toEqual([won]);
     }
   }, 60_000);
@@ -119,11 +121,11 @@ describe.each(BEHAVIOUR_STORES)('two processes on the modules of one session: $n
   it('STA-05 create only one task per id', async () => {
     const id = await someSession();
     for (let n = 0; n < TIMES; n += 1) {
-      const results = await both(1, (writer) => writer.call<Task>('modules.task.create', id, { id: `t${n}` }));
+      const results = await both(1, (writer) => writer.call<TaskRecord>('modules.task.create', id, { id: `t${n}` }));
       expect(done(results)).toHaveLength(1);
       expect(codes(results)).toEqual(['TASK_CONFLICT']);
     }
-    const { items } = await writers[0].call<StatePage<Task>>('modules.task.list', id, {
+    const { items } = await writers[0].call<StatePage<TaskRecord>>('modules.task.list', id, {
       state: 'submitted',
       limit: 100,
     });

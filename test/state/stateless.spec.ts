@@ -15,8 +15,8 @@ import {
   type TurnContext,
   type TurnReport,
 } from 'nestjs-agent-sessions';
-import { type StateModuleName } from 'nestjs-agent-sessions/types';
 import { SessionsTestingModule } from 'nestjs-agent-sessions/testing';
+import { type StateModuleName } from '../../lib/state/state-module.js';
 import { conversationNotReset } from '../../lib/state/state.errors.js';
 import { OPERATOR, stateApp } from '../http/state-app.js';
 import { eventually } from '../support/eventually.js';

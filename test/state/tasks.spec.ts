@@ -1,7 +1,6 @@
 import { InvalidInputError, type SessionStateService, TaskError, TooLargeError } from 'nestjs-agent-sessions';
-import { type TaskState } from 'nestjs-agent-sessions/types';
 import { mintId } from '../../lib/common/ids.js';
-import { TASK_STATES } from '../../lib/state/task.js';
+import { TASK_STATES, type TaskState } from '../../lib/state/task.js';
 import { anyText, describeStores } from '../support/orchestration.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { rejection } from '../support/running-application.js';

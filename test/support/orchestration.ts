@@ -14,7 +14,6 @@ import {
   type StepPredicateHandler,
   type StepSequencer,
 } from 'nestjs-agent-sessions';
-import { type OrchestrationStateManagerOptions } from 'nestjs-agent-sessions/types';
 import { LIVE_STORES } from './running-application.js';
 
 type StoreTests = (store: () => SessionsAdapter, name: string) => void;
@@ -46,7 +45,7 @@ export interface Orchestration {
 /** Creates the services of one process, without Nest. */
 export function orchestrate(
   { state }: Pick<SessionsAdapter, 'state'>,
-  options: OrchestrationStateManagerOptions = {},
+  options: Parameters<typeof createOrchestrationStateManager>[0] = {},
   predicates: Readonly<Record<string, StepPredicateHandler['holds']>> = {},
 ): Orchestration {
   const states = createOrchestrationStateManager({ storageProvider: state, cleanup: { enabled: false }, ...options });

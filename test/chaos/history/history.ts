@@ -4,12 +4,12 @@ import {
   type JsonValue,
   type Lane,
   type ConversationMessage,
+  type StepPredicateContext,
   type Turn,
   type TurnEvent,
   type TurnStatus,
   type WhenBusy,
 } from 'nestjs-agent-sessions';
-import { type OrchestrationProgress } from 'nestjs-agent-sessions/types';
 
 /**
  * The observations of the processes of a run, one append-only file each: calls with their outcomes, and other events
@@ -179,7 +179,7 @@ export interface SessionContents {
   readonly events: Readonly<Record<string, readonly TurnEvent[]>>;
   readonly lane: Lane;
   /** Null if it does not exist. */
-  readonly orchestration: OrchestrationProgress | null;
+  readonly orchestration: StepPredicateContext['state'] | null;
 }
 
 /** The orchestrator state after each turn of a run. */

@@ -1,10 +1,12 @@
-import { type OrchestrationProgress } from 'nestjs-agent-sessions/types';
+import { type StepPredicateContext } from 'nestjs-agent-sessions';
 import { ReferencePlan } from '../../../orchestration/reference.js';
 import { stepsOf, TOKENS_BEFORE } from '../../actor/plan.js';
 import { answerUses } from '../answer-uses.js';
 import { show } from '../describe.js';
 import { type Run, type SessionRun, type UseNote } from '../run.js';
 import { isSuccessful } from './checkpoints.js';
+
+type Progress = StepPredicateContext['state'];
 
 /** Number of remembered uses. */
 const REMEMBERED = 100;
@@ -20,7 +22,7 @@ export function* tools(run: Run): Generator<string> {
   }
 }
 
-function* ofSession({ sessionId, turns }: SessionRun, stored: OrchestrationProgress | null): Generator<string> {
+function* ofSession({ sessionId, turns }: SessionRun, stored: Progress | null): Generator<string> {
   const done: UseNote[] = [];
   let [least, most] = [TOKENS_BEFORE, TOKENS_BEFORE];
   for (const turn of turns) {
@@ -60,7 +62,7 @@ function stateAfter(uses: readonly UseNote[], totalTokens: number): object {
   return { ...state, toolHistory: toolHistory.slice(-REMEMBERED), totalTokens };
 }
 
-function known(stored: OrchestrationProgress): object {
+function known(stored: Progress): object {
   const { activeStep, sequenceIndex, recentlyUsedTools, cumulativeTokenUsage } = stored;
   const toolHistory = stored.toolHistory.map(({ tool, step, callId, outcome }) =>
     toUse(tool, step, callId, outcome === 'failed'),

@@ -5,12 +5,12 @@ import {
   type JsonObject,
   type JsonValue,
   type ConversationMessage,
+  type StepPredicateContext,
   type Turn,
   type TurnEvent,
   type TurnStatus,
   type WhenBusy,
 } from 'nestjs-agent-sessions';
-import { type OrchestrationProgress } from 'nestjs-agent-sessions/types';
 import { ReferencePlan } from '../../../orchestration/reference.js';
 import { stepsOf, TOKENS_BEFORE } from '../../actor/plan.js';
 import {
@@ -386,7 +386,7 @@ function tokensOf(uses: readonly DoneUse[]): number {
   return uses.reduce((sum, { tokens }) => sum + tokens, TOKENS_BEFORE);
 }
 
-function orchestrationOf({ uses }: Lane): OrchestrationProgress {
+function orchestrationOf({ uses }: Lane): StepPredicateContext['state'] {
   const plan = new ReferencePlan(stepsOf(''));
   for (const { tool } of uses) plan.use({ tool, failed: false });
   const { history, ...state } = plan.state;

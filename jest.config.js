@@ -34,7 +34,6 @@ export default {
     '^nestjs-agent-sessions/redis$': '<rootDir>/lib/store/redis/index.ts',
     '^nestjs-agent-sessions/terminus$': '<rootDir>/lib/terminus/index.ts',
     '^nestjs-agent-sessions/testing$': '<rootDir>/lib/testing/index.ts',
-    '^nestjs-agent-sessions/types$': '<rootDir>/lib/types.ts',
     '^nestjs-agent-sessions/typeorm$': '<rootDir>/lib/store/typeorm/index.ts',
     '^(\\.{1,2}/.*)\\.js$': '$1',
   },

@@ -80,8 +80,8 @@ if (changed > 0 && !write) {
 const names = exportedNames(linesOf(join(working, fileOf('.'))));
 if (names.size > MAX_ROOT_NAMES) {
   console.error(
-    `The root exports ${names.size} names. Allowed: ${MAX_ROOT_NAMES}. Export rarely named types from lib/types.ts or from the ` +
-      'entry point of their feature.',
+    `The root exports ${names.size} names. Allowed: ${MAX_ROOT_NAMES}. Export a type only if applications write its name. ` +
+      'Inline small types, and export others from the entry point of their feature.',
   );
 }
 process.exitCode = failed || surplus.length > 0 || (changed > 0 && !write) || names.size > MAX_ROOT_NAMES ? 1 : 0;

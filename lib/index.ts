@@ -4,9 +4,9 @@
  * another one runs its turn again and uses the stored results of finished steps. Every turn settles exactly once: one
  * commit stores its reply, its messages and its state.
  *
- * Applications import `SessionsModule` and write orchestrators, which answer turns. Less common types are in
- * `nestjs-agent-sessions/types`, those of the controllers and the control plane in `/http`, and the API for authors of
- * stores and queues in `/adapter`.
+ * Applications import `SessionsModule` and write orchestrators, which answer turns. The types of the controllers and the
+ * control plane are in `nestjs-agent-sessions/http`, and the API for authors of stores and queues in `/adapter`. Types
+ * that are not exported are reached from those that contain them, such as `TurnReport['iterations'][number]`.
  *
  * @packageDocumentation
  * @module nestjs-agent-sessions

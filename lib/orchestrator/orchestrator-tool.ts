@@ -58,13 +58,13 @@ export interface OrchestratorToolCall {
 }
 
 /** The result that the model receives. */
-export type OrchestratorToolResult = Pick<TurnResult, 'status' | 'reply' | 'data'>;
+type OrchestratorToolResult = Pick<TurnResult, 'status' | 'reply' | 'data'>;
 
 /** An orchestrator as a tool, bound to one turn of another orchestrator (BOT-50). */
 export interface OrchestratorTool {
   readonly name: string;
   readonly description: string;
-  /** The JSON schema of {@link OrchestratorToolInput}; also a Standard Schema. */
+  /** The JSON schema of the tool's arguments; also a Standard Schema. */
   readonly inputSchema: ToolInputSchema;
   /**
    * Runs one turn and waits for it. The call is a tool use of the calling turn, as with `turn.tools.use`: its plan must
@@ -73,7 +73,10 @@ export interface OrchestratorTool {
    * @throws ToolNotAllowedError; as `OrchestratorHandle.execute`; TurnReentryError when the calling chain already runs
    * a turn of the target session; SessionConflictError when another user owns the child session's id
    */
-  readonly execute: (args: OrchestratorToolInput, call: OrchestratorToolCall) => Promise<OrchestratorToolResult>;
+  readonly execute: (
+    args: OrchestratorToolInput,
+    call: OrchestratorToolCall,
+  ) => Promise<Pick<TurnResult, 'status' | 'reply' | 'data'>>;
 }
 
 const tools = new WeakSet<object>();

@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { SESSIONS_ADAPTER, type SessionsAdapter, type TurnContext } from 'nestjs-agent-sessions';
-import { type StateAddress } from 'nestjs-agent-sessions/adapter';
 
 export interface WorkerNote {
   readonly turnId: string;
@@ -26,6 +25,6 @@ export class WorkerNotes {
   }
 }
 
-function addressOf(sessionId: string): StateAddress {
+function addressOf(sessionId: string) {
   return { namespace: 'sample-workers', scope: '', sessionId, key: 'worker' };
 }

@@ -10,7 +10,7 @@ const YOURS = join(PROJECT, 'test/docs/yours.ts');
 const KNOWN = [
   YOURS,
   PACKAGE,
-  ...['types', 'http', 'adapter', 'ai-sdk', 'bullmq', 'client', 'redis', 'terminus', 'testing', 'typeorm'].map(
+  ...['http', 'adapter', 'ai-sdk', 'bullmq', 'client', 'redis', 'terminus', 'testing', 'typeorm'].map(
     (entry) => `${PACKAGE}/${entry}`,
   ),
   ...['common', 'core', 'microservices', 'testing', 'websockets'].map((name) => `@nestjs/${name}`),

@@ -1,7 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 
-/** The phase in which a compaction failed: reading the log, writing the summary, or replacing the messages. */
-export type CompactionPhase = 'load' | 'summarize' | 'apply';
+export type CompactionPhase = NonNullable<CompactionError['phase']>;
 
 /** @inline */
 interface CompactionErrorOptions extends ErrorOptions {
@@ -22,8 +21,10 @@ export class CompactionError extends SessionsError {
 
   /** Absent for `COMPACTION_NOT_CONFIGURED`. */
   readonly sessionId?: string;
-  /** The phase that failed (`COMPACTION_FAILED`). */
-  readonly phase?: CompactionPhase;
+  /**
+   * The phase that failed: reading the log, writing the summary, or replacing the messages (`COMPACTION_FAILED`).
+   */
+  readonly phase?: 'load' | 'summarize' | 'apply';
 
   constructor(
     readonly code: (typeof CompactionError.codes)[number],

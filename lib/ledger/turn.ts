@@ -131,16 +131,6 @@ export interface TurnErrorRecord {
   readonly details?: JsonObject;
 }
 
-/** What a waiting turn waits for. */
-export interface TurnWaitingFor {
-  /** The signal that continues the turn. */
-  readonly signal: string;
-  /** The signals that the handler also waits for, in parallel. Each can be sent now. Absent: none. */
-  readonly others?: readonly string[];
-  /** When the wait for `signal` expires, ISO-8601 by the store's clock. Absent: never. */
-  readonly until?: string;
-}
-
 /** A user input to a session with its outcome. Times are ISO-8601 by the store's clock. */
 export interface Turn {
   readonly id: string;
@@ -173,7 +163,14 @@ export interface Turn {
   /** The turn that replaced a superseded turn. */
   readonly supersededBy?: string;
   /** What a waiting turn waits for. */
-  readonly waitingFor?: TurnWaitingFor;
+  readonly waitingFor?: {
+    /** The signal that continues the turn. */
+    readonly signal: string;
+    /** The signals that the handler also waits for, in parallel. Each can be sent now. Absent: none. */
+    readonly others?: readonly string[];
+    /** When the wait for `signal` expires, ISO-8601 by the store's clock. Absent: never. */
+    readonly until?: string;
+  };
   readonly acceptedAt: string;
   /** Start of the first attempt. */
   readonly startedAt?: string;

@@ -81,21 +81,19 @@ export class OrchestrationStateManagerOptions extends OrchestrationStateOptions 
   plans?: readonly StepPlan[];
 }
 
-/** A standalone state manager, which removes expired states until it is closed. */
-export interface StandaloneOrchestrationStateManager extends OrchestrationStateManager {
-  /** Emits the events of this manager and of the services created from it. */
-  readonly events: OrchestrationEvents;
-  /** Stops the removal of expired states. A repeated call is ignored. */
-  close(): void;
-}
-
 /**
- * Creates a state manager without Nest (ORC-15). Without options it stores states in this process's memory.
+ * Creates a state manager without Nest (ORC-15). Without options it stores states in this process's memory. It removes
+ * expired states until it is closed.
  * @throws SessionsConfigurationError with the invalid option
  */
 export function createOrchestrationStateManager(
   options: OrchestrationStateManagerOptions = {},
-): StandaloneOrchestrationStateManager {
+): OrchestrationStateManager & {
+  /** Emits the events of this manager and of the services created from it. */
+  readonly events: OrchestrationEvents;
+  /** Stops the removal of expired states. A repeated call is ignored. */
+  readonly close: () => void;
+} {
   const {
     storageProvider = memoryAdapter().state,
     storageNamespace,

@@ -13,25 +13,25 @@ export interface ToolUse {
   readonly input?: string;
   /** The turn that used the tool; absent for uses outside of turns. */
   readonly turnId?: string;
-  /** `admitted` uses have no outcome yet, and count as succeeded. */
-  readonly outcome: ToolOutcome | 'admitted';
-  /** The move that the admission caused, and that a failure reverts. Present while `admitted`. */
-  readonly moved?: SequenceMove;
+  /** `admitted` uses have no outcome yet, and count as succeeded. A `failed` use is recorded, and moves no sequence. */
+  readonly outcome: 'succeeded' | 'failed' | 'admitted';
+  /**
+   * The move of the active step's sequence, or to another step, that the admission caused and that a failure reverts.
+   * Present while `admitted`.
+   */
+  readonly moved?: {
+    /** Absent if no step was active. */
+    readonly fromStep?: string;
+    /** The index in `fromStep` before. */
+    readonly fromIndex: number;
+    readonly toStep?: string;
+    /** The index in `fromStep` after. */
+    readonly toIndex: number;
+  };
 }
 
-/** A move of the active step's sequence, or to another step. */
-export interface SequenceMove {
-  /** Absent if no step was active. */
-  readonly fromStep?: string;
-  /** The index in `fromStep` before. */
-  readonly fromIndex: number;
-  readonly toStep?: string;
-  /** The index in `fromStep` after. */
-  readonly toIndex: number;
-}
-
-/** The outcome of a call. A `failed` call is recorded, and moves no sequence. */
-export type ToolOutcome = 'succeeded' | 'failed';
+export type SequenceMove = NonNullable<ToolUse['moved']>;
+export type ToolOutcome = Exclude<ToolUse['outcome'], 'admitted'>;
 
 /** The progress of an agent in its plan: the part of the state that the agent's actions change. */
 export interface OrchestrationProgress {

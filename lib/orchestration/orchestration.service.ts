@@ -18,7 +18,7 @@ import { TokenBudgetExceededError } from './orchestration.errors.js';
 import { ToolAdmissionOptions, ToolUsageOptions } from './orchestration.inputs.js';
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
-import { type AdmittedTool, ToolAdmissions } from './tool-admissions.js';
+import { ToolAdmissions } from './tool-admissions.js';
 import { callName } from '../ledger/turn-step.js';
 import { assertOwnCall, type ToolCall, toToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf, allowedAfterReset } from './tool-refusal.js';
@@ -111,7 +111,22 @@ export class OrchestrationService {
    * @throws ToolNotAllowedError; HandlerError (`TOOL_CALL_CONFLICT`) if the `callId` was used with another tool or input; what a
    * predicate throws, in which case nothing is recorded
    */
-  async admitTool(sessionId: string, tool: string, options: ToolAdmissionOptions = {}): Promise<AdmittedTool> {
+  async admitTool(
+    sessionId: string,
+    tool: string,
+    options: ToolAdmissionOptions = {},
+  ): Promise<{
+    /** Identifies the use in the session: the given id, or a new one. */
+    readonly callId: string;
+    /** The state after the admission; `null` without a plan. */
+    readonly state: OrchestrationState | null;
+    /**
+     * Records the outcome; a second call has no effect. `failed` reverts the moves of the use, unless later uses moved
+     * on from there. Without an outcome, for example after a crash, the use counts as succeeded. Returns the state;
+     * `null` without a plan, or if the state no longer exists.
+     */
+    readonly record: (outcome: 'succeeded' | 'failed') => Promise<OrchestrationState | null>;
+  }> {
     assertName(tool, 'tool');
     const { callId = mintId(), input } = checkInput(ToolAdmissionOptions, options, 'options');
     const { plan, states } = this;

@@ -10,11 +10,13 @@ import {
   type ToolOutcome,
   type ToolUse,
 } from './orchestration-state.js';
+import { type OrchestrationService } from './orchestration.service.js';
 import { type StepPlan } from './step-plan.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { assertOwnCall, type ToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf } from './tool-refusal.js';
 
+type AdmittedTool = Awaited<ReturnType<OrchestrationService['admitTool']>>;
 type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' }>;
 
 /** The progress that the next entry is applied to. It includes the uses of a turn that has not settled. */
@@ -91,18 +93,4 @@ export class ToolAdmissions {
 
 function knownFrom(appended: Appended | null): Known | null {
   return appended && { progress: shownProgress(appended.after), version: appended.state.version };
-}
-
-/** A use that the plan has admitted. It counts from then on; record its outcome when it ends. */
-export interface AdmittedTool {
-  /** Identifies the use in the session: the given id, or a new one. */
-  readonly callId: string;
-  /** The state after the admission; `null` without a plan. */
-  readonly state: OrchestrationState | null;
-  /**
-   * Records the outcome; a second call has no effect. `failed` reverts the moves of the use, unless later uses moved on
-   * from there. Without an outcome, for example after a crash, the use counts as succeeded.
-   * @returns the state; `null` without a plan, or if the state no longer exists
-   */
-  record(outcome: ToolOutcome): Promise<OrchestrationState | null>;
 }

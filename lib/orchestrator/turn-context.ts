@@ -12,7 +12,7 @@ import {
   type ToolEntryOptions,
   type ToolPatchOptions,
 } from '../state/state.inputs.js';
-import { type TaskState } from '../state/task.js';
+import { type TaskRecord } from '../state/task.js';
 import { type EmittedEvent, type EmittedEventCheck, type TurnEvent } from '../ledger/turn-event.js';
 import { type Turn, type TurnInput } from '../ledger/turn.js';
 import { type StepOptions, type ToolCallOptions } from './call-options.js';
@@ -81,7 +81,7 @@ export interface TurnContext<State = Record<string, unknown>> {
   /** The session's state modules, as the turn reads and changes them (STA-04 to STA-06). */
   readonly modules: TurnModules;
   /** The current task of a turn that was submitted with `taskId`; otherwise absent. */
-  readonly task?: TurnTask;
+  readonly task?: Pick<TaskRecord, 'id' | 'state' | 'flowState'>;
   /**
    * Runs `work` once for this turn. The result is stored before the turn continues, and a later attempt gets the stored
    * result instead (BOT-30). A crash between the effect and the stored result repeats the effect, so pass `info.key` to
@@ -214,27 +214,23 @@ export interface TurnToolState {
   delete(tool: string, key: string): void;
 }
 
-/** A task of the session. */
-export interface TurnTask {
-  readonly id: string;
-  readonly state: TaskState;
-  readonly flowState: JsonValue;
-}
+/** A task of the session, with the changes of the turn. */
+export type TurnTask = Pick<TaskRecord, 'id' | 'state' | 'flowState'>;
 
 /** The session's tasks, see `SessionStateService.task`. */
 export interface TurnTaskState {
   /** @returns the task with the changes of this turn, or `null` if it does not exist */
-  get(id: string): Promise<TurnTask | null>;
+  get(id: string): Promise<Pick<TaskRecord, 'id' | 'state' | 'flowState'> | null>;
   /**
    * Creates a task, which is `submitted` (FIX-47). Reads the task first only if the call chooses its id.
    * @throws TaskError (`TASK_CONFLICT`) when the session has a task with this id
    */
-  create(task?: NewTask): Promise<TurnTask>;
+  create(task?: NewTask): Promise<Pick<TaskRecord, 'id' | 'state' | 'flowState'>>;
   /**
    * Moves a task to another state, and replaces its flow state if `flowState` is given. @throws TaskError
    * for `TASK_NOT_FOUND` and `TASK_TRANSITION`
    */
-  transition(id: string, to: TaskState, options?: TaskTransitionOptions): Promise<void>;
+  transition(id: string, to: TaskRecord['state'], options?: TaskTransitionOptions): Promise<void>;
   /** @throws TaskError (`TASK_NOT_FOUND`) */
   setFlowState(id: string, flowState: unknown): Promise<void>;
 }

@@ -12,12 +12,6 @@ import { type SessionRecord } from './session-record.js';
 const PAGE = 100;
 const ERASED_AT_ONCE = 4;
 
-/** The result of `SessionRecords.erase`. */
-export interface ErasedRecords {
-  /** Number of erased sessions. */
-  readonly sessions: number;
-}
-
 /**
  * Exports and erases all data of a session or user (NST-25). Injectable. Callers must authorize the request: these methods do not
  * check permissions.
@@ -45,10 +39,11 @@ export class SessionRecords {
   /**
    * Erases all data of a session, or of all sessions of a user, including sessions created during the call. A running turn is stopped,
    * and its later writes are rejected: the ids are never accepted again.
+   * @returns the number of erased sessions
    * @throws InvalidInputError; SessionsConfigurationError if sessions are stored in a custom store without `erase`;
    * StoreUnavailableError: retry the call
    */
-  async erase(of: RecordsOf): Promise<ErasedRecords> {
+  async erase(of: RecordsOf): Promise<{ readonly sessions: number }> {
     const checked = checkRecordsOf(of);
     if (!isAtomic(this.store.sessions)) {
       throw new SessionsConfigurationError(

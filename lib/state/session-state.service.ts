@@ -44,13 +44,6 @@ export interface SessionStateParts {
   readonly redact: StateRedactor | undefined;
 }
 
-/** An exported item of a session's data. */
-export interface ExportedState {
-  /** The name of the module. */
-  readonly store: string;
-  readonly item: JsonValue;
-}
-
 /**
  * Gives access to the state modules of a session: use, inspect, clear and compact their data (STA-10). Callers must check the owner of
  * the session.
@@ -164,15 +157,16 @@ export class SessionStateService {
   }
 
   /**
-   * Exports the data of a session module by module, reading page by page. Secret values of tools are omitted.
+   * Exports the data of a session module by module, reading page by page. `store` is the name of the module. Secret
+   * values of tools are omitted.
    * @throws the errors of modules, from the iteration
    */
-  export(sessionId: string): AsyncIterable<ExportedState> {
+  export(sessionId: string): AsyncIterable<{ readonly store: string; readonly item: JsonValue }> {
     assertId(sessionId, 'sessionId');
     return this.exported(sessionId);
   }
 
-  private async *exported(sessionId: string): AsyncGenerator<ExportedState, void> {
+  private async *exported(sessionId: string): AsyncGenerator<{ store: string; item: JsonValue }, void> {
     const { modules } = this.parts;
     for (const store of modules.names()) {
       for await (const item of modules.get(store)?.export?.(sessionId) ?? []) {

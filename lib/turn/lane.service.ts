@@ -7,7 +7,6 @@ import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 import { type Lane, type LaneMode, type LanePage } from '../ledger/lane.js';
 import { type AwaitedTurn } from '../ledger/turn.store.js';
-import { type RecoveryCounts } from './turn-recovery.js';
 import { assertNoReentry, waitForTurn } from './running-turn.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 
@@ -15,19 +14,6 @@ import { type TurnDependencies } from './turn-dependencies.js';
 const PAGE = 500;
 /** How often a drain checks for open turns. */
 const POLL_MS = 100;
-
-/** The number of open turns in all lanes. */
-export interface LaneCounts {
-  /** The mode set for all lanes. */
-  readonly mode: LaneMode;
-  /** The number of lanes with open turns. */
-  readonly lanes: number;
-  readonly queued: number;
-  readonly running: number;
-  readonly waiting: number;
-  /** When the longest queued turn was accepted, ISO-8601 by the store's clock; `null` if no turn is queued. */
-  readonly queuedSince: string | null;
-}
 
 /**
  * Pauses, drains, resumes and inspects lanes, for every process that shares the store (TRN-11). `{ sessionId }` is one
@@ -45,9 +31,18 @@ export class LaneService {
 
   /**
    * Counts of turns from lost workers that this process has recovered, at its start and since; all zero if it runs no
-   * turns.
+   * turns. Repeated offers count once (BOT-32).
    */
-  get recovery(): RecoveryCounts {
+  get recovery(): {
+    /** Turns of lost workers that this process has attempted, each counted once. */
+    readonly resumed: number;
+    /**
+     * Turns whose orchestrator this process does not have, or only in an older version; notified lanes without work.
+     */
+    readonly skipped: number;
+    /** Resumed turns that then failed permanently here; lanes that could not be claimed because of a store error. */
+    readonly failed: number;
+  } {
     return this.dependencies.recovery.counts;
   }
 
@@ -115,7 +110,17 @@ export class LaneService {
   }
 
   /** Counts the open turns of all lanes. Lanes are read page by page, so the counts are not from a single moment. */
-  async counts(): Promise<LaneCounts> {
+  async counts(): Promise<{
+    /** The mode set for all lanes. */
+    readonly mode: LaneMode;
+    /** The number of lanes with open turns. */
+    readonly lanes: number;
+    readonly queued: number;
+    readonly running: number;
+    readonly waiting: number;
+    /** When the longest queued turn was accepted, ISO-8601 by the store's clock; `null` if no turn is queued. */
+    readonly queuedSince: string | null;
+  }> {
     const statuses = { queued: 0, running: 0, waiting: 0 };
     let mode: LaneMode = 'open';
     let lanes = 0;

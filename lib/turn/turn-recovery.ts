@@ -1,20 +1,9 @@
 import QuickLRU from 'quick-lru';
 import { type Turn } from '../ledger/turn.js';
+import { type LaneService } from './lane.service.js';
 
 /** The number of remembered ids: at least this many, at most twice as many. */
 const REMEMBERED = 5000;
-
-/**
- * Counts of the turns and lanes that this process has recovered since it started (BOT-32). Repeated offers count once.
- */
-export interface RecoveryCounts {
-  /** Turns of lost workers that this process has attempted, each counted once. */
-  readonly resumed: number;
-  /** Turns whose orchestrator this process does not have, or only in an older version; notified lanes without work. */
-  readonly skipped: number;
-  /** Resumed turns that then failed permanently here; lanes that could not be claimed because of a store error. */
-  readonly failed: number;
-}
 
 /** Counts the results of lanes that the reconciler of this process notifies, and of turns that it takes over. */
 export class TurnRecovery {
@@ -26,7 +15,8 @@ export class TurnRecovery {
   private readonly resumed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
   private readonly passed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
 
-  get counts(): RecoveryCounts {
+  /** Counts since the start of the process. Repeated offers count once (BOT-32). */
+  get counts(): LaneService['recovery'] {
     return { ...this.count };
   }
 

@@ -1,11 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 
-/**
- * Why an attempt is over. `cancelled` ends its turn. After `shutdown`, another worker retries it. After
- * `awaiting-signal`, it continues when its signal arrives. After `lost`, another worker already has it. `ended`: the
- * handler has returned, and code that it left running uses the turn.
- */
-export type StopReason = 'cancelled' | 'shutdown' | 'lost' | 'awaiting-signal' | 'failed' | 'ended';
+export type StopReason = TurnStoppedError['why'];
 
 const REASONS: Readonly<Record<StopReason, string>> = {
   cancelled: 'the turn was cancelled.',
@@ -24,7 +19,12 @@ export class TurnStoppedError extends SessionsError {
   static override readonly codes = ['TURN_STOPPED'];
   readonly code = 'TURN_STOPPED';
 
-  constructor(readonly why: StopReason) {
+  /**
+   * @param why the reason. `cancelled` ends the turn. After `shutdown`, another worker retries it. After
+   * `awaiting-signal`, it continues when its signal arrives. After `lost`, another worker already has it. `ended`: the
+   * handler has returned, and code that it left running uses the turn.
+   */
+  constructor(readonly why: 'cancelled' | 'shutdown' | 'lost' | 'awaiting-signal' | 'failed' | 'ended') {
     super(`The attempt is over: ${REASONS[why]}`);
   }
 

@@ -9,14 +9,7 @@ import { type Lane, workerOf } from '../../ledger/lane.js';
 import { type AcceptTurn, type StoredSignal } from '../../ledger/turn.store.js';
 import { stepKeyOf, type StoredStep } from '../../ledger/turn-step.js';
 import { type SpentTokens } from '../../ledger/turn-usage.js';
-import {
-  type Turn,
-  TURN_STATUSES,
-  type TurnErrorRecord,
-  type TurnReply,
-  type TurnRequest,
-  type TurnWaitingFor,
-} from '../../ledger/turn.js';
+import { type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnReply, type TurnRequest } from '../../ledger/turn.js';
 import { assertField, readRecord, recordReader } from './corrupt-records.js';
 import { iso } from './iso.js';
 import {
@@ -239,7 +232,9 @@ function readDocument(row: Omit<DocumentRow, keyof StateAddress> & { readonly ke
   };
 }
 
-function waitingFor(signal: string, until: number | null, others: string | null = null): TurnWaitingFor {
+type WaitingFor = NonNullable<Turn['waitingFor']>;
+
+function waitingFor(signal: string, until: number | null, others: string | null = null): WaitingFor {
   const also = others === null ? {} : { others: parse<string[]>(others) };
   return until === null ? { signal, ...also } : { signal, ...also, until: iso(until) };
 }

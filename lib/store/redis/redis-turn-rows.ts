@@ -1,13 +1,6 @@
 import { type Mutable } from '../../common/mutable.js';
 import { type AcceptTurn, type TurnSettlement } from '../../ledger/turn.store.js';
-import {
-  type CancelMode,
-  type Turn,
-  TURN_STATUSES,
-  type TurnErrorRecord,
-  type TurnStatus,
-  type TurnWaitingFor,
-} from '../../ledger/turn.js';
+import { type CancelMode, type Turn, TURN_STATUSES, type TurnErrorRecord, type TurnStatus } from '../../ledger/turn.js';
 import { type SpentTokens } from '../../ledger/turn-usage.js';
 import { interruptedMessages } from '../../ledger/user-message.js';
 import { assertField, readRecord } from '../core/corrupt-records.js';
@@ -136,7 +129,9 @@ function readTurn(row: TurnFields): Turn {
   return turn;
 }
 
-function waitingFor(signal: string, until: string | number | undefined, others: string | undefined): TurnWaitingFor {
+type WaitingFor = NonNullable<Turn['waitingFor']>;
+
+function waitingFor(signal: string, until: string | number | undefined, others: string | undefined): WaitingFor {
   const also = others === undefined ? {} : { others: JSON.parse(others) as string[] };
   return until === undefined ? { signal, ...also } : { signal, ...also, until: iso(Number(until)) };
 }

@@ -124,7 +124,7 @@ export {
 export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StateSchema } from './orchestrator/state-schema.js';
 export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
-export { type HistoryEntry, type UndoResult } from './orchestrator/time-travel.js';
+export { type HistoryEntry } from './orchestrator/time-travel.js';
 export { type StepInfo, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
 export { type DataOf, END, turnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
@@ -179,12 +179,12 @@ export { SessionStateService, type StateRedactor } from './state/session-state.s
 export { type StatePage } from './state/state-data.js';
 export {
   SessionStateModule,
-  type StateClearing,
   type StateCompaction,
   type StateDescription,
   type StateHookCall,
   type StateModule,
 } from './state/state-module.js';
+export { type StateOperationResult } from './state/state-report.js';
 export { StateConflictError, StateModuleError } from './state/state.errors.js';
 export { StateOptions } from './state/state.options.js';
 export { TaskStates } from './state/task-states.js';

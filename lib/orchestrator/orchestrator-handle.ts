@@ -18,7 +18,7 @@ import {
   type OrchestratorToolOptions,
 } from './orchestrator-tool.js';
 import { type ForkOptions, type HistoryQuery, type UndoOptions } from './time-travel.inputs.js';
-import { type HistoryEntry, type UndoResult } from './time-travel.js';
+import { type HistoryEntry } from './time-travel.js';
 
 /** Options of `handle.submit`. The `State` parameter only types the patch of the state. */
 export interface OrchestratorSubmitOptions<State> extends Omit<SubmitOptions, 'state' | 'onEvent'> {
@@ -121,7 +121,16 @@ export class OrchestratorHandle<
    * @throws NothingToUndoError; CheckpointNotFoundError when `keepCheckpoints` has already removed the checkpoint;
    * otherwise as `execute`
    */
-  undo(sessionId: string, options: UndoOptions = {}): Promise<UndoResult> {
+  undo(
+    sessionId: string,
+    options: UndoOptions = {},
+  ): Promise<{
+    readonly sessionId: string;
+    /** The index of the checkpoint that the undo wrote. */
+    readonly turnIndex: number;
+    /** The id of the turn that was undone. */
+    readonly undone: string;
+  }> {
     return handOut('handle.undo', async () => this.find().timeTravel.undo(this.name, sessionId, options));
   }
 

@@ -9,6 +9,7 @@ import { type Session } from '../ledger/session.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnService } from '../turn/turn.service.js';
+import { type OrchestratorHandle } from './orchestrator-handle.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { ForkOptions, HistoryQuery, UndoOptions } from './time-travel.inputs.js';
 
@@ -18,14 +19,7 @@ export type HistoryEntry<State = Record<string, unknown>> = Pick<
   'turnIndex' | 'lastRoute' | 'version' | 'savedAt' | 'turnId' | 'parent'
 > & { readonly state: State };
 
-/** The result of an undo. */
-export interface UndoResult {
-  readonly sessionId: string;
-  /** The index of the checkpoint that the undo wrote. */
-  readonly turnIndex: number;
-  /** The id of the turn that was undone. */
-  readonly undone: string;
-}
+export type UndoResult = Awaited<ReturnType<OrchestratorHandle['undo']>>;
 
 /** Implements history, undo and fork of an orchestrator's handle (BOT-25). */
 export class TimeTravel {

@@ -14,6 +14,7 @@ import {
   type Session,
   type SessionChange,
   type SessionLifetime,
+  type SessionState,
   type SurfaceRules,
 } from '../ledger/session.js';
 import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
@@ -197,7 +198,12 @@ export class SessionStore {
   }
 
   /** Records activity like `touch`, and returns the previous state, which identifies a cold start, a running or a resumed session. */
-  async touchWithOutcome(sessionId: string): Promise<SessionChange> {
+  async touchWithOutcome(sessionId: string): Promise<{
+    readonly session: Session;
+    readonly previousState: SessionState;
+    /** False if the operation had no effect and wrote nothing. */
+    readonly changed: boolean;
+  }> {
     assertId(sessionId, 'sessionId');
     const change = await this.adapter.touch(sessionId, this.lifetime);
     emitActivity(this.events, change);

@@ -104,8 +104,11 @@ export class LaneService {
     return this.dependencies.ledger.lane(sessionId);
   }
 
-  /** Lists lanes with open turns, by session id. Pass the last id as `after` to get the next page. */
-  async list(query: LaneListQuery = {}): Promise<LanePage> {
+  /**
+   * Lists lanes with open turns, by session id. Pass the last id as `after` to get the next page. `mode` is the mode of
+   * all lanes.
+   */
+  async list(query: LaneListQuery = {}): Promise<{ readonly mode: LaneMode; readonly lanes: readonly Lane[] }> {
     return this.dependencies.ledger.lanes({ ...checkInput(LaneListQuery, query, 'query') });
   }
 

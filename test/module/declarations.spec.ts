@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { temporaryFolder } from '../support/temporary-folder.js';
 
 const project = process.cwd();
 const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, { types?: string }> };
@@ -69,6 +70,55 @@ const PAGE = `
   export const state = stateClient({ baseUrl: 'https://example.org' });
 `;
 
+/** An application that lets the compiler infer the types of results, and writes their names into its declarations. */
+const INFERRING_APPLICATION = `
+  import {
+    type CompactionError,
+    createOrchestrationStateManager,
+    defineSessionManager,
+    type LaneService,
+    type OrchestrationService,
+    type OrchestratorHandle,
+    type SessionRecords,
+    type SessionStateService,
+    type SessionStore,
+    type TaskRecord,
+    type ToolUse,
+    type Turn,
+    type TurnContext,
+    type TurnReport,
+    type TurnStoppedError,
+  } from 'nestjs-agent-sessions';
+  export const carts = defineSessionManager<{ items: string[] }>({ namespace: 'carts' });
+  export const manager = createOrchestrationStateManager();
+  export const counts = (lanes: LaneService) => lanes.counts();
+  export const laneList = (lanes: LaneService) => lanes.list();
+  export const recovery = (lanes: LaneService) => lanes.recovery;
+  export const erased = (records: SessionRecords) => records.erase({ sessionId: 's' });
+  export const touched = (sessions: SessionStore) => sessions.touchWithOutcome('s');
+  export const history = (desk: OrchestratorHandle) => desk.history('s');
+  export const undone = (desk: OrchestratorHandle) => desk.undo('s');
+  export const compacted = (desk: OrchestratorHandle) => desk.command('compact', { sessionId: 's' });
+  export const asked = (desk: OrchestratorHandle, turn: TurnContext) =>
+    desk.asTool(turn).execute({ input: 'hi' }, { toolCallId: 'c' });
+  export const tasks = (state: SessionStateService) => state.task.list('s');
+  export const tools = (state: SessionStateService) => state.tools.list('s');
+  export const flow = (state: SessionStateService) => state.flow.load('s', 'f');
+  export const exported = (state: SessionStateService) => state.export('s');
+  export const described = (state: SessionStateService) => state.describe({ sessionId: 's' });
+  export const admitted = (service: OrchestrationService) => service.admitTool('s', 'search');
+  export const taskState = (task: TaskRecord) => task.state;
+  export const waits = (turn: Turn) => turn.waitingFor;
+  export const taskOf = (turn: TurnContext) => turn.task;
+  export const created = (turn: TurnContext) => turn.modules.task.create();
+  export const iterations = ({ iterations }: TurnReport) => iterations;
+  export const source = ({ iterations }: TurnReport) => iterations[0]?.decision.source;
+  export const ended = ({ endedBy, usage, compaction }: TurnReport) => ({ endedBy, usage, compaction });
+  export const used = ({ outcome, moved }: ToolUse) => ({ outcome, moved });
+  export const phase = ({ phase }: CompactionError) => phase;
+  export const stopped = ({ why }: TurnStoppedError) => why;
+`;
+
 const MAIN = join(project, 'application.ts');
 
 describe('the declarations of the package', () => {
@@ -101,6 +151,14 @@ describe('the declarations of the package', () => {
     },
     120_000,
   );
+
+  it('FIX-78 name every inferred result of an application that emits declarations', () => {
+    expect(declarationProblems(INFERRING_APPLICATION)).toEqual([]);
+    // Without this, the test would also pass if the compiler reported nothing.
+    const unnamed = `import { type TurnContext } from 'nestjs-agent-sessions';
+      export const modules = (turn: TurnContext) => turn.modules;`;
+    expect(declarationProblems(unnamed)).toEqual([expect.stringContaining('cannot be named')]);
+  }, 120_000);
 
   it('DAY-21 of /client need neither Nest nor another package, nor the types of Node', () => {
     const { module, moduleResolution } = {
@@ -146,6 +204,29 @@ function programOf(source: string, options: ts.CompilerOptions, entries: readonl
     name === MAIN ? ts.createSourceFile(name, source, version, true) : read(name, version, ...more);
   host.fileExists = (name) => name === MAIN || ts.sys.fileExists(name);
   return ts.createProgram([MAIN, ...entries], options, host);
+}
+
+/** Returns the compiler's messages for an application with `declaration: true` that has installed the package. */
+function declarationProblems(source: string): string[] {
+  const folder = temporaryFolder();
+  const main = join(folder, 'application.ts');
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(project, join(folder, 'node_modules/nestjs-agent-sessions'));
+  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }');
+  writeFileSync(main, source);
+  const program = ts.createProgram([main], {
+    ...STRICT,
+    skipLibCheck: true,
+    noEmit: false,
+    declaration: true,
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    // The package and its dependencies are found through the link, as in an installation.
+    preserveSymlinks: true,
+    typeRoots: [join(project, 'node_modules/@types')],
+  });
+  const file = program.getSourceFile(main);
+  return messagesOf([...program.getSemanticDiagnostics(file), ...program.getDeclarationDiagnostics(file)]);
 }
 
 function messagesOf(problems: readonly ts.Diagnostic[]): string[] {

@@ -10,6 +10,7 @@ import {
   OrchestratorHandle,
   reply,
   SessionsModule,
+  type Turn,
   type TurnContext,
 } from 'nestjs-agent-sessions';
 import { adapterOverTables, type SessionsAdapter, type TableDatabase } from 'nestjs-agent-sessions/adapter';
@@ -21,7 +22,6 @@ import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { type SessionsHealthIndicator, SessionsHealthModule } from 'nestjs-agent-sessions/terminus';
 import { scriptedOrchestrator, SessionsTestingModule } from 'nestjs-agent-sessions/testing';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
-import { type TurnWaitingFor } from 'nestjs-agent-sessions/types';
 
 declare const found: string | undefined;
 declare const seconds: number | undefined;
@@ -93,4 +93,4 @@ export async function testChat(): Promise<unknown> {
   return result.reply;
 }
 
-export const approval: TurnWaitingFor = { signal: 'approval', until: found };
+export const approval: Turn['waitingFor'] = { signal: 'approval', until: found };

@@ -8,7 +8,6 @@ import {
   SessionStateModule,
   SessionStateService,
   SessionStore,
-  type StateClearing,
   type StateCompaction,
   type StateDescription,
   type StateHookCall,
@@ -16,6 +15,7 @@ import {
   StateModuleError,
 } from 'nestjs-agent-sessions';
 import { type StateOperationResult } from 'nestjs-agent-sessions/http';
+import { type StateClearing } from '../../lib/state/state-module.js';
 import { headersOf, OPERATOR, stateApp } from '../http/state-app.js';
 import { startApplication } from '../support/application.js';
 import { eventually } from '../support/eventually.js';

@@ -14,13 +14,13 @@ import {
   SessionStateModule,
   SessionStateService,
   SessionStore,
-  type StateClearing,
   StateConflictError,
   type StateDescription,
   type StateModule,
   StateModuleError,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
+import { type StateClearing } from '../../lib/state/state-module.js';
 import { Echo, startApplication } from '../support/application.js';
 import { rejection } from '../support/running-application.js';
 import { collect } from '../support/session-state.js';

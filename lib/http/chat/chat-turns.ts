@@ -222,7 +222,7 @@ function endedWaitOf(open: readonly Turn[]): { readonly [ENDED_WAIT]?: EndedWait
 
 /** Returns whether a turn waits for an answer of the user that did not come, because the user sent the message of `by`. */
 function isEndedWait({ id, waitingFor }: Turn, by: Turn): boolean {
-  const ended = by.attributes[ENDED_WAIT] as EndedWait | undefined;
+  const ended = by.attributes[ENDED_WAIT] as unknown as EndedWait | undefined;
   return waitingFor !== undefined && ended?.turnId === id && ended.signals.includes(waitingFor.signal);
 }
 

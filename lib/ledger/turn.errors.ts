@@ -127,9 +127,7 @@ export class TurnTimeoutError extends SessionsError {
     readonly timeoutMs: number,
     signal?: string,
   ) {
-    super(
-      signal === undefined ? turnMessages.timeout(turnId, timeoutMs) : turnMessages.signalTimeout(turnId, signal),
-    );
+    super(signal === undefined ? turnMessages.timeout(turnId, timeoutMs) : turnMessages.signalTimeout(turnId, signal));
     this.code = signal === undefined ? 'TURN_TIMEOUT' : 'TURN_SIGNAL_TIMEOUT';
     this.permanent = signal !== undefined;
     if (signal !== undefined) this.signal = signal;

@@ -30,10 +30,8 @@ export function Orchestrator<State = Record<string, unknown>>(
 }
 
 /** Declares the method that routes a turn: it returns the name of an intent, a list of names, or END. */
-export const Route =
-  (): RouteDecorator =>
-  (target: object, method: string | symbol, descriptor: PropertyDescriptor) =>
-    ROUTE.decorate(true)(target, method, descriptor);
+export const Route = (): RouteDecorator => (target: object, method: string | symbol, descriptor: PropertyDescriptor) =>
+  ROUTE.decorate(true)(target, method, descriptor);
 
 /** Declares a method that handles an intent. @param name default: the method's name */
 export const Intent =

@@ -49,7 +49,9 @@ export class StateModules {
     if ((STATE_MODULES as readonly string[]).includes(name))
       fail(`its name must not be ${name}, which is a built-in module.`);
     if (!isStateModule(module)) {
-      return fail(withMissing('it must have the methods describe() and reset().', module, missingOfStateModule(module)));
+      return fail(
+        withMissing('it must have the methods describe() and reset().', module, missingOfStateModule(module)),
+      );
     }
     const known = this.own.get(name);
     if (known && known.module !== module)

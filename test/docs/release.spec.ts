@@ -45,7 +45,10 @@ describe('a release', () => {
   });
 
   it('DAY-12 has a checklist that writes an SBOM of the packages that users install', () => {
-    const release = read('CONTRIBUTING.md').split('\n## ').find((section) => section.startsWith('Release\n')) ?? '';
+    const release =
+      read('CONTRIBUTING.md')
+        .split('\n## ')
+        .find((section) => section.startsWith('Release\n')) ?? '';
     const steps = [...release.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));
 
     expect(steps).toEqual(steps.map((_, index) => index + 1));

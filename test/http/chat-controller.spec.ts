@@ -435,7 +435,10 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     const unknown = [404, 'TURN_NOT_FOUND'];
 
     const bob = { userId: 'bob' };
-    for (const [path, as] of [['/two', { userId: 'ann' }], ['/three', bob]] as const) {
+    for (const [path, as] of [
+      ['/two', { userId: 'ann' }],
+      ['/three', bob],
+    ] as const) {
       await chunksOf(await app.ask('POST', path, { as, body: { messages: [said('Hello.')] } }));
       for (const body of [edited, { ...edited, trigger: 'regenerate-message' }, approved]) {
         expect(await refusalOf(await app.ask('POST', path, { as, body }))).toEqual(unknown);

@@ -253,7 +253,9 @@ const MORE_MISTAKES = withTitles([
   [withData(`return (await bot.stream('hi', { sessionId: 's1' }).result).data?.price ?? data;`), 'price'],
   [withData(`return (await bot.resume('s1'))?.data?.price ?? data;`), 'price'],
   [
-    withHandle(`const { data } = await bot.execute('hi', options); return data === null || data === undefined ? data : data.total;`),
+    withHandle(
+      `const { data } = await bot.execute('hi', options); return data === null || data === undefined ? data : data.total;`,
+    ),
     'total',
   ],
 ]);
@@ -341,8 +343,12 @@ const MORE_CORRECT = withTitles([
     if (event.type === 'delta') console.log(event.data.text.length);
     if (event.type === 'settled') console.log(event.data.status);
   } return data;`),
-  withHandle(`const { data } = await bot.execute('hi', options); const value: JsonValue | undefined = data; return value;`),
-  withHandle(`for await (const { data } of bot.stream('hi', options)) { const value: JsonValue = data; console.log(value); }`),
+  withHandle(
+    `const { data } = await bot.execute('hi', options); const value: JsonValue | undefined = data; return value;`,
+  ),
+  withHandle(
+    `for await (const { data } of bot.stream('hi', options)) { const value: JsonValue = data; console.log(value); }`,
+  ),
   `export class Bot { @Intent() answer(): TurnOutcome<Desk> { return reply('ok', { data: { total: 1 } }); } }
   export const value: DataOf<typeof Bot> = ['anything', { that: 'is JSON' }];`,
   `export class Bot { @Intent() answer(): TurnOutcome<Desk, { total: number }> { return reply('ok', { data: { total: 1 } }); } }

@@ -126,7 +126,7 @@ export { type StateSchema } from './orchestrator/state-schema.js';
 export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
 export { type HistoryEntry } from './orchestrator/time-travel.js';
 export { type StepInfo, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
-export { type DataOf, END, turnOutcome } from './orchestrator/turn-outcome.js';
+export { type DataOf, END_TURN, turnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
 
 // Steps and tools
@@ -237,4 +237,4 @@ export {
   TooLargeError,
   UnreadableRecordError,
 } from './common/sessions.error.js';
-export { type TokenUsage, type TokenUsageInput } from './common/token-usage.js';
+export { type TokenCounts, type TokenCountsInput } from './common/token-counts.js';

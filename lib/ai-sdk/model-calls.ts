@@ -1,7 +1,7 @@
 import { decode, encode } from '../chat/stored-value.js';
 import { isFields, type JsonValue } from '../common/json.js';
 import { withoutProxy } from '../common/thrown.js';
-import { type TokenUsageInput } from '../common/token-usage.js';
+import { type TokenCountsInput } from '../common/token-counts.js';
 import { type StepOptions } from '../orchestrator/call-options.js';
 import { HandlerError } from '../ledger/handler.error.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
@@ -154,8 +154,8 @@ export class ModelCalls {
  * Returns the tokens of an answer, which the specification versions name differently; `undefined` if the provider sent
  * none.
  */
-function toUsage(usage: unknown): TokenUsageInput | undefined {
-  const { inputTokens, outputTokens, totalTokens } = Object(usage) as TokenUsageInput;
+function toUsage(usage: unknown): TokenCountsInput | undefined {
+  const { inputTokens, outputTokens, totalTokens } = Object(usage) as TokenCountsInput;
   const counts = [inputTokens, outputTokens, totalTokens].map((count) => (isFields(count) ? count.total : count));
   return counts.some((count) => Number.isFinite(count)) ? { inputTokens, outputTokens, totalTokens } : undefined;
 }

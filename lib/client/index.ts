@@ -55,4 +55,4 @@ export { type CompactionStrategy } from '../conversation/compaction-request.js';
 // Everywhere
 export { ResponseError } from './response.error.js';
 export { type JsonObject, type JsonPrimitive, type JsonValue } from '../common/json.js';
-export { type TokenUsage } from '../common/token-usage.js';
+export { type TokenCounts } from '../common/token-counts.js';

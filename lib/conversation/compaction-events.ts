@@ -1,4 +1,4 @@
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { type CompactionPhase } from './compaction.errors.js';
 import { type MessageSpan } from '../ledger/message.js';
 
@@ -15,7 +15,7 @@ export type CompactionEvent = { readonly orchestrator: string; readonly sessionI
       readonly replaces: MessageSpan;
       /** The number of messages that the summary newly covers. */
       readonly messages: number;
-      readonly usage?: TokenUsage;
+      readonly usage?: TokenCounts;
       readonly durationMs: number;
     }
   | {

@@ -1,6 +1,6 @@
 import { isPlainObject } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-import { type TokenUsage, type TokenUsageInput } from '../common/token-usage.js';
+import { type TokenCounts, type TokenCountsInput } from '../common/token-counts.js';
 import { type HistoryWindow, toHistoryWindow } from './history-window.js';
 import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
 
@@ -31,7 +31,7 @@ export type Summarizer = (
 /** The result of a summarizer that reports its tokens. A string is also allowed. */
 export interface Summary {
   readonly text: string;
-  readonly usage?: TokenUsageInput;
+  readonly usage?: TokenCountsInput;
 }
 
 /** A compaction, for a custom store of the application. */
@@ -41,7 +41,7 @@ export interface Compaction {
   readonly summary: string;
   /** The positions of the log that the summary covers, including the positions of the previous summary. */
   readonly replaces: MessageSpan;
-  readonly usage?: TokenUsage;
+  readonly usage?: TokenCounts;
 }
 
 /** When and how a conversation is compacted (BOT-41 to BOT-43). */

@@ -2,7 +2,7 @@ import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { isPlainObject } from '../common/json.js';
 import { mintId } from '../common/ids.js';
 import { InvalidInputError } from '../common/sessions.error.js';
-import { addUsage, type TokenUsage, toTokenUsage } from '../common/token-usage.js';
+import { addUsage, type TokenCounts, toTokenCounts } from '../common/token-counts.js';
 import { type StateStore } from '../ledger/state.store.js';
 import { type CompactionEvent } from './compaction-events.js';
 import { during, limited } from './compaction-failure.js';
@@ -53,7 +53,7 @@ export interface CompactionResult {
   readonly messages: number;
   readonly summary: string | null;
   readonly replaces: MessageSpan | null;
-  readonly usage: TokenUsage | null;
+  readonly usage: TokenCounts | null;
 }
 
 export const NOTHING: CompactionResult = { messages: 0, summary: null, replaces: null, usage: null };
@@ -63,7 +63,7 @@ export class CompactionRun {
   private readonly checkpoints: AuthorCheckpoints = new Map();
   private readonly info: CompactionInfo;
   /** The usage of summaries that is not yet recorded in the head. */
-  private spent: TokenUsage | null = null;
+  private spent: TokenCounts | null = null;
 
   constructor(
     private readonly parts: RunParts,
@@ -125,12 +125,12 @@ export class CompactionRun {
   private async summarize(
     { summary }: ConversationHead,
     replaced: readonly ConversationMessage[],
-  ): Promise<{ text: string; usage: TokenUsage | null }> {
+  ): Promise<{ text: string; usage: TokenCounts | null }> {
     const { policy } = this.task;
     const messages = closeCalls(summary ? [summary, ...replaced] : replaced);
     const returned: unknown = await this.call('summarize', (info) => policy.summarize(messages, info));
     const { text, usage } = isPlainObject(returned) ? returned : { text: returned };
-    const used = usage === undefined ? null : toTokenUsage(usage);
+    const used = usage === undefined ? null : toTokenCounts(usage);
     // The tokens are spent, even if the summary is rejected.
     if (used) this.spent = this.spent ? addUsage(this.spent, used) : used;
     if (typeof text !== 'string' || text.trim() === '') {
@@ -142,7 +142,7 @@ export class CompactionRun {
   private async apply(
     summary: ConversationMessage,
     text: string,
-    usage: TokenUsage | null,
+    usage: TokenCounts | null,
     part: Uncompacted,
   ): Promise<void> {
     const { held, parts } = this;

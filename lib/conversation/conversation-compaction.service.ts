@@ -1,4 +1,4 @@
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { compactionNotConfigured } from './compaction.errors.js';
 import { type CompactionRequest } from './compaction-request.js';
 import {
@@ -36,7 +36,7 @@ export interface CompactionOutcome extends CompactionCounts {
   readonly through: number;
   /** The summary and its token usage. */
   readonly summary?: string;
-  readonly usage?: TokenUsage;
+  readonly usage?: TokenCounts;
 }
 
 /**

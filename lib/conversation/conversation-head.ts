@@ -1,4 +1,4 @@
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { CONVERSATION_NAMESPACE } from '../ledger/namespaces.js';
 import { type StateBatch, type StateDocument, type StateName } from '../ledger/state.store.js';
 import { type CompactionPhase } from './compaction.errors.js';
@@ -34,7 +34,7 @@ export interface ConversationHead {
   /** The previous head, until it is stored under its own name. */
   readonly former: ConversationHead | null;
   /** The total token usage of summaries by orchestrator, including failed ones. */
-  readonly spent: Readonly<Record<string, TokenUsage>>;
+  readonly spent: Readonly<Record<string, TokenCounts>>;
   /** Thresholds count tokens after this position. */
   readonly since: number;
   /** The number of turns by orchestrator that thresholds no longer count. */

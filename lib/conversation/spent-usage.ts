@@ -1,6 +1,6 @@
 import { type Checkpoint, type StateSnapshot } from '../ledger/checkpoint.js';
 import { type JsonValue } from '../common/json.js';
-import { addUsage, subtractUsage, type TokenUsage } from '../common/token-usage.js';
+import { addUsage, subtractUsage, type TokenCounts } from '../common/token-counts.js';
 import { CONVERSATION_NAMESPACE } from '../ledger/namespaces.js';
 import { type ConversationHead } from './conversation-head.js';
 
@@ -8,12 +8,12 @@ import { type ConversationHead } from './conversation-head.js';
 interface Reported {
   /** The id of the head that was reported. With another head, the report does not count. */
   readonly head: string;
-  readonly usage: TokenUsage;
+  readonly usage: TokenCounts;
 }
 
 const NAME = { namespace: CONVERSATION_NAMESPACE, scope: '', key: 'reported' } as const;
 
-export function withSpent(head: ConversationHead, orchestrator: string, usage: TokenUsage): ConversationHead {
+export function withSpent(head: ConversationHead, orchestrator: string, usage: TokenCounts): ConversationHead {
   const before = spentOf(head, orchestrator);
   const total = before ? addUsage(before, usage) : usage;
   return { ...head, spent: { ...head.spent, ...Object.fromEntries([[orchestrator, total]]) } };
@@ -24,7 +24,7 @@ export function unreportedUsage(
   head: ConversationHead | null,
   orchestrator: string,
   checkpoint: Checkpoint | null,
-): TokenUsage | null {
+): TokenCounts | null {
   const spent = head && spentOf(head, orchestrator);
   if (!spent) return null;
   const mark = reportedIn(checkpoint)?.value as unknown as Reported | undefined;
@@ -62,7 +62,7 @@ function isMark({ namespace, key }: StateSnapshot['name']): boolean {
   return namespace === NAME.namespace && key === NAME.key;
 }
 
-function spentOf({ spent }: ConversationHead, orchestrator: string): TokenUsage | undefined {
+function spentOf({ spent }: ConversationHead, orchestrator: string): TokenCounts | undefined {
   // Object.hasOwn: the orchestrator's name is user data.
   return Object.hasOwn(spent, orchestrator) ? spent[orchestrator] : undefined;
 }

@@ -1,16 +1,16 @@
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { type StateChange } from './state.store.js';
 
 /** The tokens used by a turn, over all its attempts (FIX-15). */
-export interface SpentTokens extends TokenUsage {
+export interface SpentTokens extends TokenCounts {
   /** The tokens by role: `router`, `intents`, `evaluate`, `summarizer`. */
-  readonly roles: Readonly<Record<string, TokenUsage>>;
+  readonly roles: Readonly<Record<string, TokenCounts>>;
   /**
    * The tokens by place in the turn: an iteration and intent, before or after its first step. The maximum that any
    * attempt counted there. An attempt that runs the same code over stored results counts the same tokens again, and the
    * maximum shows which of them are already included. Absent in a settlement.
    */
-  readonly places?: Readonly<Record<string, TokenUsage>>;
+  readonly places?: Readonly<Record<string, TokenCounts>>;
 }
 
 /**

@@ -19,7 +19,7 @@ import {
 import { nextStep } from './step-conditions.js';
 import { effectiveStep, stepNamed, type StepPlan } from './step-plan.js';
 import { type Mutable } from '../common/mutable.js';
-import { addUsage, subtractUsage } from '../common/token-usage.js';
+import { addUsage, subtractUsage } from '../common/token-counts.js';
 import { admitUse, completeUse } from './tool-admission.js';
 import { isSameCall } from './tool-call.js';
 import { indexAfter, isUnfinished } from './tool-sequence.js';

@@ -2,7 +2,7 @@ import { type Patch } from '../common/patch.js';
 import { type OnViolation, type OrchestrationStep } from './orchestration-config.js';
 import { type OrchestrationProgress, type ToolOutcome } from './orchestration-state.js';
 import { UnreadableRecordError } from '../common/sessions.error.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 
 /**
  * A stored event. It contains what happened, but not the result, so entries of several processes only need an order.
@@ -66,7 +66,7 @@ export type OrchestrationEntry =
   | { readonly type: 'restart'; readonly plan?: string }
   | {
       readonly type: 'tokens';
-      readonly usage: TokenUsage;
+      readonly usage: TokenCounts;
       /**
        * The turn that used the tokens. `usage` is then the turn's total so far, and replaces earlier entries of the
        * turn (FIX-15).

@@ -12,7 +12,7 @@ import { type OrchestrationState } from './orchestration-state.js';
 import { type OrchestrationUpdates, ToolUseOptions, toUpdates } from './orchestration.inputs.js';
 import { stepNamed } from './step-plan.js';
 import { assertOwnCall, toToolCall } from './tool-call.js';
-import { type TokenUsageInput, toTokenUsage } from '../common/token-usage.js';
+import { type TokenCountsInput, toTokenCounts } from '../common/token-counts.js';
 
 /** The batch size of removals. */
 const BATCH = 500;
@@ -145,8 +145,8 @@ export class OrchestrationStateManager {
    * Adds to the tokens that the session has used (ORC-11). Creates the state if it does not exist. @throws
    * InvalidInputError
    */
-  async addTokenUsage(sessionId: string, usage: TokenUsageInput): Promise<OrchestrationState> {
-    const entry = { type: 'tokens', usage: toTokenUsage(usage) } as const;
+  async addTokenUsage(sessionId: string, usage: TokenCountsInput): Promise<OrchestrationState> {
+    const entry = { type: 'tokens', usage: toTokenCounts(usage) } as const;
     const { state } = (await this.states.append(sessionId, [entry], { create: true }))!;
     return state;
   }

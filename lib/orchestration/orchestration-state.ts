@@ -1,5 +1,5 @@
 import { deepFreeze } from '../common/json.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 
 /** One use of a tool. */
 export interface ToolUse {
@@ -44,13 +44,13 @@ export interface OrchestrationProgress {
   readonly sequenceIndex: number;
   /** The same number for steps that are not active, by name. */
   readonly progress: Readonly<Record<string, number>>;
-  readonly cumulativeTokenUsage: TokenUsage;
+  readonly cumulativeTokenUsage: TokenCounts;
 }
 
 /** The progress as it is stored. */
 export interface StoredProgress extends OrchestrationProgress {
   /** The tokens of the turn that last counted some. The turn's next entry replaces them. */
-  readonly lastTurn?: { readonly id: string; readonly usage: TokenUsage };
+  readonly lastTurn?: { readonly id: string; readonly usage: TokenCounts };
   /** The last turn that stored uses before its settlement (FIX-88). */
   readonly turn?: SharingTurn;
 }

@@ -10,7 +10,7 @@ import {
   type ToolOutcome,
   type ToolUse,
 } from './orchestration-state.js';
-import { toTokenUsage, type TokenUsage } from '../common/token-usage.js';
+import { toTokenCounts, type TokenCounts } from '../common/token-counts.js';
 
 const OUTCOMES: readonly ToolUse['outcome'][] = ['succeeded', 'failed', 'admitted'];
 
@@ -138,7 +138,7 @@ export class OrchestrationUpdates implements Patch<OrchestrationProgress> {
 
   @Optional()
   @Must(isFields, 'must be an object with token counts.')
-  cumulativeTokenUsage?: TokenUsage;
+  cumulativeTokenUsage?: TokenCounts;
 }
 
 /** Returns a validated copy of the updates, and the fields that they remove. @throws InvalidInputError */
@@ -157,7 +157,7 @@ export function toUpdates(updates: OrchestrationUpdates): {
             ...checkInput(ToolUseInput, use, `updates.toolHistory[${at}]`),
           })),
         }),
-    ...(cumulativeTokenUsage === undefined ? {} : { cumulativeTokenUsage: toTokenUsage(cumulativeTokenUsage) }),
+    ...(cumulativeTokenUsage === undefined ? {} : { cumulativeTokenUsage: toTokenCounts(cumulativeTokenUsage) }),
   };
   return { updates: toJsonObject(checked, 'updates'), unset };
 }

@@ -26,7 +26,7 @@ import { type KnownState, SharedUses, type SharingAttempt } from './shared-uses.
 import { effectiveStep, type StepPlan } from './step-plan.js';
 import { afterwards, messageFacts, nextStep } from './step-conditions.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
-import { type TokenUsage, tokensOf } from '../common/token-usage.js';
+import { type TokenCounts, tokensOf } from '../common/token-counts.js';
 import { refusalOf, allowedAfterReset } from './tool-refusal.js';
 import { isUnfinished } from './tool-sequence.js';
 import { TurnJournal, type TurnUse } from './turn-journal.js';
@@ -35,7 +35,7 @@ import { TurnJournal, type TurnUse } from './turn-journal.js';
 export interface OrchestratedTurn extends SharingAttempt {
   readonly message: string;
   /** The tokens that earlier attempts have recorded. */
-  readonly usage?: TokenUsage;
+  readonly usage?: TokenCounts;
 }
 
 /**
@@ -160,17 +160,17 @@ export class TurnOrchestration {
   }
 
   /** Adds tokens that the turn's own models did not use: they count when the turn settles. */
-  addUsage(usage: TokenUsage): void {
+  addUsage(usage: TokenCounts): void {
     this.journal.add({ type: 'tokens', usage });
   }
 
   /** @param total all tokens of the turn so far */
-  countTokens(total: TokenUsage): void {
+  countTokens(total: TokenCounts): void {
     this.journal.add(this.tokens(total));
   }
 
   /** Counts the tokens of the turn for the session, even if the attempt fails. */
-  spending(total: TokenUsage): StateChange {
+  spending(total: TokenCounts): StateChange {
     return this.change([this.tokens(total)]);
   }
 
@@ -260,7 +260,7 @@ export class TurnOrchestration {
     this.states.emit(this.turn.sessionId, 'created');
   }
 
-  private tokens(usage: TokenUsage): OrchestrationEntry {
+  private tokens(usage: TokenCounts): OrchestrationEntry {
     return { type: 'tokens', usage: tokensOf(usage), turnId: this.turn.id };
   }
 

@@ -1,6 +1,6 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { assertWithin, deepFreeze, type JsonObject, stringifyWithin } from '../common/json.js';
-import { tokensOf } from '../common/token-usage.js';
+import { tokensOf } from '../common/token-counts.js';
 import { interruptedResults } from '../conversation/whole-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type StepPlan } from '../orchestration/step-plan.js';

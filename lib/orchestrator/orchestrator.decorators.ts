@@ -29,7 +29,7 @@ export function Orchestrator<State = Record<string, unknown>>(
   };
 }
 
-/** Declares the method that routes a turn: it returns the name of an intent, a list of names, or END. */
+/** Declares the method that routes a turn: it returns the name of an intent, a list of names, or END_TURN. */
 export const Route = (): RouteDecorator => (target: object, method: string | symbol, descriptor: PropertyDescriptor) =>
   ROUTE.decorate(true)(target, method, descriptor);
 

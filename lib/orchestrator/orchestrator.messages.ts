@@ -31,7 +31,7 @@ export const orchestratorMessages = {
     `Orchestrator ${orchestrator} has no intent ${JSON.stringify(intent)}.${intentHint(intent, known)}`,
 
   noIntent: (orchestrator: string): string =>
-    `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END ` +
+    `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END_TURN ` +
     'for a turn that needs none.',
 
   wrongState: (orchestrator: string, path: string, rule: string): string =>

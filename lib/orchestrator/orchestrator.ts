@@ -11,11 +11,11 @@ import { type MemoryPort, type MemoryScope } from './memory-port.js';
 import { type RouteCheck } from './route-check.js';
 import { type StateMigration } from './state-migrations.js';
 import { type StateSchema } from './state-schema.js';
-import { type END, type TurnOutcome } from './turn-outcome.js';
+import { type END_TURN, type TurnOutcome } from './turn-outcome.js';
 import { type TurnContext } from './turn-context.js';
 
 /** The intents that handle a turn: one, several in parallel, or none. */
-export type IntentChoice = string | readonly string[] | typeof END;
+export type IntentChoice = string | readonly string[] | typeof END_TURN;
 
 /** A choice with an explanation, which is stored in the turn's report (BOT-09). */
 export interface ExplainedChoice {
@@ -40,7 +40,7 @@ export type RouteFunction<State, Decision extends RouteDecision = RouteDecision>
 export abstract class IntentRouter<State = Record<string, unknown>> {
   /**
    * @param intents the names of the orchestrator's intents
-   * @returns one of them, several, or `END`; an unknown name fails the turn (HandlerError, `UNKNOWN_INTENT`)
+   * @returns one of them, several, or `END_TURN`; an unknown name fails the turn (HandlerError, `UNKNOWN_INTENT`)
    */
   abstract route(turn: TurnContext<State>, intents: readonly string[]): Awaitable<RouteDecision>;
 }
@@ -92,7 +92,7 @@ export interface OrchestratorOptions<State = Record<string, unknown>> {
   /** The maximum number of tokens per session, see `turn.usage`. Default: no limit. */
   readonly tokenBudget?: number;
   /**
-   * Repeats decide, dispatch, merge and evaluate until the route returns END, an intent's outcome has a status,
+   * Repeats decide, dispatch, merge and evaluate until the route returns END_TURN, an intent's outcome has a status,
    * `evaluate` is satisfied, or `maxIterations` is reached (BOT-05). Each iteration that is followed by another one is
    * stored: after a crash, the turn continues with the next one. Default: one decision and one dispatch.
    */
@@ -153,7 +153,7 @@ export type OrchestratorConfig<
      */
     readonly initialIntent?: NoInfer<Intent>;
     /**
-     * Evaluates the replies of an iteration. Requires `iterate`. Default: iterations continue until `maxIterations`, END
+     * Evaluates the replies of an iteration. Requires `iterate`. Default: iterations continue until `maxIterations`, END_TURN
      * or a status.
      */
     readonly evaluate?: EvaluateFunction<NoInfer<State>>;

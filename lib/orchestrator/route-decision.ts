@@ -1,7 +1,7 @@
 import { isPlainObject, toJson } from '../common/json.js';
 import { noIntent, unknownIntent, wrongResult } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
-import { END } from './turn-outcome.js';
+import { END_TURN } from './turn-outcome.js';
 import { type DecisionReport, type DecisionSource } from './turn-report.js';
 
 /** The maximum number of intents in one route. More are likely a mistake. */
@@ -13,7 +13,7 @@ type Shape = Pick<OrchestratorDefinition, 'name' | 'intents'>;
 type Chooser = 'code' | 'model';
 
 /**
- * Validates a route's result, with its intents as a list without duplicates; empty for END.
+ * Validates a route's result, with its intents as a list without duplicates; empty for END_TURN.
  * @throws HandlerError, StateSerializationError
  */
 export function toDecision(orchestrator: Shape, source: DecisionSource, given: unknown): DecisionReport {
@@ -36,7 +36,7 @@ function chooserOf(source: DecisionSource, { reasoning, raw }: Readonly<Record<s
 }
 
 function toIntents({ name, intents: known }: Shape, choice: unknown, chooser: Chooser): string[] {
-  if (choice === END) return [];
+  if (choice === END_TURN) return [];
   const chosen: unknown[] = Array.isArray(choice) ? choice : [choice];
   const intents = [...new Set(chosen)];
   if (intents.length === 0) throw noIntent(name);

@@ -1,5 +1,5 @@
 /**
- * Decorates the method that routes a turn. The compiler rejects a method that returns something else than names of intents, END, or an
+ * Decorates the method that routes a turn. The compiler rejects a method that returns something else than names of intents, END_TURN, or an
  * explained choice (DAY-05). It cannot check the names, because decorators do not see the intents of the other methods: an unknown
  * name fails the first turn that chooses it.
  */
@@ -27,7 +27,7 @@ type ProblemOf<Result> = 0 extends 1 & Result
     ? never
     : Result extends Choice | { readonly intents: Choice }
       ? never
-      : 'A route returns the name of an intent, a list of names, or END.';
+      : 'A route returns the name of an intent, a list of names, or END_TURN.';
 
-/** The compiler widens END to `symbol` in the inferred type of a method. */
+/** The compiler widens END_TURN to `symbol` in the inferred type of a method. */
 type Choice = string | readonly string[] | symbol;

@@ -2,7 +2,7 @@ import { callSite } from '../common/call-site.js';
 import { deepFreeze } from '../common/json.js';
 import { type Mutable } from '../common/mutable.js';
 import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
-import { addUsage, subtractUsage, type TokenUsage, toTokenUsage, UNKNOWN_CALL } from '../common/token-usage.js';
+import { addUsage, subtractUsage, type TokenCounts, toTokenCounts, UNKNOWN_CALL } from '../common/token-counts.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { decisionSpan, intentSpan } from '../telemetry/call-spans.js';
 import { type SpanOptions, type Telemetry } from '../telemetry/telemetry.js';
@@ -32,7 +32,7 @@ export interface CallPlace {
 export interface Called<T> {
   readonly value: T;
   readonly durationMs: number;
-  readonly usage?: TokenUsage;
+  readonly usage?: TokenCounts;
 }
 
 /** Calls the functions of an orchestrator in one attempt of a turn, each with a separate context. */
@@ -57,8 +57,8 @@ export class TurnCalls {
   ): Promise<Called<T> | AwaitingSignal> {
     this.attempt.signal.throwIfAborted();
     const startedAt = performance.now();
-    let usage: TokenUsage | undefined;
-    const count = (tokens: TokenUsage): void => {
+    let usage: TokenCounts | undefined;
+    const count = (tokens: TokenCounts): void => {
       usage = usage ? addUsage(usage, tokens) : tokens;
     };
     const run = (): Promise<T | AwaitingSignal> =>
@@ -84,7 +84,7 @@ export class TurnCalls {
   private contextOf(
     { iteration, intent, role }: CallPlace,
     progress: TurnProgress,
-    count: (tokens: TokenUsage) => void,
+    count: (tokens: TokenCounts) => void,
     suspend: (wait: TurnWait) => Promise<never>,
   ): TurnContext {
     const { attempt, memo } = this;
@@ -125,17 +125,17 @@ export class TurnCalls {
           if (total) this.orchestration?.countTokens(total);
         },
         beginCall: () => {
-          const add = (tokens: TokenUsage): void => {
+          const add = (tokens: TokenCounts): void => {
             count(tokens);
             const total = this.tally.addOnce(role, tokens);
             this.orchestration?.countTokens(total);
           };
           add(UNKNOWN_CALL);
-          return (usage) => add(subtractUsage(toTokenUsage(usage), UNKNOWN_CALL));
+          return (usage) => add(subtractUsage(toTokenCounts(usage), UNKNOWN_CALL));
         },
         repeatCall: (usage) => {
           // A step inside another one can be replayed more than once in an attempt.
-          if (!memo.isInside) count(usage ? toTokenUsage(usage) : UNKNOWN_CALL);
+          if (!memo.isInside) count(usage ? toTokenCounts(usage) : UNKNOWN_CALL);
         },
         assertWithinBudget: () => this.orchestration?.assertBudget(),
       },

@@ -4,7 +4,7 @@ import { type ConversationMessage, type MessageDraft } from '../ledger/message.j
 import { type AIOrchestrationState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { type OrchestrationProgress } from '../orchestration/orchestration-state.js';
-import { type TokenUsageInput } from '../common/token-usage.js';
+import { type TokenCountsInput } from '../common/token-counts.js';
 import { type Session } from '../ledger/session.js';
 import {
   type NewTask,
@@ -254,19 +254,19 @@ export interface TurnUsage {
    * Return the usage from the step, and add it after the step. A later attempt that replays the step may add it again,
    * but it counts once. @throws InvalidInputError
    */
-  add(usage: TokenUsageInput): void;
+  add(usage: TokenCountsInput): void;
   /**
    * Counts a call of a model in the work of its step, before the step is stored: its commit records the tokens, so a
    * replay adds none. The call counts in `unknownCalls` until the returned function is called with the tokens (AIS-36).
    * @internal
    */
-  beginCall(): (usage: TokenUsageInput) => void;
+  beginCall(): (usage: TokenCountsInput) => void;
   /**
    * Adds the tokens of a replayed call only to the report of the intent.
    * @param usage absent if the provider sent none
    * @internal
    */
-  repeatCall(usage: TokenUsageInput | undefined): void;
+  repeatCall(usage: TokenCountsInput | undefined): void;
   /** Checks the budget before a call of a model. @throws TokenBudgetExceededError when the `tokenBudget` is used up */
   assertWithinBudget(): void;
 }

@@ -9,7 +9,7 @@ import { reportedUsage, stillReported, unreportedUsage } from '../conversation/s
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
 import { answeredBy, type AnsweredNext } from '../conversation/whole-calls.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { type StateDocument } from '../ledger/state.store.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';
 import { userMessage } from '../ledger/user-message.js';
@@ -91,7 +91,7 @@ export class TurnConversation {
   }
 
   /** The tokens of summaries that no settled turn of the orchestrator has reported. */
-  get usage(): TokenUsage | null {
+  get usage(): TokenCounts | null {
     return unreportedUsage(this.head, this.definition.name, this.claimed.checkpoint);
   }
 
@@ -108,7 +108,7 @@ export class TurnConversation {
    * Reports compactions since the orchestrator's previous turn, and failures as long as they last.
    * @param usage the tokens that the turn reports for it
    */
-  compaction(usage: TokenUsage | null): CompactionReport | undefined {
+  compaction(usage: TokenCounts | null): CompactionReport | undefined {
     if (!this.head) return undefined;
     const { failure, through, number } = this.head;
     if (failure) {

@@ -3,7 +3,7 @@ import { type Patch } from '../common/patch.js';
 import { type MessageDraft } from '../ledger/message.js';
 
 /** Returned by a route if the turn needs no (further) intent. */
-export const END: unique symbol = Symbol('END');
+export const END_TURN: unique symbol = Symbol('END_TURN');
 
 /** Changes and data besides the text of an answer. */
 export interface OutcomeOptions<State = Record<string, unknown>, Data = unknown> {

@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue } from '../common/json.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { type SettledTurnStatus } from '../ledger/turn.js';
 import { type Evaluation } from './evaluation.js';
 
@@ -12,7 +12,7 @@ export interface TurnReport {
   /** The duration of the last attempt. */
   readonly durationMs: number;
   /**
-   * Why the turn ended: `dispatch` (its only dispatch was done), `end` (the route returned END), `outcome` (an intent
+   * Why the turn ended: `dispatch` (its only dispatch was done), `end` (the route returned END_TURN), `outcome` (an intent
    * set a status), `satisfied` (by `evaluate`), or `max-iterations`.
    */
   readonly endedBy?: 'dispatch' | 'end' | 'outcome' | 'satisfied' | 'max-iterations';
@@ -33,19 +33,19 @@ export interface TurnReport {
        * The answer, up to 1,000 characters. Present only if several intents answered, or there were several iterations.
        */
       readonly text?: string;
-      readonly usage?: TokenUsage;
+      readonly usage?: TokenCounts;
     }[];
     readonly evaluation?: Evaluation;
     /** Absent if the iteration did not complete. */
     readonly durationMs?: number;
   }[];
   /** The tokens of all attempts passed to `turn.usage.add`, by role and in total (FIX-15). */
-  readonly usage?: TokenUsage & {
-    readonly router?: TokenUsage;
-    readonly intents?: TokenUsage;
-    readonly evaluate?: TokenUsage;
+  readonly usage?: TokenCounts & {
+    readonly router?: TokenCounts;
+    readonly intents?: TokenCounts;
+    readonly evaluate?: TokenCounts;
     /** The tokens of the compaction that the turn reports. */
-    readonly summarizer?: TokenUsage;
+    readonly summarizer?: TokenCounts;
   };
   /** The versions that the state was migrated through when it was loaded. */
   readonly migrated?: readonly string[];
@@ -57,7 +57,7 @@ export interface TurnReport {
         readonly number: number;
         /** The summary covers messages up to this position. */
         readonly through: number;
-        readonly usage?: TokenUsage;
+        readonly usage?: TokenCounts;
       }
     | {
         readonly status: 'failed';

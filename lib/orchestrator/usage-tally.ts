@@ -2,10 +2,10 @@ import {
   addUsage,
   combineUsage,
   tokensOf,
-  type TokenUsage,
-  type TokenUsageInput,
-  toTokenUsage,
-} from '../common/token-usage.js';
+  type TokenCounts,
+  type TokenCountsInput,
+  toTokenCounts,
+} from '../common/token-counts.js';
 import { type SpentTokens } from '../ledger/turn-usage.js';
 import { type UsageReport } from './turn-report.js';
 
@@ -26,15 +26,15 @@ export interface UsagePlace {
 /** The tokens counted in one place. */
 interface PlaceTally {
   /** The highest count of an earlier attempt. */
-  readonly before: TokenUsage;
+  readonly before: TokenCounts;
   /** The count of this attempt. */
-  all: TokenUsage;
+  all: TokenCounts;
   /** The part that may repeat the count of an earlier attempt. */
-  repeated: TokenUsage;
+  repeated: TokenCounts;
 }
 
 const COUNTS = ['promptTokens', 'completionTokens', 'totalTokens', 'unknownCalls'] as const;
-const NONE: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
+const NONE: TokenCounts = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
 
 /**
  * Counts the tokens of one turn over its attempts (FIX-15).
@@ -43,11 +43,11 @@ const NONE: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0 
  * the same stored results. Such tokens count only as far as they exceed the earlier attempt's record in the same place.
  */
 export class UsageTally {
-  private total: TokenUsage;
-  private readonly roles = new Map<string, TokenUsage>();
+  private total: TokenCounts;
+  private readonly roles = new Map<string, TokenCounts>();
   private readonly places = new Map<string, PlaceTally>();
   /** `null` if nothing was recorded, not even zero tokens. */
-  private recordedTokens: TokenUsage | null;
+  private recordedTokens: TokenCounts | null;
   private isEmpty: boolean;
 
   /** @param before the tokens that earlier attempts recorded */
@@ -62,8 +62,11 @@ export class UsageTally {
   }
 
   /** @returns the tokens as given, and the turn's total if it has changed. @throws InvalidInputError */
-  add(place: UsagePlace, usage: TokenUsageInput): { readonly tokens: TokenUsage; readonly total: TokenUsage | null } {
-    const tokens = toTokenUsage(usage);
+  add(
+    place: UsagePlace,
+    usage: TokenCountsInput,
+  ): { readonly tokens: TokenCounts; readonly total: TokenCounts | null } {
+    const tokens = toTokenCounts(usage);
     const fresh = this.count(place, tokens);
     if (place.repeats && isSame(fresh, NONE)) return { tokens, total: null };
     return { tokens, total: this.addOnce(place.role, fresh) };
@@ -73,7 +76,7 @@ export class UsageTally {
    * Adds tokens that no later attempt adds again, because they are recorded with the result of their step (AIS-05).
    * @returns the turn's total
    */
-  addOnce(role: UsageRole, tokens: TokenUsage): TokenUsage {
+  addOnce(role: UsageRole, tokens: TokenCounts): TokenCounts {
     this.isEmpty = false;
     this.total = addUsage(this.total, tokens);
     this.roles.set(role, addUsage(this.roles.get(role) ?? NONE, tokens));
@@ -100,7 +103,7 @@ export class UsageTally {
    * @param summarizer the tokens of the session's summaries that the turn reports
    * @returns `undefined` if no tokens were counted
    */
-  totalWith(summarizer: TokenUsage | null): SpentTokens | undefined {
+  totalWith(summarizer: TokenCounts | null): SpentTokens | undefined {
     if (this.isEmpty && !summarizer) return undefined;
     const roles = [...(summarizer ? [['summarizer', summarizer] as const] : []), ...this.roles];
     const total = summarizer ? addUsage(this.total, summarizer) : this.total;
@@ -108,7 +111,7 @@ export class UsageTally {
   }
 
   /** @returns the tokens that count */
-  private count({ name, repeats }: UsagePlace, tokens: TokenUsage): TokenUsage {
+  private count({ name, repeats }: UsagePlace, tokens: TokenCounts): TokenCounts {
     const place = this.places.get(name) ?? { before: NONE, all: NONE, repeated: NONE };
     this.places.set(name, place);
     place.all = addUsage(place.all, tokens);
@@ -123,6 +126,6 @@ export function toUsageReport({ roles, places: _, ...total }: SpentTokens): Usag
   return { ...total, ...roles };
 }
 
-function isSame(a: TokenUsage, b: TokenUsage): boolean {
+function isSame(a: TokenCounts, b: TokenCounts): boolean {
   return COUNTS.every((count) => (a[count] ?? 0) === (b[count] ?? 0));
 }

@@ -1,5 +1,5 @@
 import { errorType } from '../common/error-trace.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { type AttemptOutcome } from './turn-attempt.js';
 import { type AcceptedTurn, type AcceptTurn, type ClaimedTurn } from '../ledger/turn.store.js';
 import { attemptNumber, type Turn } from '../ledger/turn.js';
@@ -104,7 +104,7 @@ function endOf(outcome: AttemptOutcome): { readonly name: string; readonly error
 function usageOf(outcome: AttemptOutcome): Attributes {
   const usage = outcome.type === 'settled' ? outcome.settled.turn.report?.usage : undefined;
   if (!usage) return {};
-  const { promptTokens, completionTokens } = usage as unknown as TokenUsage;
+  const { promptTokens, completionTokens } = usage as unknown as TokenCounts;
   return { [INPUT_TOKENS]: promptTokens, [OUTPUT_TOKENS]: completionTokens };
 }
 

@@ -1,5 +1,5 @@
 import { type SessionsError } from '../common/sessions.error.js';
-import { tokensOf } from '../common/token-usage.js';
+import { tokensOf } from '../common/token-counts.js';
 import { TurnCancelledError, TurnFailedError, TurnSupersededError } from '../ledger/turn.errors.js';
 import { type TerminalTurnStatus, type Turn } from '../ledger/turn.js';
 import { type TurnEnd, type TurnResult, type TurnWaiting } from './turn-result.js';

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { type TokenUsage } from '../common/token-usage.js';
+import { type TokenCounts } from '../common/token-counts.js';
 import { type TerminalTurnStatus } from '../ledger/turn.js';
 
 // The entry `/client` exports these types. Front ends compile them without Nest.
@@ -17,7 +17,7 @@ export interface TurnResult<Data = JsonValue> {
   readonly reply: string | null;
   readonly data?: Data;
   /** The tokens that models used, over all attempts of the turn (FIX-15); absent if none were counted. */
-  readonly usage?: TokenUsage;
+  readonly usage?: TokenCounts;
 }
 
 /** How a turn ended, with or without success. Clients receive it in the `settled` event. */

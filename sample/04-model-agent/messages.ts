@@ -1,5 +1,5 @@
 import { type AssistantModelMessage, type LanguageModelUsage, type ModelMessage, type ToolModelMessage } from 'ai';
-import { type JsonObject, type MessageDraft, type TokenUsageInput } from 'nestjs-agent-sessions';
+import { type JsonObject, type MessageDraft, type TokenCountsInput } from 'nestjs-agent-sessions';
 
 // Maps the messages and token counts of the package to those of the AI SDK.
 
@@ -34,7 +34,7 @@ export function toTranscript(messages: readonly MessageDraft[]): string {
 }
 
 /** Returns token counts for `turn.usage.add`. */
-export function toUsage({ inputTokens = 0, outputTokens = 0 }: LanguageModelUsage): TokenUsageInput {
+export function toUsage({ inputTokens = 0, outputTokens = 0 }: LanguageModelUsage): TokenCountsInput {
   return { promptTokens: inputTokens, completionTokens: outputTokens };
 }
 

@@ -4,7 +4,7 @@ import {
   reply,
   type SessionsAdapter,
   type SessionsModuleOptions,
-  type TokenUsage,
+  type TokenCounts,
   TurnCancelledError,
   type TurnContext,
   TurnFailedError,
@@ -17,7 +17,7 @@ import { type Part, partsOf, type Script, type ScriptedModel, SDKS, textParts, U
 type Work = (turn: TurnContext) => Promise<unknown>;
 
 /** The usage of a number of answers, and of calls without one. */
-function usageOf(answers: number, unknownCalls = 0): TokenUsage {
+function usageOf(answers: number, unknownCalls = 0): TokenCounts {
   const tokens = { promptTokens: 10 * answers, completionTokens: 2 * answers, totalTokens: 12 * answers };
   return unknownCalls === 0 ? tokens : { ...tokens, unknownCalls };
 }
@@ -45,7 +45,7 @@ async function startDesk(adapter: SessionsAdapter, options: SessionsModuleOption
     turns,
     submit: (work: Work) => turns.submit('desk', 'hi', { sessionId, context: { work } }),
     /** Checks the usage of a turn that has ended, in all places that have it. */
-    expectUsage: async (id: string, usage: TokenUsage) => {
+    expectUsage: async (id: string, usage: TokenCounts) => {
       const turn = await turns.get(id);
       expect(turn?.usage).toEqual({ ...usage, roles: { intents: usage } });
       expect(turn?.report?.usage).toEqual({ ...usage, intents: usage });

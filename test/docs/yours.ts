@@ -21,7 +21,7 @@ import {
   type OrchestratorEvents,
   type StepPlanConfig,
   type Summarizer,
-  type TokenUsageInput,
+  type TokenCountsInput,
   type TurnContext,
   type TurnService,
 } from 'nestjs-agent-sessions';
@@ -194,7 +194,7 @@ export declare const flights: {
 export declare const orders: OrdersService;
 export declare const payments: { refund(orderId: string, options: { idempotencyKey: string }): Promise<void> };
 export declare const printer: { print(orderId: string): Promise<void> };
-export declare const model: { ask(prompt: string): Promise<{ text: string; usage: TokenUsageInput }> };
+export declare const model: { ask(prompt: string): Promise<{ text: string; usage: TokenCountsInput }> };
 export declare const prompt: string;
 export declare const schema: ZodType<{ orderId: string }>;
 export declare const findOrder: ToolSet[string];

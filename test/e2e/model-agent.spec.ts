@@ -11,7 +11,7 @@ import {
   OrchestrationStateManager,
   type OrchestratorHandle,
   type Session,
-  type TokenUsage,
+  type TokenCounts,
   type TurnReport,
   type TurnResult,
 } from 'nestjs-agent-sessions';
@@ -340,7 +340,7 @@ function expectWholeExchanges(messages: readonly ChatMessage[]): void {
   expect(open).toEqual(new Set());
 }
 
-function usageOf(asked: readonly Asked[]): TokenUsage {
+function usageOf(asked: readonly Asked[]): TokenCounts {
   const sum = (count: (usage: ChatUsage) => number): number =>
     asked.reduce((total, { usage }) => total + (usage ? count(usage) : 0), 0);
   return {

@@ -3,7 +3,7 @@ import {
   memoryAdapter,
   OrchestrationService,
   type OrchestrationStep,
-  type TokenUsageInput,
+  type TokenCountsInput,
   TokenBudgetExceededError,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
@@ -110,7 +110,7 @@ it.each([
   const problems: unknown[] = [];
   await say(sessionId, (turn) => {
     try {
-      turn.usage.add(usage as TokenUsageInput);
+      turn.usage.add(usage as TokenCountsInput);
     } catch (error) {
       problems.push(error);
     }

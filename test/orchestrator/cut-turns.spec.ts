@@ -1,6 +1,6 @@
 import {
   defineOrchestrator,
-  END,
+  END_TURN,
   type MessageDraft,
   type OrchestratorHandle,
   reply,
@@ -53,7 +53,7 @@ function scriptedAgent() {
   const agent = defineOrchestrator({
     name: 'agent',
     iterate: true,
-    route: ({ iteration, input }) => (input.text === 'next' || iteration < ANSWER.length ? 'act' : END),
+    route: ({ iteration, input }) => (input.text === 'next' || iteration < ANSWER.length ? 'act' : END_TURN),
     intents: {
       act: async (turn) => {
         const { iteration, input, history } = turn;

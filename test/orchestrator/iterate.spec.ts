@@ -1,6 +1,6 @@
 import {
   defineOrchestrator,
-  END,
+  END_TURN,
   Evaluate,
   Intent,
   type JsonValue,
@@ -111,9 +111,9 @@ describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
     });
   });
 
-  it('BOT-05 ends with END, with an outcome that has a status, and at maxIterations', async () => {
+  it('BOT-05 ends with END_TURN, with an outcome that has a status, and at maxIterations', async () => {
     const ways: Record<string, Partial<OrchestratorConfig<Research>>> = {
-      end: { evaluate: () => false, route: ({ iteration }) => (iteration < 2 ? 'write' : END) },
+      end: { evaluate: () => false, route: ({ iteration }) => (iteration < 2 ? 'write' : END_TURN) },
       outcome: {
         evaluate: () => false,
         route: () => 'write',
@@ -133,7 +133,7 @@ describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
 
   it('BOT-05 keeps the text and data of an iteration until another one answers', async () => {
     const { desk } = researcher({
-      route: ({ iteration }) => (iteration === 2 ? END : 'write'),
+      route: ({ iteration }) => (iteration === 2 ? END_TURN : 'write'),
       evaluate: undefined,
       intents: { write: ({ iteration }) => (iteration === 0 ? reply('first', { data: [1] }) : { drafts: 1 }) },
     });
@@ -158,7 +158,7 @@ describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
     let routed = 0;
     const { desk } = researcher({
       initialIntent: 'write',
-      route: () => ((routed += 1), END),
+      route: () => ((routed += 1), END_TURN),
       evaluate: ({ iteration }) => (iteration === 0 ? { reassignTo: ['look-up', 'ask-ann'] } : undefined),
     });
     const { handle, session, turns } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -179,7 +179,7 @@ describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
   it('BOT-30 resumes a retry at the failed iteration, and keeps the merged results', async () => {
     const ran: string[] = [];
     const { desk } = researcher({
-      route: ({ iteration }) => (iteration === 3 ? END : 'write'),
+      route: ({ iteration }) => (iteration === 3 ? END_TURN : 'write'),
       evaluate: undefined,
       intents: {
         write: async (turn) => {
@@ -212,7 +212,7 @@ describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
   it('BOT-05 TRN-13 resumes a wait in its iteration, and does not repeat earlier work', async () => {
     const ran: number[] = [];
     const { desk } = researcher({
-      route: ({ iteration }) => (iteration === 2 ? END : 'write'),
+      route: ({ iteration }) => (iteration === 2 ? END_TURN : 'write'),
       evaluate: undefined,
       intents: {
         write: async (turn) => {
@@ -234,7 +234,7 @@ describe.each(SAMPLED_STORES)('iterating over $name', ({ open }) => {
       name: 'desk',
       iterate: true,
       steps: [{ name: 'work', isDefault: true, sequence: ['search', 'book'] }],
-      route: ({ iteration }) => (iteration === 2 ? END : 'work'),
+      route: ({ iteration }) => (iteration === 2 ? END_TURN : 'work'),
       intents: {
         work: async (turn) => {
           turn.usage.add({ totalTokens: 5 });

@@ -1,6 +1,6 @@
 import {
   defineOrchestrator,
-  END,
+  END_TURN,
   IntentRouter,
   reply,
   type RouteDecision,
@@ -16,7 +16,7 @@ const used = (totalTokens: number) => ({ promptTokens: totalTokens - 1, completi
 class Explains extends IntentRouter {
   route(turn: TurnContext): RouteDecision {
     turn.usage.add(used(10));
-    const intents = turn.iteration === 2 ? END : ['ask', 'tell'].slice(0, 2 - turn.iteration);
+    const intents = turn.iteration === 2 ? END_TURN : ['ask', 'tell'].slice(0, 2 - turn.iteration);
     return { intents, reasoning: `because of ${turn.iteration}`, raw: { confidence: 0.5 } };
   }
 }
@@ -159,7 +159,7 @@ describe.each(SAMPLED_STORES)('the report of a turn over $name', ({ open }) => {
     const desk = defineOrchestrator({
       name: 'desk',
       iterate: true,
-      route: ({ iteration }) => (iteration === 2 ? END : 'answer'),
+      route: ({ iteration }) => (iteration === 2 ? END_TURN : 'answer'),
       intents: {
         answer: (turn) => {
           turn.usage.add(used(turn.iteration === 0 ? 100 : 1));

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   defineOrchestrator,
-  END,
+  END_TURN,
   Intent,
   IntentRouter,
   Orchestrator,
@@ -20,7 +20,7 @@ import { eventually } from '../support/eventually.js';
 const UNKNOWN: readonly { readonly decision: unknown; readonly shown: string }[] = [
   { decision: 'stauts', shown: 'stauts' },
   { decision: ['status', 'nope'], shown: 'nope' },
-  { decision: ['status', END], shown: 'Symbol(END)' },
+  { decision: ['status', END_TURN], shown: 'Symbol(END_TURN)' },
   { decision: undefined, shown: 'undefined' },
   { decision: 42, shown: '42' },
   { decision: 'toString', shown: 'toString' },
@@ -136,8 +136,8 @@ describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
     expect(ran).toHaveLength(16);
   });
 
-  it('BOT-03 accepts END without an intent, stores the message and keeps the state', async () => {
-    const desk = deskOf(({ input }) => (input.text === 'thanks' ? END : 'status'));
+  it('BOT-03 accepts END_TURN without an intent, stores the message and keeps the state', async () => {
+    const desk = deskOf(({ input }) => (input.text === 'thanks' ? END_TURN : 'status'));
     const { handle, session, checkpoints, adapter } = await startApplication({
       adapter: open(),
       orchestrators: [desk],
@@ -198,7 +198,7 @@ describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
       @Route()
       route(turn: TurnContext): RouteDecision {
         decisions += 1;
-        return turn.iteration === 0 ? 'classify' : END;
+        return turn.iteration === 0 ? 'classify' : END_TURN;
       }
 
       @Intent()

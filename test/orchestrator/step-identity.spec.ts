@@ -1,6 +1,6 @@
 import {
   defineOrchestrator,
-  END,
+  END_TURN,
   HandlerError,
   reply,
   type SessionsError,
@@ -225,10 +225,10 @@ describe.each(LIVE_STORES)('the identity of steps over $name', ({ open }) => {
       expect(await app.turns.get(id)).toMatchObject({ failures: 1, status: 'awaiting-input' });
     });
 
-    it('FIX-08 fails a turn whose route returns no intent, and ends one whose route returns END', async () => {
+    it('FIX-08 fails a turn whose route returns no intent, and ends one whose route returns END_TURN', async () => {
       const desk = defineOrchestrator({
         name: 'desk',
-        route: (turn) => (turn.input.text === 'end' ? END : []),
+        route: (turn) => (turn.input.text === 'end' ? END_TURN : []),
         intents: { act: () => reply('done'), other: () => reply('other') },
       });
       const app = await startApplication({ adapter: open(), orchestrators: [desk], turns: impatient });

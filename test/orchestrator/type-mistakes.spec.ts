@@ -5,12 +5,12 @@ const PROJECT = process.cwd();
 
 const IMPORTS = `
   import {
-    type DataOf, defineOrchestrator, END, Evaluate, Intent, type JsonValue, Orchestrator, type OrchestratorConfig,
+    type DataOf, defineOrchestrator, END_TURN, Evaluate, Intent, type JsonValue, Orchestrator, type OrchestratorConfig,
     type OrchestratorHandle, reply, Route, type RouteDecision, SessionsModule, type SessionStore, type TurnContext,
     turnOutcome, type TurnOutcome,
   } from 'nestjs-agent-sessions';
   interface Desk { orderId: number; note?: string; mode?: 'open' | 'closed' }
-  export const used = [defineOrchestrator, END, Evaluate, Intent, Orchestrator, reply, Route, SessionsModule, turnOutcome] as const;
+  export const used = [defineOrchestrator, END_TURN, Evaluate, Intent, Orchestrator, reply, Route, SessionsModule, turnOutcome] as const;
   declare const sessions: SessionStore;
   declare const text: string;
   interface Order { readonly id: number; readonly lines: readonly { readonly name: string; readonly price?: number }[] }
@@ -143,7 +143,7 @@ const CORRECT = withTitles([
 const MORE_MISTAKES = withTitles([
   [routed(`route: () => 'refnd'`), 'There is no intent refnd.'],
   [routed(`route: (turn) => (turn.turnIndex > 0 ? 'refund' : 'statsu')`), 'There is no intent statsu.'],
-  [routed(`route: async (turn) => (turn.turnIndex > 0 ? END : 'refnd')`), 'There is no intent refnd.'],
+  [routed(`route: async (turn) => (turn.turnIndex > 0 ? END_TURN : 'refnd')`), 'There is no intent refnd.'],
   [routed(`route: () => ['status', 'refnd']`), 'There is no intent refnd.'],
   [routed(`route: () => ({ intents: 'refnd', reasoning: 'because' })`), 'There is no intent refnd.'],
   [routed(`route: () => ({ intents: ['refnd'] })`), 'There is no intent refnd.'],
@@ -188,7 +188,7 @@ const MORE_MISTAKES = withTitles([
   ],
   [
     `@Orchestrator({ name: 'desk' }) export class Bot {
-      @Route() route({ state }: TurnContext<Desk>) { return state.orderId > 0 ? 'answer' : END; }
+      @Route() route({ state }: TurnContext<Desk>) { return state.orderId > 0 ? 'answer' : END_TURN; }
       @Intent() answer() { return 'ok'; }
     }`,
     'The state requires orderId: set initialState.',
@@ -276,8 +276,8 @@ const MORE_CORRECT = withTitles([
   ),
   routedClass(`route() { return 'refund'; }`),
   routedClass(`route(turn: TurnContext) { return turn.turnIndex > 0 ? 'status' : 'refund'; }`),
-  routedClass(`async route(turn: TurnContext) { return turn.turnIndex > 0 ? END : ['status', 'refund']; }`),
-  routedClass(`route() { return END; }`),
+  routedClass(`async route(turn: TurnContext) { return turn.turnIndex > 0 ? END_TURN : ['status', 'refund']; }`),
+  routedClass(`route() { return END_TURN; }`),
   routedClass(`route() { return { intents: ['status'], reasoning: 'because', raw: { any: 1 } }; }`),
   routedClass(`route(turn: TurnContext): RouteDecision { return turn.input.text; }`),
   routedClass(`route(): never { throw new Error('no'); }`),
@@ -285,7 +285,7 @@ const MORE_CORRECT = withTitles([
   `export const named = (): MethodDecorator => Route();`,
   routed(`route: () => 'refund'`),
   routed(`route: ({ input }) => input.text`),
-  routed(`route: async (turn) => (turn.turnIndex > 0 ? END : ['status', 'refund'])`),
+  routed(`route: async (turn) => (turn.turnIndex > 0 ? END_TURN : ['status', 'refund'])`),
   routed(`route: () => ({ intents: ['status'], reasoning: 'because', raw: { any: 1 } })`),
   routed(`route: (): RouteDecision => 'anything'`),
   routed(`route: (): never => { throw new Error('no'); }`),
@@ -313,7 +313,7 @@ const MORE_CORRECT = withTitles([
     `answer({ state }: TurnContext<{ orderId: number; lines: string[]; note: string | null }>) { return state.note ?? ''; }`,
   ),
   `@Orchestrator<Desk>({ name: 'desk', initialState: () => ({ orderId: 0 }) }) export class Bot {
-    @Route() route({ state }: TurnContext<Desk>) { return state.orderId > 0 ? 'answer' : END; }
+    @Route() route({ state }: TurnContext<Desk>) { return state.orderId > 0 ? 'answer' : END_TURN; }
     @Intent() answer({ state }: TurnContext<Pick<Desk, 'note'>>) { return state.note; }
     @Evaluate() done({ state }: TurnContext<Desk>) { return state.orderId > 0; }
     helper(orderId: number) { return orderId; }

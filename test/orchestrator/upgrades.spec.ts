@@ -1,6 +1,6 @@
 import {
   defineOrchestrator,
-  END,
+  END_TURN,
   memoryAdapter,
   type OrchestratorConfig,
   type OrchestratorDefinition,
@@ -57,7 +57,7 @@ describe.each(LASTING_STORES)('another version while a turn is in flight, over $
         iterate: true,
         route: async ({ iteration, signal }) => {
           if (version === '1' && iteration === 2) await pass(signal);
-          return iteration < 3 ? 'note' : END;
+          return iteration < 3 ? 'note' : END_TURN;
         },
         intents: {
           note: async (turn) => {

@@ -3,7 +3,7 @@ import {
   OrchestrationStateManager,
   type SessionsAdapter,
   TokenBudgetExceededError,
-  type TokenUsage,
+  type TokenCounts,
   TurnCancelledError,
   type TurnContext,
   TurnFailedError,
@@ -16,7 +16,7 @@ const IMPATIENT = { retry: { attempts: 7, backoff: { delayMs: 0 } } };
 
 type Work = (turn: TurnContext) => unknown;
 
-function tokens(totalTokens: number): TokenUsage {
+function tokens(totalTokens: number): TokenCounts {
   return { promptTokens: totalTokens, completionTokens: 0, totalTokens };
 }
 

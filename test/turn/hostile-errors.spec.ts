@@ -1,4 +1,4 @@
-import { defineOrchestrator, END, reply, TurnFailedError } from 'nestjs-agent-sessions';
+import { defineOrchestrator, END_TURN, reply, TurnFailedError } from 'nestjs-agent-sessions';
 import { traceOf } from '../../lib/common/error-trace.js';
 import { isPermanent, retryAfterMs, toErrorRecord } from '../../lib/ledger/turn-error-record.js';
 import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
@@ -52,7 +52,7 @@ describe.each(LIVE_STORES)('hostile errors over $name', ({ open }) => {
         name: 'desk',
         route: ({ input }) => {
           if (input.text === 'route') throw create() as Error;
-          return input.text === 'end' ? END : 'answer';
+          return input.text === 'end' ? END_TURN : 'answer';
         },
         intents: {
           answer: async (turn) => {

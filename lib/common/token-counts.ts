@@ -2,7 +2,7 @@ import { InvalidInputError } from './sessions.error.js';
 import { isFields } from './json.js';
 
 /** Tokens used by models. */
-export interface TokenUsage {
+export interface TokenCounts {
   readonly promptTokens: number;
   readonly completionTokens: number;
   readonly totalTokens: number;
@@ -14,7 +14,7 @@ export interface TokenUsage {
 }
 
 /** A call of a model for which the provider has sent no usage. */
-export const UNKNOWN_CALL: TokenUsage = { promptTokens: 0, completionTokens: 0, totalTokens: 0, unknownCalls: 1 };
+export const UNKNOWN_CALL: TokenCounts = { promptTokens: 0, completionTokens: 0, totalTokens: 0, unknownCalls: 1 };
 
 /** A number of tokens; `null` and `undefined` count as 0. @inline */
 type Count = number | null | undefined;
@@ -25,7 +25,7 @@ type Count = number | null | undefined;
  * (`input_tokens`, to which cached tokens are added). A count that is missing or not finite is 0. The total defaults to
  * the sum.
  */
-export interface TokenUsageInput {
+export interface TokenCountsInput {
   /** Tokens of the prompt, as this package and older versions of the AI SDK name them. Default 0. */
   readonly promptTokens?: Count;
   /** Tokens of the answer, as this package and older versions of the AI SDK name them. Default 0. */
@@ -50,7 +50,7 @@ export interface TokenUsageInput {
   readonly cache_creation_input_tokens?: Count;
   /** Tokens of the prompt that Anthropic read from its cache; they are added to the prompt. Default 0. */
   readonly cache_read_input_tokens?: Count;
-  /** The number of model calls whose tokens are unknown, as {@link TokenUsage} has it. Default 0. */
+  /** The number of model calls whose tokens are unknown, as {@link TokenCounts} has it. Default 0. */
   readonly unknownCalls?: Count;
 }
 
@@ -69,7 +69,7 @@ const KNOWN = [...COUNTS, UNKNOWN_CALLS, ...DETAILS];
  * Converts the usage of a provider.
  * @throws InvalidInputError if the value is not an object, has no known field, or has a negative number
  */
-export function toTokenUsage(usage: unknown): TokenUsage {
+export function toTokenCounts(usage: unknown): TokenCounts {
   if (!isFields(usage)) throw new InvalidInputError('usage', 'must be an object with token counts.');
   if (!KNOWN.some((field) => Object.hasOwn(usage, field))) {
     const fields = Object.keys(usage).slice(0, 10).join(', ') || 'none';
@@ -82,22 +82,22 @@ export function toTokenUsage(usage: unknown): TokenUsage {
   return tokensOf({ promptTokens, completionTokens, totalTokens, unknownCalls: count(usage, UNKNOWN_CALLS) ?? 0 });
 }
 
-export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+export function addUsage(a: TokenCounts, b: TokenCounts): TokenCounts {
   return combineUsage((one, other) => one + other, a, b);
 }
 
 /** Returns only the counts. */
-export function tokensOf({ promptTokens, completionTokens, totalTokens, unknownCalls = 0 }: TokenUsage): TokenUsage {
+export function tokensOf({ promptTokens, completionTokens, totalTokens, unknownCalls = 0 }: TokenCounts): TokenCounts {
   const tokens = { promptTokens, completionTokens, totalTokens };
   return unknownCalls === 0 ? tokens : { ...tokens, unknownCalls };
 }
 
-export function subtractUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
+export function subtractUsage(a: TokenCounts, b: TokenCounts): TokenCounts {
   return combineUsage((one, other) => one - other, a, b);
 }
 
 /** Combines each count of two usages. */
-export function combineUsage(by: (a: number, b: number) => number, a: TokenUsage, b: TokenUsage): TokenUsage {
+export function combineUsage(by: (a: number, b: number) => number, a: TokenCounts, b: TokenCounts): TokenCounts {
   return tokensOf({
     promptTokens: by(a.promptTokens, b.promptTokens),
     completionTokens: by(a.completionTokens, b.completionTokens),

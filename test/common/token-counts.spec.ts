@@ -1,7 +1,7 @@
 import { type LanguageModelV3Usage } from '@ai-sdk/provider';
 import { type LanguageModelUsage } from 'ai';
-import { InvalidInputError, type TokenUsageInput } from 'nestjs-agent-sessions';
-import { addUsage, subtractUsage, toTokenUsage } from '../../lib/common/token-usage.js';
+import { InvalidInputError, type TokenCountsInput } from 'nestjs-agent-sessions';
+import { addUsage, subtractUsage, toTokenCounts } from '../../lib/common/token-counts.js';
 
 const AI_SDK: LanguageModelUsage = {
   inputTokens: 100,
@@ -36,7 +36,7 @@ const ANTHROPIC = {
 };
 
 describe('FIX-25 reads token usage', () => {
-  const cases: [string, TokenUsageInput, number, number, number][] = [
+  const cases: [string, TokenCountsInput, number, number, number][] = [
     ['of the AI SDK', AI_SDK, 100, 20, 125],
     ['of providers of the AI SDK', AI_SDK_PROVIDER, 100, 20, 120],
     ['of the AI SDK before version 5', { promptTokens: 100, completionTokens: 20 }, 100, 20, 120],
@@ -62,14 +62,14 @@ describe('FIX-25 reads token usage', () => {
   ];
 
   it.each(cases)('%s', (_, usage, promptTokens, completionTokens, totalTokens) => {
-    expect(toTokenUsage(usage)).toEqual({ promptTokens, completionTokens, totalTokens });
+    expect(toTokenCounts(usage)).toEqual({ promptTokens, completionTokens, totalTokens });
   });
 
   it('of the AI SDK without counts, as a stored step returns it', () => {
     const usage: unknown = JSON.parse(
       JSON.stringify({ ...AI_SDK, inputTokens: undefined, outputTokens: undefined, totalTokens: undefined }),
     );
-    expect(toTokenUsage(usage)).toEqual({ promptTokens: 0, completionTokens: 0, totalTokens: 0 });
+    expect(toTokenCounts(usage)).toEqual({ promptTokens: 0, completionTokens: 0, totalTokens: 0 });
   });
 
   it.each([
@@ -78,27 +78,27 @@ describe('FIX-25 reads token usage', () => {
     [null, 'must be an object'],
     [5, 'must be an object'],
   ])('and refuses %j', (usage, problem) => {
-    expect(() => toTokenUsage(usage)).toThrow(InvalidInputError);
-    expect(() => toTokenUsage(usage)).toThrow(problem);
+    expect(() => toTokenCounts(usage)).toThrow(InvalidInputError);
+    expect(() => toTokenCounts(usage)).toThrow(problem);
   });
 
   it.each([{ input_tokens: -1 }, { outputTokens: { total: -2 } }])(
     'and refuses the negative numbers of %j',
     (usage) => {
-      expect(() => toTokenUsage(usage)).toThrow('must be 0 or more');
+      expect(() => toTokenCounts(usage)).toThrow('must be 0 or more');
     },
   );
 });
 
 describe('the usage of a turn', () => {
   it('AIS-36 keeps the number of calls whose tokens are unknown, if there are any', () => {
-    const one = toTokenUsage({ totalTokens: 7 });
-    const other = toTokenUsage({ totalTokens: 5, unknownCalls: 2 });
+    const one = toTokenCounts({ totalTokens: 7 });
+    const other = toTokenCounts({ totalTokens: 5, unknownCalls: 2 });
     expect(other).toEqual({ promptTokens: 0, completionTokens: 0, totalTokens: 5, unknownCalls: 2 });
     const sum = addUsage(one, other);
     expect(sum).toEqual({ promptTokens: 0, completionTokens: 0, totalTokens: 12, unknownCalls: 2 });
     expect(subtractUsage(sum, other)).toEqual(one);
-    expect(toTokenUsage({ unknownCalls: 1 })).toMatchObject({ totalTokens: 0, unknownCalls: 1 });
-    expect(() => toTokenUsage({ unknownCalls: -1 })).toThrow('usage.unknownCalls must be 0 or more');
+    expect(toTokenCounts({ unknownCalls: 1 })).toMatchObject({ totalTokens: 0, unknownCalls: 1 });
+    expect(() => toTokenCounts({ unknownCalls: -1 })).toThrow('usage.unknownCalls must be 0 or more');
   });
 });

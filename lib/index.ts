@@ -168,13 +168,8 @@ export { type KeyValueClient, type StorageProvider } from './orchestration/stora
 // State of sessions
 export { ConversationState } from './state/conversation-state.js';
 export { type FlowCheckpoint, FlowState } from './state/flow-state.js';
-export {
-  defineSessionManager,
-  getSessionManagerToken,
-  InjectSessionManager,
-  type SessionManagerDefinition,
-} from './state/session-manager-feature.js';
-export { type ManagedSession, SessionManager } from './state/session-manager.js';
+export { defineSessionManager, getSessionManagerToken, InjectSessionManager } from './state/session-manager-feature.js';
+export { type ManagedSession, SessionManager, type SessionManagerDefinition } from './state/session-manager.js';
 export { SessionStateService, type StateRedactor } from './state/session-state.service.js';
 export { type StatePage } from './state/state-data.js';
 export {

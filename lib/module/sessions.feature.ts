@@ -7,11 +7,8 @@ import { isOrchestratorDefinition } from '../orchestrator/define-orchestrator.js
 import { handleProvider, LISTED_BY_FEATURE, OrchestratorFeature } from '../orchestrator/orchestrator-feature.js';
 import { featureProvider } from '../orchestrator/orchestrator.explorer.js';
 import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
-import {
-  isSessionManagerDefinition,
-  type SessionManagerDefinition,
-  sessionManagerProvider,
-} from '../state/session-manager-feature.js';
+import { type SessionManagerDefinition } from '../state/session-manager.js';
+import { isSessionManagerDefinition, sessionManagerProvider } from '../state/session-manager-feature.js';
 import { isStateModuleClass, type StateModule } from '../state/state-module.js';
 
 /** An item of a list passed to `forFeature`: an orchestrator, a step plan of another agent, or a session manager. */

@@ -1,7 +1,7 @@
 import { type FactoryProvider, type Type } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
-import { type SessionManagerDefinition } from '../state/session-manager-feature.js';
+import { type SessionManagerDefinition } from '../state/session-manager.js';
 import { type StateModule } from '../state/state-module.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { tooEarly } from '../turn/start-phase.js';

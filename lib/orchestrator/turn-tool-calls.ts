@@ -8,7 +8,7 @@ import { withoutProxy } from '../common/thrown.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
-import { toolCallConflict, ToolFailedError } from '../orchestration/orchestration.errors.js';
+import { toolCallConflict, ToolFailedError, ToolNotAllowedError } from '../orchestration/orchestration.errors.js';
 import { isSameCall } from '../orchestration/tool-call.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
@@ -39,7 +39,11 @@ interface StoredCall extends CallIdentity {
   readonly value?: unknown;
   /** The message of the error, if the call failed and its failure is stored. */
   readonly failure?: string;
+  /** Present if the plan rejected the call and its failure is stored. */
+  readonly rejection?: Rejection;
 }
+
+type Rejection = Pick<ToolNotAllowedError, 'sessionId' | 'step' | 'allowed' | 'denied'>;
 
 /** The tool calls in one attempt of a turn. */
 export class TurnToolCalls implements TurnTools {
@@ -100,7 +104,15 @@ export class TurnToolCalls implements TurnTools {
     const begun = this.calls.get(stepText(key));
     if (begun) return begun.result as Promise<T>;
     const admit = (): Promise<() => Promise<T>> =>
-      this.admit<T>(identity, callId, key, storeFailure ? withFailure(work) : succeeded(work), site);
+      storeFailure
+        ? this.admitOnce(
+            identity,
+            callId,
+            key,
+            () => this.admit<T>(identity, callId, key, withFailure(work), site),
+            site,
+          )
+        : this.admit<T>(identity, callId, key, succeeded(work), site);
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
       schema ? () => this.assertInput(schema, input, key).then(admit) : admit,
@@ -136,6 +148,34 @@ export class TurnToolCalls implements TurnTools {
     if (!this.steps.isStored(key)) await assertToolInput(schema, input, 'options.input');
   }
 
+  /**
+   * Admits a call, or stores its rejection: in a later attempt the plan could admit it, because the plan then knows the
+   * uses that followed it in this one.
+   */
+  private async admitOnce<T>(
+    { tool, input }: CallIdentity,
+    callId: string,
+    key: StepKey,
+    admit: () => Promise<T>,
+    site: CallSite,
+  ): Promise<T> {
+    const { rejection } = (this.steps.find(key) as StoredCall | undefined) ?? {};
+    if (rejection) throw rejectionOf(tool, rejection);
+    try {
+      return await admit();
+    } catch (error) {
+      if (!ToolNotAllowedError.isInstance(error)) throw error;
+      const { sessionId, step, allowed, denied } = error;
+      const stored = {
+        tool,
+        ...(input === undefined ? {} : { input }),
+        rejection: { sessionId, step, allowed, denied },
+      };
+      await this.steps.runAt<StoredCall>(key, toolSpan(tool, callId), async () => stored, site);
+      throw error;
+    }
+  }
+
   /** @param work returns what is stored of the call. @returns the work of an admitted use */
   private async admit<T>(
     identity: CallIdentity,
@@ -160,7 +200,8 @@ export class TurnToolCalls implements TurnTools {
         if (use) await orchestration?.complete(use, 'failed');
         throw error;
       }
-      const { failure } = stored;
+      const { failure, rejection } = stored;
+      if (rejection) throw rejectionOf(tool, rejection);
       if (use) await orchestration?.complete(use, failure === undefined ? 'succeeded' : 'failed');
       if (failure !== undefined) throw new ToolFailedError(tool, callId, failure);
       // Every call with this id gets the same result.
@@ -188,6 +229,10 @@ function callKey(callId: string, answer: number | undefined, occurrence: number)
 /** Returns the id of a call in the plan's state: the model's, unless it is long or used again. */
 function useIdOf({ name, key }: StepKey): string {
   return key === 0 || key === 'answer 0' ? name : callName(`${name} ${key}`);
+}
+
+function rejectionOf(tool: string, { sessionId, step, allowed, denied }: Rejection): ToolNotAllowedError {
+  return new ToolNotAllowedError(sessionId, tool, step, allowed, denied);
 }
 
 type CallResult = Pick<StoredCall, 'value' | 'failure'>;

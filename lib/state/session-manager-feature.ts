@@ -3,21 +3,18 @@ import { ModuleRef } from '@nestjs/core';
 import { findProvider, lazily } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SESSIONS_ADAPTER } from '../common/sessions.tokens.js';
-import { checkedOptions, SessionManager, type SessionManagerOptions } from './session-manager.js';
+import { checkedOptions, SessionManager, type SessionManagerDefinition } from './session-manager.js';
 import { type DocumentStore } from '../ledger/state.store.js';
 
 /** The results of `defineSessionManager`. */
 const definitions = new WeakSet<object>();
-
-/** Identifies a session manager for registration and injection. */
-export type SessionManagerDefinition<T = unknown> = Readonly<SessionManagerOptions<T>>;
 
 /**
  * Defines a {@link SessionManager} on the application's store. Register it with `SessionsModule.forFeature([carts])`
  * and inject it with `@InjectSessionManager(carts)`.
  * @throws InvalidInputError for invalid options
  */
-export function defineSessionManager<T>(options: SessionManagerOptions<T>): SessionManagerDefinition<T> {
+export function defineSessionManager<T>(options: SessionManagerDefinition<T>): SessionManagerDefinition<T> {
   const definition = Object.freeze(checkedOptions(options));
   definitions.add(definition);
   return definition;

@@ -6,8 +6,8 @@ import { MAX_TTL_MS } from './state.inputs.js';
 import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from '../ledger/state.store.js';
 import { CONTESTED, untilUncontested } from './until-uncontested.js';
 
-/** The options of `defineSessionManager` (ORC-16). */
-export interface SessionManagerOptions<T> {
+/** The options of a session manager (ORC-16). Its definition also identifies it for registration and injection. */
+export interface SessionManagerDefinition<T = unknown> {
   /** The namespace of the sessions; part of stored keys. */
   readonly namespace: string;
   /** Returns the initial state of a session. Default `{}`. */
@@ -41,14 +41,14 @@ interface Stored extends JsonObject {
  * All methods reject with StoreUnavailableError if the store does not respond.
  */
 export class SessionManager<T> {
-  private readonly options: Required<SessionManagerOptions<T>>;
+  private readonly options: Required<SessionManagerDefinition<T>>;
   private readonly store: () => DocumentStore;
 
   /**
    * @param store `adapter.state` of any adapter, or a function that returns it
    * @throws InvalidInputError for invalid options
    */
-  constructor(store: DocumentStore | (() => DocumentStore), options: SessionManagerOptions<T>) {
+  constructor(store: DocumentStore | (() => DocumentStore), options: SessionManagerDefinition<T>) {
     this.store = typeof store === 'function' ? store : () => store;
     this.options = checkedOptions(options);
   }
@@ -108,7 +108,7 @@ export class SessionManager<T> {
   }
 }
 
-export function checkedOptions<T>(options: SessionManagerOptions<T>): Required<SessionManagerOptions<T>> {
+export function checkedOptions<T>(options: SessionManagerDefinition<T>): Required<SessionManagerDefinition<T>> {
   const { namespace, createDefault = () => ({}) as T, ttlMs = 86_400_000 } = options;
   assertName(namespace, 'namespace');
   if (typeof createDefault !== 'function') throw new InvalidInputError('createDefault', 'must be a function.');

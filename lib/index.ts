@@ -59,7 +59,8 @@ export {
   type InboundMessage,
   resolveSession,
 } from './session/affinity-resolver.js';
-export { createSessionStore, type SessionStoreConfig } from './session/create-session-store.js';
+export { createSessionStore } from './session/create-session-store.js';
+export { type SessionStoreConfig } from './session/session-store.config.js';
 export { type SessionEvent, SessionEvents } from './session/session-events.js';
 export { type SessionPage } from './session/session-store.service.js';
 export { CreateSessionInput } from './session/session.inputs.js';

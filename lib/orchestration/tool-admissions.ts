@@ -10,14 +10,19 @@ import {
   type ToolOutcome,
   type ToolUse,
 } from './orchestration-state.js';
-import { type OrchestrationService } from './orchestration.service.js';
 import { type StepPlan } from './step-plan.js';
 import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { assertOwnCall, type ToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf } from './tool-refusal.js';
 
-type AdmittedTool = Awaited<ReturnType<OrchestrationService['admitTool']>>;
 type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' }>;
+
+/** The result of `OrchestrationService.admitTool`. */
+interface AdmittedTool {
+  readonly callId: string;
+  readonly state: OrchestrationState;
+  readonly record: (outcome: ToolOutcome) => Promise<OrchestrationState | null>;
+}
 
 /** The progress that the next entry is applied to. It includes the uses of a turn that has not settled. */
 interface Known {

@@ -9,7 +9,6 @@ import { type Session } from '../ledger/session.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnService } from '../turn/turn.service.js';
-import { type OrchestratorHandle } from './orchestrator-handle.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { ForkOptions, HistoryQuery, UndoOptions } from './time-travel.inputs.js';
 
@@ -19,7 +18,12 @@ export type HistoryEntry<State = Record<string, unknown>> = Pick<
   'turnIndex' | 'lastRoute' | 'version' | 'savedAt' | 'turnId' | 'parent'
 > & { readonly state: State };
 
-export type UndoResult = Awaited<ReturnType<OrchestratorHandle['undo']>>;
+/** The result of `OrchestratorHandle.undo`. */
+export interface UndoResult {
+  readonly sessionId: string;
+  readonly turnIndex: number;
+  readonly undone: string;
+}
 
 /** Implements history, undo and fork of an orchestrator's handle (BOT-25). */
 export class TimeTravel {

@@ -19,7 +19,7 @@ import {
 } from '../ledger/session.js';
 import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
-import { type SessionStoreConfig } from './create-session-store.js';
+import { type SessionStoreConfig } from './session-store.config.js';
 import { emitActivity, SessionEvents } from './session-events.js';
 import { SessionQuery } from '../ledger/session-query.js';
 import {

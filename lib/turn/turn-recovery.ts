@@ -1,6 +1,5 @@
 import QuickLRU from 'quick-lru';
 import { type Turn } from '../ledger/turn.js';
-import { type LaneService } from './lane.service.js';
 
 /** The number of remembered ids: at least this many, at most twice as many. */
 const REMEMBERED = 5000;
@@ -16,7 +15,7 @@ export class TurnRecovery {
   private readonly passed = new QuickLRU<string, true>({ maxSize: REMEMBERED });
 
   /** Counts since the start of the process. Repeated offers count once (BOT-32). */
-  get counts(): LaneService['recovery'] {
+  get counts(): { readonly resumed: number; readonly skipped: number; readonly failed: number } {
     return { ...this.count };
   }
 

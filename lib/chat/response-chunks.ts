@@ -21,6 +21,7 @@ export class ResponseChunks {
   private held: UIChunk | undefined;
   private segment = 0;
   private isFirst = true;
+  private hasEndedEmpty = false;
   private isAfterFinish = false;
   /** True from the answers of the user to the step that follows them. */
   private isBeforeStep: boolean;
@@ -36,6 +37,11 @@ export class ResponseChunks {
     private readonly from: number,
   ) {
     this.isBeforeStep = from > 0;
+  }
+
+  /** True if the turn has completed, and no chunk shows an answer. */
+  get isEmpty(): boolean {
+    return this.hasEndedEmpty;
   }
 
   /** Takes the next stored chunk. @returns the chunks to send */
@@ -69,6 +75,7 @@ export class ResponseChunks {
       case 'awaiting-input':
       case 'completed': {
         // The handler has streamed nothing, so the reply is all there is.
+        this.hasEndedEmpty = this.isFirst && this.from === 0 && !reply;
         const answer = this.isFirst ? [this.start, ...(this.from === 0 ? textChunks(reply ?? '') : [])] : [];
         return [...answer, this.held ?? { type: 'finish' }];
       }

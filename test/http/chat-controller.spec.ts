@@ -12,6 +12,7 @@ import { diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
 import { comparable } from '../chat/clients.js';
 import { type FrontEnd, frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
 import { type ChatApp, type ChatAppOptions, chunksOf, said, startChatApp } from './chat-app.js';
@@ -549,6 +550,38 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     const before = await stored(app);
     expect(await refusalOf(await app.ask('POST', '', { body }))).toEqual(refusal);
     expect(await stored(app)).toEqual(before);
+  });
+
+  it('DAY-17 logs once that turns of an orchestrator complete without an answer', async () => {
+    const { lines, logger } = capturingLogger();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      initialState: () => ({ orders: 0 }),
+      intents: {
+        answer: (turn) => {
+          void turn.emit({ type: 'delta', data: 'never seen' });
+          return turn.input.text === 'Hi' ? reply('Hello') : { orders: 1 };
+        },
+      },
+    });
+    const app = await startChatApp({ platform, orchestrators: [desk], configure: (nest) => nest.useLogger(logger) });
+    for (const text of ['Hi', 'Order a lamp', 'Order a chair']) {
+      await chunksOf(await app.ask('POST', '', { body: { id: 'chat', message: said(text) } }));
+    }
+
+    expect(lines.filter((line) => line.includes('without an answer'))).toEqual([
+      expect.stringMatching(
+        /^warn A turn of the orchestrator desk has completed without an answer, so the chat shows nothing\. Return reply/,
+      ),
+    ]);
+  });
+
+  it('DAY-17 lists the registered orchestrators if the option names another one', async () => {
+    const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => reply('Hello') } });
+
+    await expect(startChatApp({ platform, orchestrators: [desk], chat: { orchestrators: ['desc'] } })).rejects.toThrow(
+      /controllers\.chat\.orchestrators contains "desc", which is not a registered orchestrator\. Expected one of: desk\./,
+    );
   });
 
   it('AIS-10 refuses a body that the parser refuses, and changes nothing', async () => {

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { UI_RESET } from '../../chat/message-fold.js';
 import { type Protocol, toProtocol, withoutAnswered } from '../../chat/protocol-chunks.js';
@@ -38,8 +39,12 @@ export const CUT = Symbol('cut');
 
 /** The chunks of answers, from the events of their turns (AIS-13, AIS-14). */
 export class ChatStream {
+  private readonly logger = new Logger(ChatStream.name);
+  /** The orchestrators whose turns without an answer have been logged. */
+  private readonly silent = new Set<string>();
+
   constructor(
-    private readonly turns: Pick<TurnService, 'readEvents'>,
+    private readonly turns: Pick<TurnService, 'get' | 'readEvents'>,
     private readonly log: Pick<TurnEventLog, 'read'>,
     private readonly ledger: Pick<TurnLedger, 'signals'>,
     private readonly protocol: Protocol,
@@ -114,10 +119,22 @@ export class ChatStream {
           ? response.ended(event.data as unknown as AnswerEnd)
           : event.type === WAITING && response.waiting();
       if (!last) continue;
+      if (event.type === SETTLED && response.isEmpty) await this.warnOfEmpty(turnId);
       yield* last;
       return;
     }
     yield CUT;
+  }
+
+  /** Warns once for each orchestrator whose turns complete with nothing that a page can show. Never rejects. */
+  private async warnOfEmpty(turnId: string): Promise<void> {
+    const turn = await this.turns.get(turnId).catch(() => undefined);
+    if (!turn || this.silent.has(turn.orchestrator)) return;
+    this.silent.add(turn.orchestrator);
+    this.logger.warn(
+      `A turn of the orchestrator ${turn.orchestrator} has completed without an answer, so the chat shows nothing. Return ` +
+        'reply(text) or streamReply(turn, ...). The chat does not show changes of the state, or events of turn.emit().',
+    );
   }
 
   private replayed(chunks: readonly UIChunk[]): readonly UIChunk[] {

@@ -124,7 +124,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
     // Array.from includes holes, which JSON would turn into null.
     return Array.from(value, (item: unknown, index) => copy(item, `${path}[${index}]`, inside));
   }
-  if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
+  if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value), cureOf(value));
   const result: Record<string, JsonValue> = {};
   for (const key of Object.keys(value)) {
     if (key === RESERVED_KEY) {
@@ -136,11 +136,19 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
   return result;
 }
 
+/** Returns what to do about a value that JSON lacks; `undefined`: the advice for all of them. */
+function cureOf(value: object): string | undefined {
+  if (value instanceof Promise) return 'Add `await`.';
+  if (value instanceof Date) return 'Store a number or a string: `date.toISOString()`.';
+  return value instanceof Map || value instanceof Set ? 'Store an array: `[...value]`.' : undefined;
+}
+
 /** Describes the kind of a value without its content: an article and a name. */
 export function kindOf(value: unknown): string {
   if (value === undefined) return 'undefined';
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
+  if (value instanceof Promise) return 'a promise';
   if (typeof value === 'object') {
     // Read from the prototype: a key of the value may be named `constructor`.
     const { constructor } = Object(Object.getPrototypeOf(value)) as {

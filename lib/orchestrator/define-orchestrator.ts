@@ -55,7 +55,11 @@ function toDefinition<State>(config: OrchestratorConfig<State>): OrchestratorDef
   const intents = new Map(
     Object.entries(config.intents).filter((entry): entry is [string, IntentFunction<State>] => entry[1] !== undefined),
   );
-  check(intents.size > 0, 'intents', 'must not be empty.');
+  check(
+    intents.size > 0,
+    'intents',
+    'must not be empty. Decorate a method of the class with @Intent(), or set `intents`.',
+  );
   for (const [intent, handler] of intents) {
     check(isName(intent), `intent ${JSON.stringify(intent)}`, 'must have a name of 1 to 256 characters.');
     check(typeof handler === 'function', `intent ${intent}`, 'must be a function.');
@@ -201,7 +205,10 @@ function routeOf<State>(
   }
   const [only, ...others] = intents;
   if (only === undefined || others.length > 0) {
-    throw new SessionsConfigurationError(`Orchestrator ${name}: several intents require a route or a router.`);
+    throw new SessionsConfigurationError(
+      `Orchestrator ${name}: several intents require a route or a router. Add a method that returns the name of an intent: ` +
+        `@Route() route(turn) { return ${JSON.stringify(only ?? '')}; }, or set \`route\`.`,
+    );
   }
   return { route: () => only, routing: 'single' };
 }

@@ -73,10 +73,16 @@ function normalize(orchestrator: string, intent: string, value: unknown, current
         `To answer, return reply(text). To set this key of the state, return turnOutcome({ state: { ${key} } }).`,
     );
   }
-  throw wrongResult(
-    orchestrator,
-    `intent ${intent} returned ${kindOf(value)}. Return reply(...), a string, a plain object (a patch of the state), or nothing.`,
-  );
+  throw wrongResult(orchestrator, `intent ${intent} returned ${kindOf(value)}. ${cureOf(value)}`);
+}
+
+function cureOf(value: unknown): string {
+  if (typeof value === 'object' && value !== null) {
+    if ('textStream' in value) return 'To answer with a model, return streamReply(turn, { model }).';
+    if (Symbol.asyncIterator in value)
+      return 'An intent cannot be a generator: stream with turn.emit(...), and return reply(...).';
+  }
+  return 'Return reply(...), a string, a plain object (a patch of the state), or nothing.';
 }
 
 function checked(orchestrator: string, intent: string, value: TurnOutcome): TurnOutcome {

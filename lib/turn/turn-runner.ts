@@ -118,3 +118,14 @@ export abstract class TurnRunner {
   /** Recreates the error that callers of a failed turn get instead of TurnFailedError, from the turn's record. */
   abstract readFailure(turn: Turn): SessionsError | undefined;
 }
+
+/** @throws SessionsConfigurationError if an option names an orchestrator that is not registered */
+export function assertRegistered(option: string, names: readonly string[], runner: TurnRunner): void {
+  const unknown = names.find((name) => !runner.find(name));
+  if (unknown === undefined) return;
+  throw new SessionsConfigurationError(
+    `SessionsModule: The option ${option} contains ${JSON.stringify(unknown)}, which is not a registered orchestrator. ` +
+      `Expected one of: ${runner.names().join(', ') || 'none'}. Correct the name, or add the orchestrator to ` +
+      'SessionsModule.forFeature([...]).',
+  );
+}

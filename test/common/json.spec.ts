@@ -147,9 +147,19 @@ describe('toJson', () => {
     const error = failureOf(() => toJson({ order: { at: new Date(0) } }, 'state'));
 
     expect((error as Error).message).toBe(
-      'state.order.at is an instance of Date, which cannot be stored as JSON. ' +
-        'Use plain objects, arrays, strings, finite numbers, booleans and null.',
+      'state.order.at is an instance of Date, which cannot be stored as JSON. Store a number or a string: `date.toISOString()`.',
     );
+  });
+
+  it.each([
+    [Promise.resolve(1), 'is a promise, which cannot be stored as JSON. Add `await`.'],
+    [new Set(), 'is an instance of Set, which cannot be stored as JSON. Store an array: `[...value]`.'],
+    [
+      1n,
+      'is a bigint, which cannot be stored as JSON. Use plain objects, arrays, strings, finite numbers, booleans and null.',
+    ],
+  ])('DAY-17 says what to do about %p', (wrong, message) => {
+    expect((failureOf(() => toJson({ at: wrong }, 'state')) as Error).message).toBe(`state.at ${message}`);
   });
 });
 
@@ -193,7 +203,7 @@ const UNSERIALIZABLE: readonly { readonly bad: unknown; readonly found: string }
   { bad: new Error('x'), found: 'an instance of Error' },
   { bad: Buffer.from('x'), found: 'an instance of Buffer' },
   { bad: new Uint8Array(2), found: 'an instance of Uint8Array' },
-  { bad: Promise.resolve(), found: 'an instance of Promise' },
+  { bad: Promise.resolve(), found: 'a promise' },
   { bad: Object(1), found: 'an instance of Number' },
   { bad: Object.create({ inherited: 1 }), found: 'an object' },
   { bad: 1n, found: 'a bigint' },

@@ -218,8 +218,12 @@ describe('decorators', () => {
       @Intent()
       two(): void {}
     }
-    expect(await refusal([Empty])).toMatch(/empty: intents must not be empty/);
-    expect(await refusal([Undecided])).toMatch(/undecided: several intents require a route or a router/);
+    expect(await refusal([Empty])).toMatch(
+      /empty: intents must not be empty\. Decorate a method of the class with @Intent\(\)/,
+    );
+    expect(await refusal([Undecided])).toMatch(
+      /undecided: several intents require a route .* @Route\(\) route\(turn\) { return "one"; }/,
+    );
   });
 
   it('BOT-01 rejects a class that is not an orchestrator where it is listed or requested', () => {

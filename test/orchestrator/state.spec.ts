@@ -42,6 +42,14 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
   { what: 'null', value: null, message: /answer returned null\. Return reply/ },
   { what: 'a number', value: 42, message: /answer returned a number/ },
   { what: 'a list', value: ['hi'], message: /answer returned an? / },
+  { what: 'a generator', value: emptyGenerator(), message: /An intent cannot be a generator: stream with turn\.emit/ },
+  {
+    what: 'a stream of the AI SDK',
+    value: new (class {
+      readonly textStream = [];
+    })(),
+    message: /return streamReply\(turn, { model }\)/,
+  },
   { what: 'a class instance', value: new Money(5), message: /answer returned an? / },
   { what: 'a reply that is not a string', value: reply(42 as never), message: /a reply must be a string/ },
   {
@@ -56,6 +64,8 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
   },
   { what: 'invalid messages', value: turnOutcome({ messages: [{}] as never }), message: /messages\[0\]\.role/ },
 ];
+
+async function* emptyGenerator(): AsyncGenerator<string, void> {}
 
 describe.each(LIVE_STORES)('state over $name', ({ open }) => {
   it.each(NOT_JSON)(

@@ -3,12 +3,11 @@ import { toUIMessages } from '../../chat/stored-messages.js';
 import { type UIMessage } from '../../chat/ui-message.js';
 import { loggedId } from '../../common/log-details.js';
 import { traceOf } from '../../common/error-trace.js';
-import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { type Session } from '../../ledger/session.js';
 import { type Transcript } from '../../orchestrator/transcript.js';
 import { type Principal } from '../../transport/principal.js';
-import { type TurnRunner } from '../../turn/turn-runner.js';
+import { assertRegistered, type TurnRunner } from '../../turn/turn-runner.js';
 import { nothingToResume } from '../http.errors.js';
 import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery, type StopChatRequest } from './chat.inputs.js';
 import { type NamedResponse } from './chat-named-responses.js';
@@ -56,12 +55,7 @@ export class ClientChats implements OnApplicationBootstrap {
 
   /** @throws SessionsConfigurationError for an unknown orchestrator */
   onApplicationBootstrap(): void {
-    const unknown = this.orchestrators.find((name) => !this.runner.find(name));
-    if (unknown === undefined) return;
-    throw new SessionsConfigurationError(
-      `SessionsModule: The option controllers.chat.orchestrators contains ${JSON.stringify(unknown)}, which is not a registered ` +
-        'orchestrator. Add it to SessionsModule.forFeature([...]).',
-    );
+    assertRegistered('controllers.chat.orchestrators', this.orchestrators, this.runner);
   }
 
   /** Accepts a request of a front end. @returns what to send */

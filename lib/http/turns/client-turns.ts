@@ -3,7 +3,7 @@ import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { type Observable } from 'rxjs';
 import { loggedId } from '../../common/log-details.js';
 import { traceOf } from '../../common/error-trace.js';
-import { InvalidInputError, SessionsConfigurationError, SessionsError } from '../../common/sessions.error.js';
+import { InvalidInputError, SessionsError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
 import { IdempotencyConflictError, SessionBusyError, TurnNotFoundError } from '../../ledger/turn.errors.js';
@@ -11,7 +11,7 @@ import { type Turn, type TurnInput, type WhenBusy } from '../../ledger/turn.js';
 import { type Transcript } from '../../orchestrator/transcript.js';
 import { type SessionStore } from '../../session/session-store.service.js';
 import { toTurnEnd } from '../../turn/to-turn-result.js';
-import { type TurnRunner } from '../../turn/turn-runner.js';
+import { assertRegistered, type TurnRunner } from '../../turn/turn-runner.js';
 import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { StreamSlots } from '../controllers/stream-slots.js';
@@ -56,12 +56,7 @@ export class ClientTurns implements OnApplicationBootstrap {
 
   /** @throws SessionsConfigurationError for an unknown orchestrator */
   onApplicationBootstrap(): void {
-    const unknown = this.allowed.orchestrators.find((name) => !this.runner.find(name));
-    if (unknown === undefined) return;
-    throw new SessionsConfigurationError(
-      `SessionsModule: The option controllers.turns.orchestrators contains ${JSON.stringify(unknown)}, which is not a registered ` +
-        'orchestrator. Add it to SessionsModule.forFeature([...]).',
-    );
+    assertRegistered('controllers.turns.orchestrators', this.allowed.orchestrators, this.runner);
   }
 
   /** @throws as `TurnService.submit`; errors do not reveal hidden turns */

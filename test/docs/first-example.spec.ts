@@ -1,6 +1,7 @@
 import { DefaultChatTransport, readUIMessageStream, type UIMessage } from 'ai';
 import { chromium } from 'playwright-core';
 import { eventually } from '../support/eventually.js';
+import { gate } from '../support/running-application.js';
 import { findChromium } from '../support/services/chromium.js';
 import { PageApplication } from './page-application.js';
 import { readPage } from './pages.js';
@@ -87,6 +88,36 @@ describe('the first example of README.md', () => {
         await page.reload();
         await page.getByText(script, { exact: true }).waitFor();
         expect(await texts()).toEqual(['hello', script]);
+      } finally {
+        await browser.close();
+      }
+    },
+    LIMIT_MS,
+  );
+
+  it(
+    'DAY-01 accepts a message only once the page has loaded the chat',
+    async () => {
+      const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });
+      try {
+        const page = await browser.newPage();
+        const loading = gate();
+        const requests: string[] = [];
+        await page.route(/\/(messages|stream)$/, async (route) => {
+          requests.push(route.request().url());
+          await loading.pass();
+          await route.continue();
+        });
+        await page.goto(application.url);
+        await eventually(() => requests.length === 1);
+        const input = page.getByRole('textbox', { name: 'Message' });
+        expect(await input.isDisabled()).toBe(true);
+        loading.open();
+        await input.fill('hello');
+        await page.keyboard.press('Enter');
+        await page.getByText(script, { exact: true }).waitFor();
+
+        expect(await page.locator('p').allTextContents()).toEqual(['hello', script]);
       } finally {
         await browser.close();
       }

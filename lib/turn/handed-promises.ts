@@ -6,13 +6,17 @@ const logger = new Logger('TurnHandler');
 
 type Executor<T> = ConstructorParameters<typeof Promise<T>>[0];
 
-/** A promise that records who waits for it. Promises derived from it are handed to the same handler. */
+/**
+ * A promise that records how code uses it. The promises that `then`, `catch` and `finally` derive from it can reject
+ * without being observed, too. So they are wrapped in the same way.
+ */
 class HandedPromise<T> extends Promise<T> {
+  /** True once code has called `then`, `catch` or `finally`, or awaits the promise. */
   isObserved = false;
 
   constructor(
     executor: Executor<T>,
-    /** Hands out a derived promise. */
+    /** Wraps a derived promise. */
     private readonly hand: <Derived>(promise: Promise<Derived>) => Promise<Derived>,
     /** Called when code waits for this promise itself: with `await`, `Promise.all` and the like. */
     private readonly onAwait: () => void,
@@ -20,7 +24,7 @@ class HandedPromise<T> extends Promise<T> {
     super(executor);
   }
 
-  /** Makes `then` derive plain promises. */
+  /** Makes `super.then` derive plain promises: the constructor of this class needs more arguments. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
@@ -32,39 +36,45 @@ class HandedPromise<T> extends Promise<T> {
     this.isObserved = true;
     const derived = super.then(onFulfilled, onRejected);
     if (!onFulfilled || !onRejected) return this.hand(derived);
-    // `await` passes both callbacks, and only they can reject the derived promise.
+    // `await` passes both callbacks. Only they can reject the derived promise, so it is not wrapped.
     this.onAwait();
     return derived;
   }
 
   override finally(onFinally?: (() => void) | null): Promise<T> {
     this.isObserved = true;
-    // A plain promise, because `finally` passes both callbacks to `then`, as `await` does.
+    // On a plain promise, because `finally` passes both callbacks to `then`, which would count as an `await`.
     return this.hand(super.then().finally(onFinally));
   }
 
-  /** Prevents an unhandled rejection in the runtime. */
-  handle(): void {
+  /** Prevents an unobserved rejection from ending the process. */
+  ignoreRejection(): void {
     super.then(undefined, () => undefined);
   }
 }
 
 /**
- * The promises that this module returns to the handler of one attempt. A rejection that the handler does not observe is
- * logged with its turn and does not end the process (FIX-05): a stop rejects all of them at once, while handlers await
- * them in sequence.
+ * Wraps the promises that the handler of one attempt receives from this package, for example from `turn.step`. A stop
+ * rejects all of them at once, but a handler usually awaits one after the other. Node ends a process when a promise
+ * rejects that no code observes.
  *
- * The handler's own `async` functions around these promises would reject with them, and this class cannot know which
- * of them the handler awaits. So once the attempt is stopped, a promise that is awaited rejects only if no other one is;
- * the catch and finally blocks of the handler run then. If several are awaited, or the handler has ended, they stay pending (FIX-87).
+ * - A rejection that the handler does not observe is logged with its turn, and does not end the process (FIX-05).
+ * - After a stop, an awaited promise rejects only if it is the only one, so that the handler's catch and finally blocks
+ *   run. If several are awaited, or the handler has ended, they stay pending (FIX-87). Example: `load` is an `async`
+ *   function of the handler that awaits a step. In `const a = load(), b = load(); await a;` no code observes `b` yet,
+ *   and this class cannot see `b`. If the step in `b` rejected, `b` would reject too and end the process.
  */
 export class HandedPromises {
-  /** Log calls of promises that were rejected before the attempt ended. */
+  /** One function per promise that was rejected before the attempt ended. It logs the rejection if it is unobserved. */
   private readonly rejections: (() => void)[] = [];
-  /** Promises that code waits for. */
+  /** Pending promises that code waits for. */
   private readonly awaited = new Set<Promise<unknown>>();
-  /** True if a promise stays pending: the code after it never runs. */
+  /**
+   * True once a promise stays pending: the code that awaits it does not continue. `awaited` no longer contains it, so
+   * the size of `awaited` no longer shows that a promise is the only one. Other awaited ones stay pending, too.
+   */
   private isStuck = false;
+  /** True once the handler has returned or thrown. A handler that ignores a stop may do so after the attempt's end. */
   private hasHandlerEnded = false;
   private over = false;
 
@@ -74,20 +84,22 @@ export class HandedPromises {
     private readonly signal: AbortSignal,
   ) {}
 
-  /** Hands out the promise of a call of the turn. @param call the method that the handler called */
+  /** Wraps the promise of a method of the turn, such as `turn.step`. @param call the method's name, for the log */
   hand<T>(call: string, promise: Promise<T>): Promise<T> {
     return this.handOut(call, promise, true);
   }
 
   /**
-   * Hands out the promise of a call that needs no turn. It settles if the attempt was over before the call: connections
-   * that the handler has left open may make such calls.
+   * Wraps the promise of a call that works outside of turns, too, such as `turns.execute`. The promise of a call after
+   * the end of the attempt always settles: connections that the handler has left open may make such calls.
    */
   handFree<T>(call: string, promise: Promise<T>): Promise<T> {
     return this.handOut(call, promise, !this.over);
   }
 
-  private handOut<T>(call: string, promise: Promise<T>, isOfTurn: boolean): Promise<T> {
+  /** @param endsWithAttempt whether the promise may stay pending after a stop or after the handler's end */
+  private handOut<T>(call: string, promise: Promise<T>, endsWithAttempt: boolean): Promise<T> {
+    // Code that the handler left running makes the call. A rejection is then logged even if the code observes it.
     const isLate = this.hasHandlerEnded;
     let isSettled = false;
     const handed: HandedPromise<T> = new HandedPromise(
@@ -100,13 +112,13 @@ export class HandedPromises {
         promise.then(
           (value) => settle(() => resolve(value)),
           (error: Error) => {
-            handed.handle();
-            this.add(() => {
+            handed.ignoreRejection();
+            this.logAtEnd(() => {
               if (isLate || !handed.isObserved) this.log(call, error);
             });
-            const mayStayPending = isOfTurn && (this.signal.aborted || this.hasHandlerEnded);
+            const mayStayPending = endsWithAttempt && (this.signal.aborted || this.hasHandlerEnded);
             if (!mayStayPending) return settle(() => reject(error));
-            // Wait one task: code that awaits the promise of a call that it has just made is known then.
+            // Wait one task: the code that has just made a call has then awaited its promise, which `awaited` contains.
             setImmediate(() => {
               const isAlone = !this.hasHandlerEnded && !this.isStuck && this.awaited.size <= 1;
               if (isAlone || !this.awaited.has(handed)) return settle(() => reject(error));
@@ -116,7 +128,7 @@ export class HandedPromises {
           },
         );
       },
-      (derived) => this.handOut(call, derived, isOfTurn),
+      (derived) => this.handOut(call, derived, endsWithAttempt),
       () => {
         if (!isSettled) this.awaited.add(handed);
       },
@@ -135,7 +147,8 @@ export class HandedPromises {
     for (const log of this.rejections.splice(0)) setImmediate(log);
   }
 
-  private add(log: () => void): void {
+  /** Calls the function at the end of the attempt, or soon if the attempt has ended. */
+  private logAtEnd(log: () => void): void {
     // Wait one task: a handler that awaits the promise now observes it in the current task.
     if (this.over) setImmediate(log);
     else this.rejections.push(log);

@@ -61,25 +61,36 @@ export type AttemptOutcome =
       /** Present if the turn has failed. */
       readonly failure?: AttemptFailure;
     }
-  /** The turn is back in its lane; notify the lane after this time. */
+  /**
+   * This worker no longer holds the turn. `cancelled`: the store ended the turn instead of queueing its retry.
+   * `waiting`: the turn awaits a signal, or its signal has already arrived. `released`: the turn is queued again. No
+   * failure is counted. Workers are notified after `notifyAfterMs` milliseconds; null: they are not notified.
+   */
   | {
       readonly type: 'returned';
       readonly why: 'cancelled' | 'waiting' | 'released';
       readonly notifyAfterMs: number | null;
     }
-  /** The turn is back in its lane, and is retried after this time. */
+  /** The failure is counted, and the turn is queued again. It is retried after `retryInMs` milliseconds. */
   | { readonly type: 'failed'; readonly failure: AttemptFailure; readonly retryInMs: number }
   /**
-   * The turn is back in its lane for another process: this one does not have the orchestrator, or only an older
-   * version.
+   * The turn is queued again for another process. This one does not have the orchestrator, or only an older version or
+   * one with fewer intents.
    */
   | { readonly type: 'unknown' }
-  /** Another worker has the turn, or the store was not reachable in time. Nothing was written. */
+  /**
+   * Another worker has the turn, or the store did not answer in time. The outcome was not stored, as far as this worker
+   * knows.
+   */
   | { readonly type: 'lost'; readonly error: unknown };
 
 /**
- * One attempt of a claimed turn. It runs the turn while the lease is renewed. Then it settles the turn, or returns it
- * to its lane for a retry or for another worker.
+ * One attempt of a turn. The worker creates it for each claim, and calls {@link run} once. Meanwhile a timer calls
+ * {@link keep}, which renews the lease. The runner of the orchestrator uses the attempt as its `AttemptHandle`. Public
+ * members without a comment are described there.
+ *
+ * `run` calls the handler, and then settles the turn or lets it wait for a signal. A cancel, a shutdown, a lost lease
+ * or the time limit stops the handler: `run` no longer waits for it, and `conclude` decides how the attempt ends.
  */
 export class TurnAttempt implements AttemptHandle {
   private readonly lease: TurnLease;
@@ -87,22 +98,27 @@ export class TurnAttempt implements AttemptHandle {
   private readonly spending = new AttemptSpending();
   /** `null` until the handler emits or reads events. */
   private events: AttemptEvents | null = null;
+  /** Called after this attempt has settled the turn, with any status. */
   private readonly settledListeners: ((turn: Turn) => void)[] = [];
+  /** Completes the settlement of a cancelled turn whose messages stay, see `onKept`. Default: no change. */
   private completeKept = async (settlement: TurnSettlement): Promise<TurnSettlement> => settlement;
+  /** Returns the report and messages so far, see `onUnfinished`. `null` until the runner has set it. */
   private partialOutcome: ((status: 'failed' | 'cancelled') => PartialOutcome) | null = null;
-  /** The completed part of the turn at the time of the cancel. */
-  private completed: PartialOutcome | undefined;
-  /** The places where errors were thrown. */
+  /** The partial outcome when a cancel arrived. Later results of the handler do not count. */
+  private outcomeAtCancel: PartialOutcome | undefined;
+  /** The places where the orchestrator's code threw errors, for the log: `intent refund, step load order`. */
   private readonly places = new Map<unknown, string>();
+  /** Returns what runs now, in the same form. Logged if the time limit is exceeded. */
   private whatRuns: () => string | undefined = () => undefined;
+  /** Services such as `TurnService` find the calling turn in it. Emptied when the attempt ends. */
   private readonly running: RunningTurn;
   private readonly promises: HandedPromises;
-  /** True if this process can run the turn; otherwise the turn is returned for others. */
+  /** True if this process can run the turn, see `VersionHandoff`. Otherwise {@link run} only releases it. */
   readonly isKnown: boolean;
 
   /**
-   * @param claimSentAt when the claim was sent
-   * @param waits the waits of the handler
+   * @param claimSentAt when the claim was sent: the lease began then or later
+   * @param waits the waits of the handler for other turns, which release the slot of this visit
    */
   constructor(
     private readonly claimed: ClaimedTurn,
@@ -137,28 +153,29 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /**
-   * @param next returns a claim of the lane's next turn, for the commit that settles this one; not called without a
-   * slot
+   * Runs the attempt to its end. Rejects only if the release of a turn that this process cannot run fails.
+   * @param next returns a claim of the lane's next turn, for the commit that settles this one. Not called if the visit
+   * has no slot for that turn, because the handler has left a wait for another turn running
    */
   async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
-    return this.runOnce(() => (this.waits.isReleased ? undefined : next()));
+    return this.runClaimed(() => (this.waits.isReleased ? undefined : next()));
   }
 
-  private async runOnce(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
+  private async runClaimed(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     if (!this.isKnown) {
-      // Another process may have it: nothing is counted, and the lane is offered again later.
+      // Another process may have the orchestrator. No failure is counted, and the lane is offered again later.
       await this.giveBack(this.dependencies.settings.reconcileMs);
       return { type: 'unknown' };
     }
-    // This process was too slow: another one may run the turn, which has not begun here. If another worker has it, the
-    // release is fenced.
+    // The handler has not begun, and the lease has ended: this process was too slow. If another worker has claimed the
+    // turn since, its fence rejects the release.
     if (this.lease.hasEnded) return this.returnUnbegun();
 
     this.stop.start();
     try {
       const outcome = await this.execute();
       this.lease.limit(SETTLE_MS);
-      // The handler has ended: it can no longer be stopped, and the notification of its own settle is ignored.
+      // From here on, no stop has an effect, and `checkCancelled` ignores the notification of this attempt's settle.
       this.end();
       if (this.events) await this.events.close(true);
       if (outcome instanceof AwaitingSignal) return await this.awaitSignal(outcome.wait);
@@ -176,13 +193,13 @@ export class TurnAttempt implements AttemptHandle {
     }
   }
 
-  /** Renews the lease and checks the time limit. Called every {@link renewEveryMs} while the attempt runs. */
+  /** Renews the lease and checks the time limit. Called every third of `leaseMs` while the attempt runs. */
   keep(): void {
     this.stop.watchLimit();
     void this.lease.renew();
   }
 
-  /** Asks the handler to stop, and then returns the turn to its lane. */
+  /** Stops the handler, because this process stops. {@link run} then releases the turn for another worker. */
   shutDown(): void {
     this.askToStop({ why: 'shutdown' });
   }
@@ -247,7 +264,8 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   saveStep(step: StoredStep): Promise<StoredStep> {
-    // The handler did not await a step that ran when it returned.
+    // Rejects a step that the handler did not await and that ended after the attempt. A step that ends between a stop
+    // and the end of the attempt is stored.
     if (this.stop.isOver) this.assertOpen();
     const { kind, name, value } = step;
     // The parts of an iteration have separate limits.
@@ -328,12 +346,15 @@ export class TurnAttempt implements AttemptHandle {
     }
   }
 
-  /** Decides how an attempt that did not settle ends. */
+  /**
+   * Decides how an attempt ends whose handler failed or was stopped, or whose settlement failed: as lost, failed,
+   * released, cancelled or retried. The order of the checks is their precedence.
+   */
   private async conclude(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     const { hold, turn } = this.claimed;
     const { ledger, settings, storeWatch } = this.dependencies;
     const { request } = this.stop;
-    // The handler may have called the store itself.
+    // The error may come from a store call of the handler, which `storeWatch` has not seen.
     storeWatch.failed(error);
     if (TurnFencedError.isInstance(error)) return { type: 'lost', error };
     if (request?.why === 'lost') return { type: 'lost', error: request.error };
@@ -356,7 +377,7 @@ export class TurnAttempt implements AttemptHandle {
     const back = await this.record('retry', (spending) =>
       ledger.retry(hold, spending ? { ...failure, spending } : failure),
     );
-    // The turn was cancelled just before and has ended, so its lane continues.
+    // The turn was cancelled, or its session expired, just before. The store has ended it instead, so its lane continues.
     if (back.status !== 'queued') return { type: 'returned', why: 'cancelled', notifyAfterMs: 0 };
     return { type: 'failed', failure: this.failureOf(error), retryInMs };
   }
@@ -372,8 +393,9 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /**
-   * Fails a turn whose report or error record the store rejects too. Waits while the store can store nothing: the effects of the
-   * turn must not run again. @throws `error` if it is another one
+   * Fails a turn with only this error and its tokens, because the store rejects its report or error record, too. Waits
+   * while the store lacks a table, a function or a privilege: a retry would repeat the effects of the turn.
+   * @throws `error` unless it is a StoreRejectedError
    */
   private async failWithoutContent(error: unknown, next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     if (!StoreRejectedError.isInstance(error)) throw error;
@@ -383,7 +405,7 @@ export class TurnAttempt implements AttemptHandle {
     return { type: 'settled', settled, failure: this.failureOf(error) };
   }
 
-  /** Ends the attempt until the signal arrives. If it arrived earlier, the next attempt finds it. */
+  /** Ends the attempt. The next one starts when the signal arrives, or now if the signal has arrived before. */
   private async awaitSignal(wait: TurnWait): Promise<AttemptOutcome> {
     const { ledger } = this.dependencies;
     const { hold } = this.claimed;
@@ -438,12 +460,11 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /**
-   * Returns the settlement of a cancelled turn. With `interrupt`, the user's message and the messages to keep stay, or
-   * the completed part if none are given; otherwise nothing. A chat keeps all of an answer that its clients have
-   * received (AIS-10). If messages stay, the turn also replaces the turns that it was submitted to replace (AIS-07).
+   * Returns the settlement of a cancelled turn. Messages stay in the conversation only with `interrupt`. If some stay,
+   * the turn also replaces the turns that it was submitted to replace (AIS-07).
    */
   private async cancelled(mode: CancelMode): Promise<TurnSettlement> {
-    const partial = this.completed;
+    const partial = this.outcomeAtCancel;
     const messages = mode === 'interrupt' ? await this.keptMessages(partial) : [];
     const report = partial ? { report: partial.report } : {};
     const spent = this.spent(partial?.change);
@@ -451,10 +472,18 @@ export class TurnAttempt implements AttemptHandle {
     return messages.length > 0 ? this.completeKept(settlement) : settlement;
   }
 
+  /**
+   * Returns the messages that stay after an interrupt: the user's message, followed by the first of these that exists:
+   * - the messages that the caller of the cancel passed as `keep`, unless they are a chat's answer;
+   * - the messages of completed iterations, without `keep`;
+   * - as much of a chat's answer as its clients have received (AIS-10);
+   * - the chat's answer in `keep`.
+   */
   private async keptMessages(partial: PartialOutcome | undefined): Promise<readonly NewMessage[]> {
     const { ledger, settings } = this.dependencies;
     if (!settings.logsConversations) return [];
     const { turn } = this.claimed;
+    // The claimed turn is older than the cancel, which stores `keep`.
     const { keep } = (await this.lease.retrying('get', () => ledger.get(turn.id))) ?? turn;
     const given = keep ? interruptedMessages({ ...turn, keep }) : (partial?.messages ?? interruptedMessages(turn));
     if (keep ? !isAnswer(keep) : given.length > 1) return given;
@@ -465,11 +494,15 @@ export class TurnAttempt implements AttemptHandle {
     return shown ? interruptedMessages({ ...turn, keep: [{ ...shown, id: messageId(turn.id, 1) }] }) : given;
   }
 
+  /** Makes a store call that ends the attempt, with the tokens that are not recorded yet. */
   private async record<T>(operation: 'retry' | 'release', call: (spending?: TurnSpending) => Promise<T>): Promise<T> {
     return this.spending.record((spending) => this.lease.retrying(operation, () => call(spending)));
   }
 
-  /** @param change of the document that counts the tokens */
+  /**
+   * Returns the tokens that are not recorded yet, for a settlement. Once it is stored, they count as recorded.
+   * @param change another change of the document that counts the tokens: both become one change
+   */
   private spent(change?: StateChange): Pick<TurnSettlement, 'usage' | 'stateChanges'> {
     const spending = this.spending.read();
     if (spending) this.onSettled(() => this.spending.recorded(spending));
@@ -477,20 +510,21 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /**
-   * Returns the turn to its lane without a notification: this process cannot run it, and the reconciler of another one
-   * finds it.
+   * Releases the turn to its lane, without a failure. Sends no notification.
+   * @param delayMs how long reconcilers do not offer the lane, in milliseconds; 0: they offer it first
    */
   private async giveBack(delayMs: number): Promise<void> {
     await this.record('release', (spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
   }
 
+  /** Stops the handler, unless it has ended or was stopped before. */
   private askToStop(stop: Stop): void {
     if (!this.stop.ask(stop)) return;
-    // Results that a handler completes after the cancel do not count.
-    if (stop.why === 'cancelled') this.completed = this.partialOutcome?.('cancelled');
+    if (stop.why === 'cancelled') this.outcomeAtCancel = this.partialOutcome?.('cancelled');
     this.stop.interrupt(new TurnStoppedError(stop.why));
   }
 
+  /** Ends the attempt. Connections that the handler has left open keep `running` alive, so it is emptied. */
   private end(): void {
     this.stop.end();
     this.running.turnId = '';
@@ -508,7 +542,7 @@ function identityOf({ id, createdAt, userId }: Session): Pick<Session, 'id' | 'c
   return { id, createdAt, userId };
 }
 
-/** Returns whether the messages are the answer of a chat, as the parts of one UI message with results of its calls. */
+/** Returns whether the messages are a chat's answer: the parts of one UI message, and the results of its tool calls. */
 function isAnswer([answer, ...results]: readonly NewMessage[]): boolean {
   const isParts = answer?.role === 'assistant' && Array.isArray(answer.content);
   return isParts && results.every(({ role }) => role === 'tool');

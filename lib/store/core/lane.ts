@@ -7,17 +7,20 @@ import { type SettledTurnStatus } from '../../ledger/turn.js';
 import { type LaneRow, type SessionRow, type TurnRow } from './rows.js';
 import { type Transaction } from './tables.js';
 
-/** How long a notified lane may stay unclaimed before the reconciler notifies it again. */
+/** How long a notified lane may stay unclaimed before it is offered, and the pause after the first offer. */
 const NOTIFY_GRACE_MS = 1000;
-/** The longest pause between two offers. The worker of the last offer may be too busy, so others must be notified soon. */
+/** The longest pause between two offers of a lane, see {@link offerDueLanes}. */
 const MAX_OFFER_BACKOFF_MS = 5000;
 
-/** Rejects late writes of an erased session. @throws SessionNotFoundError */
+/** Rejects a write that arrives after its session was erased. @throws SessionNotFoundError */
 export function assertNotErased(tx: Transaction, sessionId: string): void {
   if (tx.tombstones.get(sessionId)) throw new SessionNotFoundError(sessionId);
 }
 
-/** Rejects late writes of a session's state. @throws SessionNotFoundError, SessionStateError */
+/**
+ * Rejects a write to the state of an erased session. With `requireSession`, the session must also exist, not have
+ * expired, and be the one that the writer means. @throws SessionNotFoundError, SessionStateError
+ */
 export function assertMayWrite(tx: Transaction, sessionId: string, { requireSession = false }: StateOwnership): void {
   assertNotErased(tx, sessionId);
   if (!requireSession) return;
@@ -26,7 +29,7 @@ export function assertMayWrite(tx: Transaction, sessionId: string, { requireSess
   if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
 }
 
-/** Returns false for another session that has the same id. */
+/** Returns false if the session was deleted, and another one was created with its id. */
 function isRequired(
   { createdAt, userId }: SessionRow,
   required: Exclude<StateOwnership['requireSession'], undefined>,
@@ -34,17 +37,20 @@ function isRequired(
   return typeof required !== 'object' || (createdAt === Date.parse(required.createdAt) && userId === required.userId);
 }
 
-/** The id of the row that represents all lanes. No session has this id. */
+/** The id of the row whose mode applies to all lanes, in addition to their own modes. No session has this id. */
 export const ALL_LANES = '';
 
-/** An `attentionAt` that sorts before every other lane that waits for a worker. */
+/** The `attentionAt` of a lane whose worker has returned its turn, or has stopped. It sorts before all others. */
 export const BEFORE_OTHERS = 0;
 
 export function modeOfAll(tx: Transaction): LaneMode {
   return tx.lanes.get(ALL_LANES)?.mode ?? 'open';
 }
 
-/** Creates the lane of a session for its first turn. */
+/**
+ * Creates a free lane, for the first turn of a session or to set a mode. `runningTurn`, `holder` and `leaseUntil` are
+ * null. A claim sets them and raises the fence. {@link restLane} frees the lane again.
+ */
 export function makeLane(tx: Transaction, sessionId: string): LaneRow {
   const lane: LaneRow = {
     sessionId,
@@ -65,16 +71,23 @@ export function makeLane(tx: Transaction, sessionId: string): LaneRow {
   return lane;
 }
 
+/** Returns whether the lease of the running turn has ended, so that another worker may take the lane over. */
 export function isLapsed(lane: LaneRow, now: number): boolean {
   return lane.leaseUntil !== null && lane.leaseUntil <= now;
 }
 
-/** Returns whether an open turn holds its lane. It does from its first claim, even while it is queued again (TRN-06). */
+/**
+ * Returns whether an open turn was claimed before. It then stays the head of its lane until it ends, even while it is
+ * queued for a retry or waits for a signal (TRN-06).
+ */
 export function hasBegun({ startedAt }: TurnRow): boolean {
   return startedAt !== null;
 }
 
-/** Returns the lane and the turn of a hold. @throws TurnFencedError if the hold is no longer current */
+/**
+ * Returns the lane and the turn of a hold. Writes of a worker begin with it.
+ * @throws TurnFencedError if the hold is no longer current
+ */
 export function held(
   tx: Transaction,
   hold: TurnHold,
@@ -111,7 +124,8 @@ export function endTurn(
 }
 
 /**
- * Updates a lane without a running turn. Its head determines when the lane is next due.
+ * Frees a lane, and computes when it is next due from its head. Call it after the running turn has ended or was put
+ * back, and after another change of the head of a free lane.
  * @param depth the number of remaining open turns
  * @returns whether to notify workers, because the head is due now
  */
@@ -122,7 +136,7 @@ export function restLane(tx: Transaction, sessionId: string, depth: number): boo
   return head !== undefined && isDue(head, tx.now);
 }
 
-/** Returns whether a head that is not running can be claimed. */
+/** Returns whether a head that is not running can be claimed. A waiting head can at its timeout: a signal queues it. */
 export function isDue(head: TurnRow, now: number): boolean {
   if (head.status === 'waiting') return head.waitUntil !== null && head.waitUntil <= now;
   return head.dueAt === null || head.dueAt <= now;
@@ -147,9 +161,14 @@ export function cancelOpenTurns(tx: Transaction, sessionId: string): number {
   return open.length;
 }
 
-/** Returns lanes to notify. The pause before the next offer of a lane doubles until a worker claims it. */
+/**
+ * Offers due lanes: the reconciler notifies workers of the returned lanes. Workers may be too busy to claim an offered
+ * lane, so it is due again after 1 s, 2 s, 4 s, and then every 5 s. A claim ends the offers.
+ * @param includeOffered also returns offered lanes whose pause has not ended, see `TurnLedger.due`
+ */
 export function offerDueLanes(tx: Transaction, limit: number, includeOffered: boolean): string[] {
   if (modeOfAll(tx) === 'paused') return [];
+  // Every offered lane is due again by then.
   const until = tx.now + MAX_OFFER_BACKOFF_MS;
   const lanes = includeOffered ? tx.lanes.dueOrOffered(tx.now, until, limit) : tx.lanes.due(tx.now, limit);
   return lanes.map(({ sessionId, offers, attentionAt, firstAttentionAt }) => {
@@ -163,6 +182,10 @@ export function offerDueLanes(tx: Transaction, limit: number, includeOffered: bo
   });
 }
 
+/**
+ * Returns when the reconciler must offer a lane with this head. Workers are notified of a due head now, so the
+ * reconciler waits a moment. A head that waits for a signal without a timeout needs no offer.
+ */
 function attentionOf(head: TurnRow, now: number): number | null {
   if (head.status === 'waiting') return head.waitUntil;
   return head.dueAt !== null && head.dueAt > now ? head.dueAt : now + NOTIFY_GRACE_MS;

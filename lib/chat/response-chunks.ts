@@ -5,32 +5,40 @@ import { type UIChunk } from './ui-message.js';
 /** How a turn ended, for the client of a chat. */
 export interface AnswerEnd {
   readonly status: string;
-  /** The reply; `null` if there is no text. */
+  /** The reply's text, or `null`. */
   readonly reply?: string | null;
   /** The code of the error, unless the turn succeeded. */
   readonly code?: string;
 }
 
 /**
- * The chunks of one HTTP response, from the stored chunks of a turn (AIS-13). A response that continues over a wait is
- * one message for its client, so only the last `finish` is sent, and only the first `start`. The same stored chunks
- * give the same chunks, so that a client can continue after a number of them.
+ * Converts the stored chunks of a turn to the chunks of one HTTP response (AIS-13). Stored chunks consist of segments:
+ * each begins with `start`, and ends with `finish` when the turn waits for its user or ends. A response contains the
+ * segments from `from` on. The client shows it as one message, so it has only one `start` and one `finish`. Example:
+ * `start A finish start B finish` is sent as `start A B finish`, or as `start B finish` if `from` is 1.
+ *
+ * Each connection has its own instance. Call `add` with every stored chunk of the turn, then `waiting` or `ended`. The
+ * same stored chunks always give the same chunks, so that a client can reconnect with the number of its chunks.
  */
 export class ResponseChunks {
-  /** The `finish` of the latest segment, until it is known whether more chunks follow. */
+  /** The latest `finish`, which is sent only if no chunk follows it. */
   private held: UIChunk | undefined;
+  /** The number of the segment of the latest stored chunk, from 0. */
   private segment = 0;
+  /** True until the response has a chunk, not counting `finish`. */
   private isFirst = true;
   private hasEndedEmpty = false;
+  /** True if the latest stored chunk is a `finish`, so that the next one begins a segment. */
   private isAfterFinish = false;
-  /** True from the answers of the user to the step that follows them. */
+  /** True until the first `start-step` of a segment that follows answers of the user: number 1 and later. */
   private isBeforeStep: boolean;
-  /** The calls for which this response has requested an approval that is not answered, by the id of the request. */
+  /** The approvals that this response has requested and that the user has not answered: approval id to tool call id. */
   private readonly pending = new Map<string, string>();
 
   /**
    * @param turnId the id of the message
-   * @param from the segment that the response begins with, see `segmentsOf`
+   * @param from the segment that the response begins with, see `segmentsOf`. If it is above 0, the client has shown the
+   * earlier segments, and has sent answers of the user, with which the turn continues
    */
   constructor(
     private readonly turnId: string,
@@ -39,7 +47,7 @@ export class ResponseChunks {
     this.isBeforeStep = from > 0;
   }
 
-  /** True if the turn has completed, and no chunk shows an answer. */
+  /** True if `ended` has found that the turn has completed, and that no chunk shows an answer. */
   get isEmpty(): boolean {
     return this.hasEndedEmpty;
   }
@@ -62,10 +70,14 @@ export class ResponseChunks {
     return [...before, ...(isRestart ? metadataOf(chunk) : [chunk])];
   }
 
-  /** Returns the last chunks if the turn waits here for its user; `undefined` if it waits for something else. */
+  /**
+   * Returns the last chunks if the turn waits for an answer of the user; `undefined` if it waits for another signal, so
+   * that the response must stay open.
+   */
   waiting(): UIChunk[] | undefined {
     if (this.held) return [this.held];
-    // The turn waits for another answer of the user: the client can give it after the end of this response only.
+    // The user has answered only some requests of the earlier segment, so the turn has not continued. The response must
+    // end, because the client can send the other answers only after its end.
     return this.from > 0 && this.isFirst ? [this.start, { type: 'finish' }] : undefined;
   }
 
@@ -74,18 +86,20 @@ export class ResponseChunks {
     switch (status) {
       case 'awaiting-input':
       case 'completed': {
-        // The handler has streamed nothing, so the reply is all there is.
+        // If the handler has streamed nothing, the reply is the whole answer.
         this.hasEndedEmpty = this.isFirst && this.from === 0 && !reply;
         const answer = this.isFirst ? [this.start, ...(this.from === 0 ? textChunks(reply ?? '') : [])] : [];
         return [...answer, this.held ?? { type: 'finish' }];
       }
       case 'failed':
         return [errorChunk(code ?? 'TURN_FAILED', 'The answer failed.')];
+      // The turn was cancelled or superseded.
       default:
-        // Without a new step, a front end would send the user's answers again. It renders the step only at the `start`.
         return [
           // The turn no longer takes an answer (AIS-32).
           ...[...this.pending.values()].map((toolCallId) => ({ type: 'tool-output-denied', toolCallId })),
+          // While the last step has only answered requests, the page sends the answers again (`sendAutomaticallyWhen`).
+          // A new step prevents that. The AI SDK applies it to the message only at the next `start`.
           ...(this.isBeforeStep ? [{ type: 'start-step' }, this.start] : []),
           { type: 'abort' },
           { type: 'finish' },
@@ -93,6 +107,7 @@ export class ResponseChunks {
     }
   }
 
+  /** Updates `pending` for the next chunk. */
   private noteApproval({ type, approvalId, toolCallId }: ChunkFields, isRestart: boolean): void {
     // A turn continues only when it has all answers. A reset removes the parts of the step, with its requests.
     if (isRestart || type === UI_RESET || type === 'reset-step') this.pending.clear();
@@ -103,7 +118,7 @@ export class ResponseChunks {
     }
   }
 
-  /** Drops the `finish` of a segment that others follow. */
+  /** Drops the held `finish`, because another chunk follows it. @returns its metadata, as a chunk */
   private release(): UIChunk[] {
     const { held } = this;
     this.held = undefined;
@@ -120,11 +135,12 @@ export function errorChunk(code: string, message: string): UIChunk {
   return { type: 'error', errorText: JSON.stringify({ code, message }) };
 }
 
+/** Returns the metadata of a `start` or `finish` that is not sent, as a chunk. */
 function metadataOf({ messageMetadata }: UIChunk): UIChunk[] {
   return messageMetadata === undefined ? [] : [{ type: 'message-metadata', messageMetadata }];
 }
 
-/** Returns the chunks of a text that its handler has not streamed. */
+/** Returns the chunks of a reply that the handler has not streamed. */
 function textChunks(text: string): UIChunk[] {
   if (text === '') return [];
   const id = 'reply';

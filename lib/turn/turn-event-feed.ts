@@ -19,7 +19,7 @@ const POLL_MS = 100;
 const RARE_POLL_MS = 500;
 /** The interval of checks of the turn if no notification arrives, and the pause after an unexpected error. */
 const LEDGER_POLL_MS = 1000;
-/** The turn is checked once after this time without an event of another process: its end often follows the last one. */
+/** The turn is checked early if this time has passed since the last read with events: its end often follows them. */
 const QUIET_MS = 150;
 /** The number of events that a reader takes from the buffer at once. */
 const TAKEN_AT_ONCE = 64;
@@ -40,13 +40,17 @@ export interface FeedSources {
 }
 
 /**
- * The newest events of one turn, for all of its readers in this process. One read serves all of them, and reads stop
- * when no reader is waiting (TRN-33). Readers that have fallen behind read the log themselves.
+ * Buffers the newest events of one turn for its readers in this process (TRN-33). `TurnEventReaders` creates a feed for
+ * the first reader of a turn, and drops it after the last one. A reader gets events from `after`. When it has all, it
+ * waits in `news`. While a reader waits, the feed checks for events at intervals: one read serves all readers. It does
+ * not read while no reader waits. Readers that are behind the buffer read the log themselves.
+ *
+ * The log does not contain the end and the waits of a turn. The feed reads the turn too, and derives them.
  */
 export class TurnEventFeed {
-  /** The terminal event, once the turn has ended and its last event is known. */
+  /** The terminal event (`SETTLED`), once the turn has ended and its last stored event is known. */
   end: TurnEvent | null = null;
-  /** The derived event of a turn that waits for a signal, while no event is known after it. */
+  /** The event of a turn that waits for a signal (`WAITING`), a new object for each wait. Null once it continues. */
   wait: TurnEvent | null = null;
   /** True if no more events follow: the turn has ended or was deleted, or the process stops. */
   isOver = false;
@@ -57,28 +61,39 @@ export class TurnEventFeed {
   isCut = false;
   /** Resolves with the turn when the feed knows the end of the log. @throws TurnNotFoundError, StoreUnavailableError */
   readonly ready: Promise<Pick<Turn, 'sessionId'>>;
-  private begun = false;
+  /** True once `last` has been read. Events that arrive earlier are ignored: readers find them in the log. */
+  private knowsLast = false;
+  /** The offset of the newest known event. */
   private last = 0;
   /** The newest events, without gaps, up to `last`. */
   private readonly tail: TurnEvent[] = [];
+  /** The size of `tail`, in characters. */
   private tailLength = 0;
   private readonly pageSize = new PageSize();
+  /** The status of the turn as last known. It decides the polling interval. */
   private status: TurnStatus = 'queued';
+  /** When a check must read the turn again, in milliseconds of `performance.now()`. 0: at the next check. */
   private ledgerDueAt = 0;
+  /** The same for one early read of the turn, {@link QUIET_MS} after the last events that were read from the log. */
   private quietAt = Infinity;
+  /** In milliseconds of `Date.now()`. */
   private sessionEndsAt = Infinity;
-  /** True if this process has stored events since the last check. */
+  /** True if this process has stored events since the last check. The next check then does not read the log. */
   private hasLocalEvents = false;
-  private readonly waiting = new Set<() => void>();
+  /** The functions that wake the readers which wait in `news`. */
+  private readonly waitingReaders = new Set<() => void>();
   private readonly logger = new Logger(TurnEventFeed.name);
-  private hasFailed = false;
-  private following = false;
-  private hurried = false;
+  /** True once an unexpected error has been logged. Later ones of this feed are not logged. */
+  private hasLoggedError = false;
+  private isFollowing = false;
+  /** True if the next check must not wait for the end of a pause. */
+  private skipsPause = false;
+  /** Ends the current pause between two checks. */
   private endPause: (() => void) | null = null;
 
   constructor(
     private readonly turnId: string,
-    private readonly place: FeedSources,
+    private readonly sources: FeedSources,
     private readonly outside: OutsideRequests = outsideRequests(),
   ) {
     this.ready = this.begin();
@@ -93,57 +108,57 @@ export class TurnEventFeed {
     return this.tail.slice(from, from + TAKEN_AT_ONCE);
   }
 
-  /** Resolves when there may be new events. */
+  /** Resolves when there may be new events, or the feed is over. Starts the checks if no other reader waits. */
   news(signal: AbortSignal): Promise<void> {
     if (this.isOver || signal.aborted) return Promise.resolve();
     return new Promise((resolve) => {
       const wake = (): void => {
-        this.waiting.delete(wake);
+        this.waitingReaders.delete(wake);
         signal.removeEventListener('abort', wake);
         resolve();
       };
-      this.waiting.add(wake);
+      this.waitingReaders.add(wake);
       signal.addEventListener('abort', wake);
-      // Shared by all readers, so it must not run in the context of the first one.
-      if (!this.following) void this.outside(() => this.follow());
+      // The loop serves all readers, so it must not run in the context of the first one.
+      if (!this.isFollowing) void this.outside(() => this.follow());
     });
   }
 
-  /** Adds events that this process has just stored. */
+  /** Adds events that an attempt in this process has just stored, so that they are not read from the log. */
   addLocal(events: readonly TurnEvent[]): void {
-    if (!this.begun || this.isOver) return;
+    if (!this.knowsLast || this.isOver) return;
     if (events[0].offset > this.last + 1) {
-      // Another process has stored events before these.
-      this.hurry();
+      // Earlier events are missing, from another process or written by the store (`ATTEMPT`), so read the log.
+      this.skipPause();
       return;
     }
     this.hasLocalEvents = true;
-    this.take(events);
+    this.addNew(events);
   }
 
   /** Adds events that a reader has read from the log, so that they are not read again (FIX-85). */
   share(events: readonly TurnEvent[]): void {
-    if (!this.begun || this.isOver || events.length === 0 || events[0].offset > this.last + 1) return;
+    if (!this.knowsLast || this.isOver || events.length === 0 || events[0].offset > this.last + 1) return;
     const { last, wait } = this;
-    this.take(events);
-    // The events may be newer than the wait, so check the turn again.
+    this.addNew(events);
+    // The turn may have continued after the wait, or not, so read it again.
     if (wait && this.last > last) this.changed();
   }
 
-  /** Called when a process has appended events, up to an offset; `null` if that is unknown. */
+  /** Called when the store notifies of events of any process, up to an offset; `null` if the offset is unknown. */
   appended(last: number | null): void {
     if (last !== null && last <= this.last) return;
     this.hasLocalEvents = false;
-    this.hurry();
+    this.skipPause();
   }
 
   /** Called when the turn has changed. */
   changed(): void {
     this.ledgerDueAt = 0;
-    this.hurry();
+    this.skipPause();
   }
 
-  /** Ends the feed, after a last check for stored events. */
+  /** Ends the feed when the process stops, after a last check for stored events. */
   async close(): Promise<void> {
     this.ledgerDueAt = 0;
     await this.ready.then(() => this.check()).catch(() => undefined);
@@ -151,29 +166,30 @@ export class TurnEventFeed {
   }
 
   private async begin(): Promise<Pick<Turn, 'sessionId'>> {
-    const turn = await this.place.ledger.get(this.turnId);
+    const turn = await this.sources.ledger.get(this.turnId);
     if (!turn) throw new TurnNotFoundError(this.turnId);
     // Read after the turn: if the turn has ended, this is its last event.
-    this.last = await this.place.log.last(this.turnId);
-    this.sessionEndsAt = await this.place.sessionEndsAt(turn);
-    this.begun = true;
+    this.last = await this.sources.log.last(this.turnId);
+    this.sessionEndsAt = await this.sources.sessionEndsAt(turn);
+    this.knowsLast = true;
     if (await this.isRevoked(turn)) this.cut();
-    // Events may have been read that are newer than the wait: the next check decides.
-    else if (turn.status !== 'waiting') this.note(turn);
+    // The turn may have continued after it was read, and before `last` was read. The next check reads it again.
+    else if (turn.status !== 'waiting') this.applyTurn(turn);
     this.cutAtSessionEnd();
     return { sessionId: turn.sessionId };
   }
 
+  /** Checks at intervals while readers wait. */
   private async follow(): Promise<void> {
-    this.following = true;
-    while (this.waiting.size > 0 && !this.isOver) {
+    this.isFollowing = true;
+    while (this.waitingReaders.size > 0 && !this.isOver) {
       const pauseMs = await this.check().then(
         () => this.pollMs,
         (error: unknown) => this.failed(error),
       );
       await this.pause(pauseMs);
     }
-    this.following = false;
+    this.isFollowing = false;
   }
 
   /** Schedules another check after an error. @returns the pause before it */
@@ -181,13 +197,18 @@ export class TurnEventFeed {
     this.ledgerDueAt = 0;
     // The store is temporarily unavailable.
     if (StoreUnavailableError.isInstance(error)) return this.pollMs;
-    if (!this.hasFailed) {
+    if (!this.hasLoggedError) {
       this.logger.error(`Could not read the events of turn ${loggedId(this.turnId)}; retrying.`, traceOf(error));
     }
-    this.hasFailed = true;
+    this.hasLoggedError = true;
     return LEDGER_POLL_MS;
   }
 
+  /**
+   * Reads the turn, if that is due, then a page of its log. No events are stored after a turn has ended, so this order
+   * ensures that the page contains the last ones. Readers must not get the end or a wait before an event that precedes
+   * it, so the turn is applied only if the page is the last one.
+   */
   private async check(): Promise<void> {
     if (this.isOver) return;
     const turn = await this.readTurnIfDue();
@@ -195,40 +216,40 @@ export class TurnEventFeed {
       this.cut();
       return;
     }
-    // Read after the turn: no events are stored after a turn has ended.
     const { last } = this;
     const isDue = turn !== undefined || !this.hasLocalEvents;
     const hasMore = isDue && (await this.readPage());
     this.hasLocalEvents = false;
     if (hasMore) {
+      // The turn is not applied yet, so read it again with the next page.
       if (turn) this.ledgerDueAt = 0;
       // Readers that have taken this page get the next one without a pause.
-      this.hurry();
+      this.skipPause();
     }
-    // The events may be newer than the wait, so check the turn again.
+    // The events may be newer than the wait, so read the turn again.
     else if (turn?.status === 'waiting' && this.last > last) this.changed();
-    else if (turn) this.note(turn);
+    else if (turn) this.applyTurn(turn);
     this.cutAtSessionEnd();
   }
 
-  /** Stops at the end of the session's lifetime. Events of an ended turn remain readable. */
+  /** Cuts the feed at the end of the session's lifetime. Events of an ended turn remain readable. */
   private cutAtSessionEnd(): void {
     if (!this.isOver && Date.now() > this.sessionEndsAt) this.cut();
   }
 
-  /** Reads the turn. Returns `undefined` if no check is due. */
+  /** Reads the turn. Returns `undefined` if that is not due, `null` if the turn was deleted. */
   private async readTurnIfDue(): Promise<Turn | null | undefined> {
     const now = performance.now();
     if (now < this.ledgerDueAt && now < this.quietAt) return undefined;
     // Set before the read, so that a notification during the read causes another check.
     this.ledgerDueAt = now + LEDGER_POLL_MS;
     this.quietAt = Infinity;
-    return this.place.ledger.get(this.turnId);
+    return this.sources.ledger.get(this.turnId);
   }
 
-  /** Returns true if the session was revoked. Does not wait until the worker has stopped the turn. */
+  /** Returns true if the session was revoked, even if the worker has not stopped the turn yet (NST-18). */
   private async isRevoked(turn: Turn): Promise<boolean> {
-    return turn.cancelMode !== undefined && this.place.isSessionOver(turn);
+    return turn.cancelMode !== undefined && this.sources.isSessionOver(turn);
   }
 
   /**
@@ -236,23 +257,24 @@ export class TurnEventFeed {
    * buffer before a reader takes them, and would be read again. @returns true if more events may follow
    */
   private async readPage(): Promise<boolean> {
-    const events = await this.place.log.read(this.turnId, this.last, this.pageSize.limit);
+    const events = await this.sources.log.read(this.turnId, this.last, this.pageSize.limit);
     if (events.length > 0) this.quietAt = performance.now() + QUIET_MS;
-    this.take(events);
+    this.addNew(events);
     return this.pageSize.learn(events);
   }
 
-  private note(turn: Turn): void {
+  /** Updates the feed from a turn whose events are all known. */
+  private applyTurn(turn: Turn): void {
     this.status = turn.status;
-    this.noteWait(turn);
+    this.applyWait(turn);
     if (isTerminal(turn.status)) {
-      const end = toTurnEnd(turn, this.place.readFailure) as object as JsonObject;
+      const end = toTurnEnd(turn, this.sources.readFailure) as object as JsonObject;
       this.finish({ offset: this.last + 1, type: SETTLED, data: end });
     }
   }
 
-  /** Reports a wait once, and again when it changes. */
-  private noteWait(turn: Turn): void {
+  /** Updates `wait`. Wakes the readers only for another wait than before. */
+  private applyWait(turn: Turn): void {
     if (turn.status !== 'waiting') {
       this.wait = null;
       return;
@@ -263,7 +285,8 @@ export class TurnEventFeed {
     this.wake();
   }
 
-  private take(events: readonly TurnEvent[]): void {
+  /** Adds the events that are newer than `last`, and drops the oldest ones that exceed the buffer. */
+  private addNew(events: readonly TurnEvent[]): void {
     const fresh = events.filter(({ offset }) => offset > this.last);
     if (fresh.length === 0) return;
     // New events prove that the turn was running a moment ago.
@@ -283,6 +306,7 @@ export class TurnEventFeed {
     this.wake();
   }
 
+  /** Continues after a gap in the log. Empties the buffer, which must not contain gaps. */
   private skipTo(offset: number): void {
     if (offset <= this.last) return;
     this.tail.length = 0;
@@ -291,33 +315,37 @@ export class TurnEventFeed {
     this.wake();
   }
 
+  /** Ends the feed without a terminal event, see `isCut`. */
   private cut(): void {
     this.isCut = true;
     this.finish(null);
   }
 
+  /** Ends the feed. @param end the terminal event; null if the turn has not ended, or readers must not receive it */
   private finish(end: TurnEvent | null): void {
     this.end = end && deepFreeze(end);
     this.isOver = true;
-    this.hurry();
+    this.skipPause();
     this.wake();
   }
 
   private wake(): void {
-    for (const wake of [...this.waiting]) wake();
+    for (const wake of [...this.waitingReaders]) wake();
   }
 
-  private hurry(): void {
-    this.hurried = true;
+  /** Makes the next check start at once. */
+  private skipPause(): void {
+    this.skipsPause = true;
     this.endPause?.();
   }
 
   private get pollMs(): number {
-    return this.place.log.subscribe || this.status === 'waiting' ? RARE_POLL_MS : POLL_MS;
+    return this.sources.log.subscribe || this.status === 'waiting' ? RARE_POLL_MS : POLL_MS;
   }
 
+  /** Waits before the next check, until `skipPause` is called; not at all if it was called during the last check. */
   private async pause(ms: number): Promise<void> {
-    if (!this.hurried) {
+    if (!this.skipsPause) {
       let timer: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         this.endPause = resolve;
@@ -326,6 +354,6 @@ export class TurnEventFeed {
       clearTimeout(timer);
       this.endPause = null;
     }
-    this.hurried = false;
+    this.skipsPause = false;
   }
 }

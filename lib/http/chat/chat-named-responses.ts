@@ -1,30 +1,35 @@
 import { type Principal } from '../../transport/principal.js';
 import { type ChatRange } from './chat-stream.js';
 
-/** The maximum number of chats whose responses are remembered. */
+/** The maximum number of chats that a process remembers. Beyond it, the least recently added chat is forgotten. */
 const MAX_CHATS = 10_000;
 
-/** The part of a turn's answer that a response contains. */
+/** A response: the turn whose answer it contains, and the segment of the answer that it begins with. */
 export type NamedResponse = Pick<ChatRange, 'turnId' | 'segment'>;
 
 /**
- * Remembers the responses that clients continue by the id of their chat instead of the response's name (AIS-33).
- * `WorkflowChatTransport` does so in a page that was opened during an answer: it sends the id of the chat and the number of
- * chunks that it has. If the turn has ended meanwhile and the next one has begun, the chunks of the new answer must not
- * follow those of the old one.
+ * Remembers which responses clients continue by the id of their chat (AIS-33). The usual name is `turnId~segment`, but
+ * `WorkflowChatTransport` sends the id of the chat if its page was opened during an answer, or if the response began
+ * during an outage. It adds the number of its chunks. Example: a client has 7 chunks of turn 1, and turn 2 begins
+ * before it reconnects. It must get the next chunks of turn 1, and none of turn 2.
  *
- * A response is remembered after its end, because the server does not notice whether the client received the end.
- * `ClientChats.continued` ignores responses whose turns ended too long ago for a client to reconnect. A process that does
- * not know the response, such as this one after a restart, continues an answer only if it was the only one in that time.
+ * Each process has its own memory. It keeps a response after its end, because the server does not notice whether the
+ * client received the end. `ClientChats.continued` ignores turns that ended too long ago for a client to reconnect. If
+ * the process remembers none, as after a restart, the client continues only if a single turn ran in that time.
  */
 export class ChatNamedResponses {
-  /** By user and chat, the latest last. Two are enough to know that a client may continue either of them. */
+  /**
+   * The latest two responses of each user and chat, the latest last. Two are enough: if a client may continue either of
+   * them, it gets `NOTHING_TO_RESUME`, because the server does not know which one the client means.
+   */
   private readonly responses = new Map<string, readonly NamedResponse[]>();
 
+  /** Remembers a response that its client will continue by the id of the chat. */
   add(principal: Principal, chatId: string, { turnId, segment }: NamedResponse): void {
     const key = keyOf(principal, chatId);
     const response = { turnId, segment };
     const others = (this.responses.get(key) ?? []).filter((other) => !isSame(other, response));
+    // Moves the chat to the end of the map, whose first chat is the next to be forgotten.
     this.responses.delete(key);
     this.responses.set(key, [...others.slice(-1), response]);
     if (this.responses.size <= MAX_CHATS) return;
@@ -32,7 +37,7 @@ export class ChatNamedResponses {
     this.responses.delete(oldest);
   }
 
-  /** Returns the responses that a client may continue. */
+  /** Returns the remembered responses of a chat, however old. The caller must check which of them may be continued. */
   of(principal: Principal, chatId: string): readonly NamedResponse[] {
     return this.responses.get(keyOf(principal, chatId)) ?? [];
   }

@@ -22,26 +22,33 @@ export interface ChatRange {
   /** The segment that the response begins with, see `segmentsOf`. */
   readonly segment: number;
   /**
-   * The number of chunks of this response that the client has received. Absent: the response begins with a replay, which is
-   * the fewest chunks that show the whole answer so far; the segment is then 0.
+   * The number of chunks of this response that the client has received. Absent: the response begins with a replay,
+   * which is the fewest chunks that show the whole answer so far; the segment is then 0.
    */
   readonly skip?: number;
   /**
-   * True if the client resumes: the response begins with the chunks that are already stored, then with the answers of the
-   * user that the turn has received but not yet continued with (AIS-32). Default false: the turn has received none, or
-   * this client sent them.
+   * True if the request only opens the answer, after a reload or a broken connection. The stored chunks are then
+   * followed by the answers of the user that the turn has received but not yet continued with (AIS-32). Default false:
+   * the turn has received none, or this client sent them.
    */
   readonly isResumed?: boolean;
 }
 
-/** The end of chunks that are incomplete. The connection must be broken, so that the client resumes. */
+/** Ends incomplete chunks. The caller must break the connection without a `finish`, so that the client resumes. */
 export const CUT = Symbol('cut');
 
-/** The chunks of answers, from the events of their turns (AIS-13, AIS-14). */
+/**
+ * Converts the events of turns to the chunks that clients receive (AIS-13, AIS-14). All responses of a chat controller
+ * share one instance. A {@link ChatRange} describes which chunks one client needs. `ChatResponses` sends `chunks`.
+ * `ChatTurns` reads `stored` and `received` when it accepts an answer of the user, or stops a turn.
+ *
+ * "The answer" is the one of the assistant. "Answers of the user" are approvals, denials, and outputs of tools that run
+ * in the page.
+ */
 export class ChatStream {
   private readonly logger = new Logger(ChatStream.name);
-  /** The orchestrators whose turns without an answer have been logged. */
-  private readonly silent = new Set<string>();
+  /** The orchestrators for which `warnOfEmpty` has logged its warning. */
+  private readonly warned = new Set<string>();
 
   constructor(
     private readonly turns: Pick<TurnService, 'get' | 'readEvents'>,
@@ -51,11 +58,12 @@ export class ChatStream {
   ) {}
 
   /**
-   * Yields the stored chunks, then those that follow, until the answer ends or waits for its user. Waits while the store
-   * is unavailable (AIS-15).
+   * Yields the stored chunks, then those that follow, until the answer ends or waits for its user. Omits the first
+   * `range.skip` chunks. Ends with {@link CUT} if chunks are missing. Waits while the store is unavailable (AIS-15).
    */
   async *chunks(range: ChatRange, signal: AbortSignal): AsyncGenerator<UIChunk | typeof CUT, void> {
     let skip = range.skip ?? 0;
+    /** The last chunk, if it was skipped. */
     let skipped: UIChunk | undefined;
     for await (const chunk of this.response(range, signal)) {
       const { chunks, isCut } = chunk === CUT ? { chunks: [], isCut: true } : toProtocol([chunk], this.protocol);
@@ -68,7 +76,7 @@ export class ChatStream {
       yield CUT;
       return;
     }
-    // WorkflowChatTransport would repeat its request for ever without a chunk.
+    // The client has all chunks. WorkflowChatTransport would repeat its request forever if it received none.
     if (skipped) yield skipped;
   }
 
@@ -77,7 +85,7 @@ export class ChatStream {
     return chunksOf(await this.storedEvents(turnId));
   }
 
-  /** Returns all stored chunks of a turn, and the answers of the user that it has received but not yet continued with. */
+  /** Returns all stored chunks of a turn, with the answers of the user that it has received but not continued with. */
   async received(turnId: string): Promise<readonly UIChunk[]> {
     return this.withReceived(turnId, await this.stored(turnId));
   }
@@ -86,6 +94,14 @@ export class ChatStream {
     return withReceivedAnswers(chunks, () => this.ledger.signals(turnId));
   }
 
+  /**
+   * Yields a whole response in the stored form; `chunks` translates it, and skips the chunks that the client has.
+   * 1. If the client replays or resumes: all stored chunks at once, with the received answers of the user.
+   * 2. The chunks of later events, until the answer ends or waits for its user; {@link CUT} if the events end before.
+   *
+   * A client reconnects with the number of chunks that it has, so each connection must yield the same chunks in the
+   * same order. A replay is the exception.
+   */
   private async *response(
     { turnId, segment, skip, isResumed = false }: ChatRange,
     signal: AbortSignal,
@@ -94,9 +110,9 @@ export class ChatStream {
     // The reader needs all events from the first one, because a large chunk is stored as several events.
     const reader = new UIEventReader();
     let after = 0;
-    // Protocol 6 lacks a chunk for a reset. A client that has no chunks yet gets a replay, which omits replaced chunks.
+    // Protocol 6 lacks a chunk for a reset. A client without chunks gets a replay, which omits replaced chunks.
     const isReplay = skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6);
-    /** The answers of the user that the client gets before the turn continues with them. */
+    /** The answers of the user that were sent before the turn stored them. It stores them when it continues. */
     const early = new Set<string>();
     if (isReplay || isResumed) {
       const events = await repeatWhileUnavailable(() => this.storedEvents(turnId), signal);
@@ -105,15 +121,18 @@ export class ChatStream {
       const known = new Set(stored);
       const received = await repeatWhileUnavailable(() => this.withReceived(turnId, stored), signal);
       for (const chunk of isReplay ? this.replayed(received) : received) {
+        // A replay may repeat an answer when the turn continues, because its client does not count chunks.
         if (!isReplay && !known.has(chunk)) early.add(keyOf(chunk));
         yield* response.add(chunk);
       }
     }
     for await (const event of this.events(turnId, after, signal)) {
       const chunk = reader.read(event);
+      // A reset removes the step with the answers that were sent, so later ones must be sent.
       if (chunk?.type === UI_RESET) early.clear();
-      // The client continues by the number of its chunks, so it must get each answer only once.
+      // When the client reconnects, the answer is one stored chunk. It must be one chunk here too.
       if (chunk && !early.delete(keyOf(chunk))) yield* response.add(chunk);
+      // The response stays open while the turn waits for a signal that is not an answer of the user.
       const last =
         event.type === SETTLED
           ? response.ended(event.data as unknown as AnswerEnd)
@@ -123,14 +142,15 @@ export class ChatStream {
       yield* last;
       return;
     }
+    // The turn was deleted, its session was revoked or exceeded its lifetime, or this process stops.
     yield CUT;
   }
 
-  /** Warns once for each orchestrator whose turns complete with nothing that a page can show. Never rejects. */
+  /** Warns once for each orchestrator whose turns complete without chunks that a page can show. Never rejects. */
   private async warnOfEmpty(turnId: string): Promise<void> {
     const turn = await this.turns.get(turnId).catch(() => undefined);
-    if (!turn || this.silent.has(turn.orchestrator)) return;
-    this.silent.add(turn.orchestrator);
+    if (!turn || this.warned.has(turn.orchestrator)) return;
+    this.warned.add(turn.orchestrator);
     this.logger.warn(
       `A turn of the orchestrator ${turn.orchestrator} has completed without an answer, so the chat shows nothing. Return ` +
         'reply(text) or streamReply(turn, ...). The chat does not show changes of the state, or events of turn.emit().',
@@ -141,6 +161,7 @@ export class ChatStream {
     return this.protocol === 6 ? withoutAnswered(replay(chunks)) : replay(chunks);
   }
 
+  /** Yields the events after an offset, and those that follow. Continues after an outage of the store. */
   private async *events(turnId: string, from: number, signal: AbortSignal): AsyncGenerator<TurnEvent, void> {
     for (let after = from; ;) {
       try {
@@ -166,7 +187,7 @@ export class ChatStream {
   }
 }
 
-/** Identifies the answer to a request. */
+/** Identifies an answer of the user by the approval request or the tool call that it answers. */
 function keyOf({ type, approvalId, toolCallId }: UIChunk): string {
   return `${type} ${String(approvalId ?? toolCallId)}`;
 }

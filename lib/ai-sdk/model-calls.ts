@@ -13,11 +13,11 @@ import { assertNotFailed } from './turn-failure.js';
 /** The members of a turn that model calls use. */
 export type ModelTurn = Pick<TurnContext, 'step' | 'signal' | 'usage'>;
 
-/** A call of a model, and how its answer is stored. */
+/** A call of a model: how to make it, and how to store its answer. */
 export interface ModelCall<Answer> {
   readonly prompt: ModelPrompt;
   /**
-   * Asks the provider. Reports the usage when it arrives, because the answer can still fail (AIS-36).
+   * Asks the provider. Reports the usage when it arrives, because the call can still fail (AIS-36).
    * @param maxBytes the maximum size of the stored answer as JSON
    */
   readonly ask: (report: ReportUsage, maxBytes: number) => Promise<Answer>;
@@ -27,15 +27,16 @@ export interface ModelCall<Answer> {
   readonly usageOf: (answer: Answer) => unknown;
 }
 
-/** Takes the usage of an answer. */
+/** Counts the usage of a call. Once a usage with tokens has arrived, later ones are ignored. */
 export type ReportUsage = (usage: unknown) => void;
 
+/** The stored result of the step of a call that succeeded. */
 interface StoredAnswer {
   readonly prompt: PromptDigests;
   readonly answer: JsonValue;
 }
 
-/** Stored for a call that failed. */
+/** The stored result of the step of a call that failed. */
 interface StoredFailure {
   /** The id of the failed step, which is the key of its retry. */
   readonly failed: string;
@@ -43,27 +44,33 @@ interface StoredFailure {
 
 type Stored = StoredAnswer | StoredFailure;
 
-/** The outcome of a call if it was made in this attempt. */
+/** The answer or error of the provider in this attempt. Empty if the result of the step was replayed. */
 interface Live<Answer> {
   answer?: Answer;
   failure?: { readonly error: unknown };
 }
 
 /**
- * The calls of a model in one loop. Each is a step of the turn, which numbers them in their order and rejects parallel
- * ones with the same key (FIX-02).
+ * Makes the model calls of one loop, for example of `generateText` with tools, stored steps of a turn. A later attempt
+ * gets their answers without asking the provider. Each durable model and each `durableCalls` middleware has one.
  *
- * A call that fails has used its number, so the failure is stored too. If the loop makes the same call again, it is the
- * retry of that step, in this attempt or a later one. It is a step with a key, and does not use a number.
+ * Calls are steps without a key: the turn numbers them in their order, and rejects parallel ones (FIX-02). A call that
+ * fails has used its number, so its failure is stored as the result of its step. If the next call is the same, it is a
+ * retry: a step whose key is the id of the failed step. The call with this number in a later attempt is a retry, too.
+ * For example, the first call fails, and its retry and the second call succeed. In the next attempt, the first call
+ * finds its failure and then the answer of its retry, and the second call finds its own answer.
  */
 export class ModelCalls {
+  /** The name of the steps. Loops with different keys have different names, so their calls are numbered separately. */
   private readonly step: string;
+  /** The number of calls that were not retries, for messages of errors. */
   private count = 0;
-  /** The previous call, if it failed. */
+  /** The previous call, if it failed: the id of its step, and its prompt to recognize a retry. */
   private failed: { readonly id: string; readonly prompt: PromptDigests } | null = null;
 
   constructor(
     private readonly turn: ModelTurn,
+    /** The key that the application has given the loop, for loops that run in parallel. */
     private readonly key: string | undefined,
   ) {
     this.step = key === undefined ? 'model call' : `model call ${key}`;
@@ -82,6 +89,7 @@ export class ModelCalls {
     return isRetry ? this.retry(call, failed.id) : this.first(call);
   }
 
+  /** Makes a call as the next numbered step. If an earlier attempt stored its failure, makes its retry. */
   private async first<Answer>(call: ModelCall<Answer>): Promise<Answer> {
     this.count += 1;
     const live: Live<Answer> = {};
@@ -89,7 +97,7 @@ export class ModelCalls {
       try {
         return await this.ask(call, live, maxBytes);
       } catch (error) {
-        // The attempt ends here, so the number is free.
+        // The attempt ends here. Without a stored failure, the next attempt makes the call under the same number.
         if (this.turn.signal.aborted) throw error;
         live.failure = { error };
         return { failed: id };
@@ -101,6 +109,10 @@ export class ModelCalls {
     throw live.failure.error;
   }
 
+  /**
+   * Makes a failed call again, as a step with a key. A failure is not stored here: the next retry has the same key.
+   * @param id the id of the failed step
+   */
   private async retry<Answer>(call: ModelCall<Answer>, id: string): Promise<Answer> {
     const live: Live<Answer> = {};
     try {
@@ -112,14 +124,15 @@ export class ModelCalls {
     }
   }
 
+  /** Asks the provider, in the work of a step. The call counts as one with unknown tokens until it reports them. */
   private async ask<Answer>(call: ModelCall<Answer>, live: Live<Answer>, maxBytes: number): Promise<StoredAnswer> {
     this.turn.usage.assertWithinBudget();
-    const count = this.turn.usage.beginCall();
+    const countTokens = this.turn.usage.beginCall();
     let isCounted = false;
     const report: ReportUsage = (usage) => {
       const tokens = isCounted ? undefined : toUsage(usage);
       if (!tokens) return;
-      count(tokens);
+      countTokens(tokens);
       isCounted = true;
     };
     try {
@@ -130,6 +143,10 @@ export class ModelCalls {
     return { prompt: call.prompt.digests, answer: encode(call.storedPart(live.answer)) };
   }
 
+  /**
+   * Returns the answer of this attempt, which has the parts that are not stored, such as headers. If the step was
+   * replayed, returns the stored answer.
+   */
   private read<Answer>({ prompt, usageOf }: ModelCall<Answer>, stored: StoredAnswer, live: Live<Answer>): Answer {
     if (live.answer !== undefined) return live.answer;
     const differences = prompt.differences(stored.prompt);
@@ -143,16 +160,16 @@ export class ModelCalls {
     try {
       return await this.turn.step(this.step, work, options);
     } catch (error) {
-      const isRepeated = HandlerError.isInstance(error) && error.code === 'STEP_KEY_REQUIRED';
-      if (isRepeated) throw modelKeyRequired(this.key, { cause: error });
+      const isParallel = HandlerError.isInstance(error) && error.code === 'STEP_KEY_REQUIRED';
+      if (isParallel) throw modelKeyRequired(this.key, { cause: error });
       throw error;
     }
   }
 }
 
 /**
- * Returns the tokens of an answer, which the specification versions name differently; `undefined` if the provider sent
- * none.
+ * Returns the tokens of an answer; `undefined` if the provider sent none. A count is a number in version 2 of the model
+ * specification, and an object with a `total` in later versions.
  */
 function toUsage(usage: unknown): TokenCountsInput | undefined {
   const { inputTokens, outputTokens, totalTokens } = Object(usage) as TokenCountsInput;

@@ -25,28 +25,45 @@ const MAX_CAUSES = 5;
 /** The function of a step. */
 type StepWork<T> = (info: StepInfo) => Promise<T> | T;
 
-/** Ten years. */
+/** The maximum `timeoutMs` of a wait: ten years. */
 const MAX_WAIT_MS = 315_360_000_000;
 
-/** The stored steps of a turn in one attempt: those of earlier attempts, and those that this one adds (BOT-30). */
+/**
+ * The stored steps of a turn in one attempt: from earlier attempts, and from this one as it adds them (BOT-30). All
+ * calls of `turn.step`, `turn.tools.use` and `turn.waitFor` come here. The first call of `turn.step('charge', work)`
+ * runs `work` and stores its result. In the next attempt, the same call returns the stored result.
+ *
+ * `OrchestratorTurn` creates one for each attempt, from the steps that came with the claim. It also keeps a route's
+ * decision until an effect depends on it, and knows what runs now, for the log.
+ *
+ * The keys of `ended` and `waits` are places: an iteration and an intent as a string, such as `0 refund`.
+ */
 export class TurnSteps {
+  /** The results by {@link stepText}: from earlier attempts, and from this one if it can need them again. */
   private readonly stored: Map<string, StoredStep>;
+  /** Finds the handler, step or tool call that the running code belongs to. */
   private readonly contexts = new CallContexts();
-  /** Steps that have not ended, by key. */
+  /** The steps that run now, by {@link stepText}. A call with the same key awaits the running step. */
   private readonly running = new Map<string, Promise<StoredStep>>();
-  /** The places where steps have ended: `replay` if any of them was replayed. */
+  /** The places where a step or tool call has succeeded: `replay` if the result of any of them was already stored. */
   private readonly ended = new Map<string, 'step' | 'replay'>();
-  /** Waits of earlier attempts that this one has not reached, by place. */
+  /** The number of stored waits that this attempt has not reached, by place. */
   private readonly waits = new Map<string, number>();
-  /** The names of the signals that this attempt waits for. */
+  /** The signals for which this attempt has called `waitFor` without a stored result. Several can be open at once. */
   private readonly openWaits = new Set<string>();
-  /** The names of the running parts of the orchestrator and of their steps and tools, by key, in the order of their start. */
+  /**
+   * The parts that run now, for the log, in the order of their start: functions of the orchestrator by name, such as
+   * `intent refund`, and steps and tool calls by {@link stepText}.
+   */
   private readonly activeParts = new Map<string, string>();
-  /** The steps and tools that threw errors; the innermost counts. */
+  /** The step or tool that threw an error, by error. The innermost one is recorded first, and kept. */
   private readonly thrownIn = new Map<unknown, string>();
-  /** The decision of a route, until the first effect that depends on it. */
+  /** The decision of a route, until {@link saveDecision} begins to store it. */
   private decision: StoredStep | null = null;
-  /** The write that stores the decision. A failure is kept, for every effect that depends on the decision. */
+  /**
+   * The write of the decision; `null` before it begins and after it has succeeded. A failed write is kept, so that each
+   * effect that depends on the decision fails.
+   */
   private deciding: Promise<unknown> | null = null;
 
   constructor(
@@ -58,12 +75,16 @@ export class TurnSteps {
     for (const step of steps) if (step.kind === 'wait') this.countWait(step, 1);
   }
 
-  /** Runs a handler, whose steps belong to the calls in whose asynchronous context they run. */
+  /** Runs a handler. Steps that it calls belong to it. Steps that a step's work calls belong to that step. */
   enter<T>(handler: () => T): T {
     return this.contexts.enter(handler);
   }
 
-  /** Runs a step of a handler, see `TurnContext.step`. Throws if the call is rejected. @param site the handler's call */
+  /**
+   * Runs a step of a handler, see `TurnContext.step`. Throws if the call is rejected; {@link hand} makes this a
+   * rejection.
+   * @param site the handler's call
+   */
   run<T>(
     place: StepPlace,
     name: string,
@@ -75,7 +96,11 @@ export class TurnSteps {
     return this.runIn(this.contexts.enclosing(stepCall(name)), place, name, work, options, site);
   }
 
-  /** @param parent the call that the step belongs to */
+  /**
+   * Determines the key of a step, and runs it. Without a `key` option, the key is the number of earlier steps with this
+   * name in the same place and the same enclosing call.
+   * @param parent the handler, step or tool call that calls the step
+   */
   private async runIn<T>(
     parent: EnclosingCall,
     place: StepPlace,
@@ -102,7 +127,8 @@ export class TurnSteps {
   }
 
   /**
-   * Runs work under the given key. Concurrent calls with the same key run once.
+   * Returns the stored result of a step. Otherwise, runs the work and stores its result. Concurrent calls with the same
+   * key share one run.
    * @param span describes the work, if it runs
    * @param site the handler's call, for errors about the result
    */
@@ -142,35 +168,42 @@ export class TurnSteps {
     }
   }
 
-  /** Returns the place of a call, for the tokens that it counts (FIX-15). All intents can use the same tool. */
+  /**
+   * Returns the place where a function of the orchestrator counts tokens now (FIX-15): `0 refund` before its first
+   * step, then `0 refund after steps`. The tokens may repeat tokens of an earlier attempt after a replayed step, and
+   * before a wait whose result is stored. A tool call counts as a step of every intent, because all intents can use the
+   * same tool.
+   */
   usagePlace(place: StepPlace): Pick<UsagePlace, 'name' | 'repeats'> {
-    const name = nameOf(place);
+    const name = placeName(place);
     const ended = [this.ended.get(name), this.ended.get(TOOLS)].filter((each) => each !== undefined);
     if (ended.length > 0) return { name: `${name} after steps`, repeats: ended.includes('replay') };
     return { name, repeats: (this.waits.get(name) ?? 0) > 0 };
   }
 
-  /** See {@link AttemptHandle.hand}. @param begin an error that it throws rejects the promise */
+  /**
+   * Wraps a promise for the handler: a rejection that the handler does not await is logged.
+   * @param begin an error that it throws rejects the promise
+   */
   hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
     return this.handle.hand(call, begun(begin));
   }
 
-  /** Records that a part of the orchestrator begins. @param part for the log: `intent refund` */
+  /** @param part a function of the orchestrator, for the log: `intent refund` */
   beginPart(part: string): void {
     this.activeParts.set(part, part);
   }
 
-  /** Records that a part has ended. */
   endPart(part: string): void {
     this.activeParts.delete(part);
   }
 
-  /** Returns what runs now, for the log; `undefined` if nothing does. */
+  /** Returns what runs now, for the log: `intent refund, step load order`; `undefined` if nothing does. */
   get runningParts(): string | undefined {
     return this.activeParts.size === 0 ? undefined : [...new Set(this.activeParts.values())].map(labelOf).join(', ');
   }
 
-  /** Records that a part threw an error. */
+  /** Records where an error was thrown, for the log: `intent refund, step load order`. */
   failPart(part: string, error: unknown): void {
     const step = this.stepOf(error);
     this.handle.thrownIn(step === undefined ? part : `${part}, ${step}`, error);
@@ -182,41 +215,44 @@ export class TurnSteps {
     return this.thrownIn.get(error) ?? this.stepOf(fieldOf(error, 'cause'), depth + 1);
   }
 
-  /** True if no earlier attempt has stored a step. */
+  /** True if no result is stored, as when the first attempt begins. */
   get isEmpty(): boolean {
     return this.stored.size === 0;
   }
 
-  /** Returns true if an earlier attempt has stored the step. */
+  /** Returns true if a call of the step would be replayed. */
   isStored(key: StepKey): boolean {
     return this.stored.has(stepText(key));
   }
 
-  /** Returns the value that an earlier attempt has stored. */
+  /** Returns the value that an earlier attempt has stored, or a result that this attempt keeps. */
   find(key: StepKey): JsonValue | undefined {
     return this.stored.get(stepText(key))?.value;
   }
 
-  /** Stores a value for later attempts of the turn. */
+  /** Stores a value for later attempts of the turn, such as a completed iteration. */
   async save(key: StepKey, value: JsonValue): Promise<void> {
     this.handle.assertOpen();
     await this.handle.saveStep({ ...key, value });
   }
 
-  /** Keeps a decision, which {@link saveDecision} stores before the first effect that depends on it (FIX-81). */
+  /**
+   * Keeps a decision, which {@link saveDecision} stores before the first effect that depends on it (FIX-81). A turn
+   * without effects needs no write for it.
+   */
   decide(key: StepKey, value: JsonValue): void {
     this.decision = { ...key, value };
     this.deciding = null;
   }
 
-  /** Drops the decision after its iteration has ended. */
+  /** Drops a decision that is not stored yet. Its iteration has ended, and is stored or settled with it. */
   forgetDecision(): void {
     this.decision = null;
   }
 
   /**
    * Stores the decision of the route. Call it before every effect: a step, an event, a wait or another turn (FIX-08,
-   * FIX-81). @returns `null` if there is nothing to wait for
+   * FIX-81). Calls during the write get the same promise. @returns `null` if there is nothing to wait for
    */
   saveDecision(): Promise<unknown> | null {
     const { decision } = this;
@@ -247,7 +283,11 @@ export class TurnSteps {
     throw new InvalidInputError(call, `must not be called inside a step: ${instead}.`);
   }
 
-  /** @param suspend ends the attempt */
+  /**
+   * Returns the stored result of a wait, see `TurnContext.waitFor`. If none is stored, it waits until the running steps
+   * are stored, then ends the attempt. After the signal, the next attempt calls it again and finds the result.
+   * @param suspend ends the attempt with this wait; its promise never settles
+   */
   async waitFor<T>(
     place: StepPlace,
     name: string,
@@ -277,8 +317,8 @@ export class TurnSteps {
   }
 
   private countWait(step: StepKey, change: number): void {
-    const name = nameOf(step);
-    this.waits.set(name, (this.waits.get(name) ?? 0) + change);
+    const place = placeName(step);
+    this.waits.set(place, (this.waits.get(place) ?? 0) + change);
   }
 
   /** Runs `onTimeout` once: its outcome is a stored step (FIX-12). */
@@ -298,7 +338,10 @@ export class TurnSteps {
     return this.contexts.isInside;
   }
 
-  /** Records a span for a wait. It has no duration, because no attempt runs during the wait. */
+  /**
+   * Records a span for a call of `waitFor`. It does not measure the wait, because no attempt runs during the wait.
+   * @param work runs in the span. Default: none
+   */
   private traceWait(name: string, outcome: string, work: () => Promise<void> = async () => {}): Promise<void> {
     return this.handle.telemetry.span(waitSpan(name), (span) => {
       span.set({ [WAIT_OUTCOME]: outcome });
@@ -306,6 +349,7 @@ export class TurnSteps {
     });
   }
 
+  /** Runs the work and stores its result. Stores the decision and checks the lease first, as the work has effects. */
   private async runOnce(
     key: StepKey,
     text: string,
@@ -332,6 +376,7 @@ export class TurnSteps {
     }
   }
 
+  /** Returns the argument of a step's work. Its `step` calls belong to that step in any async context (FIX-82). */
   private infoOf(place: StepPlace, id: string, call: EnclosingCall): StepInfo {
     const step: StepInfo['step'] = (name, work, options) => {
       const site = callSite(step);
@@ -367,22 +412,25 @@ function begun<T>(begin: () => Promise<T>): Promise<T> {
   }
 }
 
+/** The place of all tool calls: they belong to the turn, not to an intent. */
 const TOOLS = 'tools';
 
 function stepCall(name: string): string {
   return `Step ${JSON.stringify(name)}`;
 }
 
-/** Returns what a span is called in the log. */
+/** Returns the name of a span in the log: `tool search` for `execute_tool search`. */
 function labelOf(span: string): string {
   return span.replace(/^execute_tool /, 'tool ');
 }
 
+/** Returns the key of a step or tool call in `ended`. */
 function placeOf(key: StepKey): string {
-  return key.kind === 'tool' ? TOOLS : nameOf(key);
+  return key.kind === 'tool' ? TOOLS : placeName(key);
 }
 
-function nameOf({ iteration, intent }: StepPlace): string {
+/** Returns the place of a step or function, such as `0 refund`. */
+function placeName({ iteration, intent }: StepPlace): string {
   return `${iteration} ${intent}`;
 }
 

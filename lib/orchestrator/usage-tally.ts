@@ -12,9 +12,10 @@ import { type UsageReport } from './turn-report.js';
 /** The part of a turn that used a model. */
 export type UsageRole = 'router' | 'intents' | 'evaluate' | 'summarizer';
 
-/** The place where tokens are counted. */
+/** The place where a handler counts tokens: a function of the orchestrator, before or after its first step. */
 export interface UsagePlace {
   readonly role: UsageRole;
+  /** Identifies the place in every attempt: `0 refund`, or `0 refund after steps`. */
   readonly name: string;
   /**
    * True if the code before this place replayed stored results, so that an earlier attempt may have counted these
@@ -23,13 +24,13 @@ export interface UsagePlace {
   readonly repeats: boolean;
 }
 
-/** The tokens counted in one place. */
+/** The tokens counted in one place, see {@link UsagePlace}. */
 interface PlaceTally {
-  /** The highest count of an earlier attempt. */
+  /** The highest count of an earlier attempt in this place. */
   readonly before: TokenCounts;
-  /** The count of this attempt. */
+  /** The count of this attempt, including `repeated`. */
   all: TokenCounts;
-  /** The part that may repeat the count of an earlier attempt. */
+  /** The tokens of this attempt that were added with `repeats`: an earlier attempt may have counted them. */
   repeated: TokenCounts;
 }
 
@@ -37,17 +38,22 @@ const COUNTS = ['promptTokens', 'completionTokens', 'totalTokens', 'unknownCalls
 const NONE: TokenCounts = { promptTokens: 0, completionTokens: 0, totalTokens: 0 };
 
 /**
- * Counts the tokens of one turn over its attempts (FIX-15).
+ * Counts the tokens of one turn over its attempts (FIX-15). `OrchestratorTurn` creates one for each attempt, from the
+ * tokens that earlier attempts recorded. The attempt records the new total with its writes.
  *
- * An attempt that replays a step, or continues after a wait, counts tokens again that an earlier attempt counted after
- * the same stored results. Such tokens count only as far as they exceed the earlier attempt's record in the same place.
+ * An attempt that replays a step, or continues after a wait, counts tokens again. For example, attempt 1 stores the
+ * step `ask`, adds the 100 tokens in its result, and fails. Attempt 2 replays `ask`, and adds the same 100 tokens: the
+ * total stays 100. If it adds 130 tokens instead, 30 of them count. Tokens are compared by place.
  */
 export class UsageTally {
+  /** The tokens of the turn, of all attempts. */
   private total: TokenCounts;
   private readonly roles = new Map<string, TokenCounts>();
+  /** By {@link UsagePlace.name}. */
   private readonly places = new Map<string, PlaceTally>();
-  /** `null` if nothing was recorded, not even zero tokens. */
+  /** The total in the store. `null` if nothing was recorded, not even zero tokens. */
   private recordedTokens: TokenCounts | null;
+  /** True until an attempt counts tokens, even zero. */
   private isEmpty: boolean;
 
   /** @param before the tokens that earlier attempts recorded */
@@ -61,7 +67,11 @@ export class UsageTally {
     }
   }
 
-  /** @returns the tokens as given, and the turn's total if it has changed. @throws InvalidInputError */
+  /**
+   * Adds tokens that a later attempt may add again.
+   * @returns the tokens as given, and the turn's total; `null` if an earlier attempt has counted all of them
+   * @throws InvalidInputError
+   */
   add(
     place: UsagePlace,
     usage: TokenCountsInput,
@@ -73,7 +83,8 @@ export class UsageTally {
   }
 
   /**
-   * Adds tokens that no later attempt adds again, because they are recorded with the result of their step (AIS-05).
+   * Adds tokens that no later attempt adds again, because they are recorded with the result of their step (AIS-05): the
+   * replay of a durable model's call adds none.
    * @returns the turn's total
    */
   addOnce(role: UsageRole, tokens: TokenCounts): TokenCounts {
@@ -83,7 +94,7 @@ export class UsageTally {
     return this.total;
   }
 
-  /** All tokens of the turn so far; `null` if they are recorded. */
+  /** All tokens of the turn so far, to record with the next write. `null` if they are recorded. */
   get unrecorded(): SpentTokens | null {
     const { recordedTokens } = this;
     if (this.isEmpty || (recordedTokens && isSame(recordedTokens, this.total))) return null;
@@ -94,12 +105,13 @@ export class UsageTally {
     return { ...spent, places: Object.fromEntries(places) };
   }
 
+  /** Called once the store has recorded the tokens. */
   recorded(spent: SpentTokens): void {
     this.recordedTokens = tokensOf(spent);
   }
 
   /**
-   * Returns the tokens of a turn that ends.
+   * Returns the tokens of a turn that ends, without places.
    * @param summarizer the tokens of the session's summaries that the turn reports
    * @returns `undefined` if no tokens were counted
    */
@@ -110,7 +122,7 @@ export class UsageTally {
     return { ...total, roles: Object.fromEntries(roles) };
   }
 
-  /** @returns the tokens that count */
+  /** Adds the tokens to their place. @returns those that no earlier attempt has counted */
   private count({ name, repeats }: UsagePlace, tokens: TokenCounts): TokenCounts {
     const place = this.places.get(name) ?? { before: NONE, all: NONE, repeated: NONE };
     this.places.set(name, place);
@@ -122,6 +134,7 @@ export class UsageTally {
   }
 }
 
+/** Converts the tokens of a turn to the form of its report: the total, and a field for each role. */
 export function toUsageReport({ roles, places: _, ...total }: SpentTokens): UsageReport {
   return { ...total, ...roles };
 }

@@ -8,14 +8,25 @@ import { places, type Query, statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Lock, type SessionTerm, type Unit } from './unit.js';
 
-/** The head and the next turn, which most operations need, however many are queued. */
+/** The number of open turns to load first: the head, and the turn that becomes the head when the work settles it. */
 const FIRST = 2;
-/** The name of the turns to delete in the unit of work. They are read once, because the clock advances. */
+/**
+ * The name of the settled turns to delete, as loaded data of the unit. It does not contain the time, which advances
+ * while data is loaded: each run of the work would read other turns.
+ */
 const SETTLED = 'settled turns';
-/** The name of the turns whose events have expired. */
+/** The name of the turns whose events have expired, as loaded data; see {@link SETTLED}. */
 const EXPIRED = 'expired events';
 
+/**
+ * The turns of a {@link Unit}. `rows` are the loaded turns with the changes of the work. A method answers from them if
+ * enough is loaded. Otherwise it throws NotLoaded with the queries. After these have run, the work calls it again.
+ *
+ * The open turns of a lane are loaded from its head on, as far as needed. For example, `head` loads two of 50 queued
+ * turns, and a later `open` loads the other 48.
+ */
 export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTable {
+  /** The ids of turns that the work asked for and that did not exist, see {@link arrived}. */
   private readonly absent = new Set<string>();
 
   constructor(
@@ -31,7 +42,10 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return row;
   }
 
-  /** In a write, returns only turns of a lane that was locked before: a turn that was accepted later is not locked. */
+  /**
+   * In a write, the lock of the turn has set `@session`: to its session, or to NULL if the turn did not exist. A turn
+   * that was accepted since then is not found, because its lane is not locked.
+   */
   override byKey(turnId: string): Query {
     if (!this.unit.writes) return super.byKey(turnId);
     return {
@@ -40,7 +54,10 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     };
   }
 
-  /** Reads turns again that did not exist before the lane was locked, because they may have been accepted since. */
+  /**
+   * Reads turns again that did not exist before their lane was locked. For example, `accept` first looks up the id of a
+   * new turn, and another transaction can accept a turn with this id before the lane is locked.
+   */
   arrived(sessionId: string): Query[] {
     if (this.absent.size === 0) return [];
     const ids = [...this.absent];
@@ -48,6 +65,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return [{ ...query, take: ({ rows }) => this.put(rows as unknown as TurnRow[]) }];
   }
 
+  /** Returns the first loaded open turn, if all open turns up to it are loaded. Otherwise loads the next ones. */
   head(sessionId: string): TurnRow | undefined {
     const through = this.knownThrough(sessionId);
     const first = this.rows.head(sessionId);
@@ -97,6 +115,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return this.rows.select(selection, limit);
   }
 
+  /** Reads the first open turns of a session when its lane is locked, because most work needs them. */
   firstOpen(session: SessionTerm): Query {
     const first = `WHERE session_id = ${session.sql} AND is_open = 1 ORDER BY position LIMIT ${FIRST}`;
     return {
@@ -123,7 +142,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     ];
   }
 
-  /** Deletes settled turns that no other transaction has locked. */
+  /** Deletes at most `limit` settled turns that no other transaction has locked. They need not be loaded. */
   deleteSettled(before: number, limit: number): number {
     const ids = this.unit.recall<readonly string[]>(SETTLED, () => {
       const old = statement(
@@ -148,7 +167,7 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return ids.length;
   }
 
-  /** Deletes expired events of turns that no other transaction has locked. */
+  /** Deletes the expired events of at most `limit` turns that no other transaction has locked. */
   deleteExpiredEvents(now: number, limit: number): number {
     const ids = this.unit.recall<readonly string[]>(EXPIRED, () => {
       const over = statement(
@@ -171,26 +190,31 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return ids.length;
   }
 
+  /** Forgets the turns of a session that the work deletes. */
   removed(sessionId: string): void {
     this.drop(this.rows.ofSession(sessionId));
   }
 
-  /** Returns the loaded turn that the work claims or will claim: not a running turn that the work does not change. */
+  /**
+   * Returns the first loaded open turn that the work can claim or has claimed: one that is queued or waiting, or that
+   * it has changed to running. A turn that was running before belongs to another claim.
+   */
   next(sessionId: string): TurnRow | undefined {
     return this.rows.open(sessionId).find(({ id, status }) => status !== 'running' || this.hasChanged(id));
   }
 
-  /** The lock that protects the steps and signals of a turn. */
+  /** Returns the lock for the steps and signals of a turn; `undefined` if the transaction already locks its session. */
   lockOf(turnId: string): Lock | undefined {
     const sessionId = this.rows.get(turnId)?.sessionId;
     return sessionId !== undefined && this.unit.locked.has(sessionId) ? undefined : { turn: turnId };
   }
 
-  /** The position through which all open turns of a lane are known. */
+  /** Returns the position through which all open turns of a lane are loaded: 0 if none are, Infinity if all are. */
   private knownThrough(sessionId: string): number {
     return this.unit.learned<number>(fact('open', sessionId)) ?? 0;
   }
 
+  /** Loads the open turns after a position. The lock of the session loads the {@link FIRST} ones itself. */
   private load(sessionId: string, through: number, limit: number): never {
     const rest = `WHERE session_id = ? AND is_open = 1 AND position > ? ORDER BY position LIMIT ?`;
     const take: Query['take'] = ({ rows }) => this.learnOpen(sessionId, rows as unknown as TurnRow[], limit);
@@ -198,12 +222,14 @@ export class LoadedTurns extends LoadedTable<TurnRow, string> implements TurnTab
     return this.unit.ask({ lock: { session: sessionId }, queries: [query], bundled: limit === FIRST });
   }
 
+  /** Adds open turns that follow the known ones. Fewer rows than the limit mean that no others exist. */
   private learnOpen(sessionId: string, rows: readonly TurnRow[], limit: number): void {
     this.put(rows);
     this.unit.learn(fact('open', sessionId), rows.length < limit ? Infinity : rows[rows.length - 1].position);
   }
 }
 
+/** The steps of turns. They are locked with the lane of their turn. */
 export class LoadedSteps extends LoadedTable<StepRow, StepRowKey> implements StepTable {
   constructor(
     unit: Unit,
@@ -218,7 +244,6 @@ export class LoadedSteps extends LoadedTable<StepRow, StepRowKey> implements Ste
     return this.rows.ofTurn(turnId);
   }
 
-  /** Reads all steps of turns. */
   ofTurns(turnIds: readonly string[]): Query {
     return {
       ...SQL.step.select(`WHERE turn_id IN (${places(turnIds)})`, ...turnIds),
@@ -230,6 +255,7 @@ export class LoadedSteps extends LoadedTable<StepRow, StepRowKey> implements Ste
   }
 }
 
+/** The received signals of turns. They are locked with the lane of their turn. */
 export class LoadedSignals extends LoadedTable<SignalRow, Pick<SignalRow, 'turnId' | 'name'>> implements SignalTable {
   constructor(
     unit: Unit,

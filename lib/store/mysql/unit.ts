@@ -6,57 +6,77 @@ export type Lock =
   | { readonly session: string }
   /** The lane and session of this turn. */
   | { readonly turn: string }
-  /** Rows of the table of slots. */
+  /** Rows of the table `slot`, which are locks for surfaces. */
   | { readonly slots: readonly number[] };
 
-/** A session in SQL: a place for its id, or a variable of the connection while only the connection knows it. */
+/**
+ * The SQL for a session's id in a query: `?`, or the connection's variable `@session`. An earlier statement of the same
+ * round trip sets the variable, so a turn's session can be locked by the turn's id in one round trip.
+ */
 export interface SessionTerm {
   readonly sql: string;
   readonly values: readonly string[];
-  /** The id, once it is known. */
+  /** Returns the id. `undefined` until an answer contains it. */
   readonly id: () => string | undefined;
 }
 
-/** Data that the work needs and that is not loaded yet. */
+/** The queries for data that the work needs and that is not loaded. */
 export interface Need {
+  /** The lock to take before the queries, in a write. */
   readonly lock?: Lock | undefined;
   readonly queries: readonly Query[];
-  /** Whether it is loaded together with the lock of a session. */
+  /** True if taking the lock of the session also loads this data. `queries` are then sent only if the lock is held. */
   readonly bundled?: boolean;
-  /** In a read: whether more data will be needed from the same snapshot. */
+  /** In a read: true if the work will need more data afterwards, so that it begins with a snapshot. */
   readonly more?: boolean;
 }
 
-/** Thrown to interrupt the work, which runs again from its start after the data is loaded. */
+/** Interrupts the work. After the data is loaded, the work runs again from its start. */
 export class NotLoaded extends Error {
   constructor(readonly need: Need) {
     super('This is not loaded yet.');
   }
 }
 
-/** The data loaded in one transaction, and the changes of the work so far. */
+/**
+ * The state that the tables of one transaction share: the loaded data, and the changes of the work. Each attempt of a
+ * transaction has its own, created in `write-work.ts` or `read-work.ts`.
+ *
+ * The work is a synchronous function over tables in memory, which contain only the rows loaded so far. If a row is
+ * missing, {@link NotLoaded} interrupts the work. Its changes are discarded, the row is loaded, and the work runs again
+ * from its start. For example, a claim stops at the lane, later at the checkpoint, and returns once all is loaded. Only
+ * then are its changes sent and committed.
+ */
 export class Unit {
+  /** Undoes the changes of the work to rows in memory. It is cleared after loading, so loaded rows remain. */
   readonly journal = new Journal();
   /** The sessions whose lane and record this transaction has locked. */
   readonly locked = new Set<string>();
-  /** The notifications of the work so far. */
+  /** The ids of turns whose listeners are notified after the commit. */
   readonly changed = new Set<string>();
-  /** Writes that do not address a row by its key. */
+  /** Statements for rows that may not be loaded, such as settled turns. They run before changes of single rows. */
   readonly bulk: Statement[] = [];
+  /** The sessions that the work deletes, with all their rows. */
   readonly removedSessions = new Set<string>();
-  /** Whether a statement that ran during loading has written. */
+  /** True if a query has written while loading, such as the DELETE of expired documents. `reset` does not undo it. */
   hasWritten = false;
+  /**
+   * The loaded data by name, see {@link fact}. A row that was read has a name even if it does not exist. The value is
+   * the result of a query, or `undefined` if the query only put rows into a table.
+   */
   private readonly known = new Map<string, unknown>();
+  /** Microseconds. */
   private time: number | undefined;
 
+  /** @param writes false for a read, which takes no locks */
   constructor(readonly writes: boolean) {}
 
-  /** The store's clock, read after the last lock. */
+  /** The store's clock in milliseconds, read after the last lock. */
   get now(): number {
     return Math.floor(this.micros / 1000);
   }
 
-  /** The store's clock in microseconds; see {@link now}. */
+  /** The store's clock in microseconds; see {@link now}. In a write, each round trip ends with the query for it. */
   get micros(): number {
     return this.time ?? this.ask({ queries: this.writes ? [] : [this.clock()] });
   }
@@ -71,11 +91,12 @@ export class Unit {
     };
   }
 
+  /** Interrupts the work to load the data. @throws NotLoaded always */
   ask(need: Need): never {
     throw new NotLoaded(need);
   }
 
-  /** Returns the value of a fact. @throws NotLoaded if it is not loaded */
+  /** Returns the loaded value of a fact. @param need the data to load otherwise @throws NotLoaded */
   recall<T = void>(fact: string, need: () => Need): T {
     if (!this.knows(fact)) this.ask(need());
     return this.known.get(fact) as T;
@@ -85,15 +106,17 @@ export class Unit {
     return this.known.has(fact);
   }
 
+  /** Works like {@link recall}, but returns `undefined` if the fact is not loaded. */
   learned<T>(fact: string): T | undefined {
     return this.known.get(fact) as T | undefined;
   }
 
+  /** Records that a query has loaded a fact. */
   learn(fact: string, value?: unknown): void {
     this.known.set(fact, value);
   }
 
-  /** Discards the changes of the work, and keeps the loaded data. */
+  /** Discards the changes of the work before it runs again, and keeps the loaded data. */
   reset(): void {
     this.journal.rollBack();
     this.changed.clear();
@@ -101,18 +124,18 @@ export class Unit {
     this.bulk.length = 0;
   }
 
-  /** The clause for reading a row that must not change before the commit. */
+  /** The clause for reading a row that must not change before the commit; empty in a read. */
   get forUpdate(): string {
     return this.writes ? 'FOR UPDATE' : '';
   }
 
-  /** Works like forUpdate, for a list whose other parts other transactions may process. */
+  /** The clause for lists of work that processes share. It locks the rows, and skips those that others have locked. */
   get skipLocked(): string {
     return this.writes ? 'FOR UPDATE SKIP LOCKED' : '';
   }
 }
 
-/** The name of a loaded part. Ids, names and numbers contain no control characters. */
+/** Returns the name of loaded data: `fact('open', sessionId)`. Ids, names and numbers contain no control characters. */
 export function fact(...parts: (string | number)[]): string {
   return parts.join('\u0000');
 }

@@ -201,6 +201,24 @@ describe.each(SDKS)('the identity of model calls with $name', ({ sdk, scripted }
       expect(asked).toEqual(['title1 ', 'answer2 ', 'end3 ', 'title4 ']);
     });
 
+    it('AIS-04 a fallback with its own key leaves the other calls their numbers', async () => {
+      const { model } = scripted((call, options) => {
+        if (call === 1) throw new Error('The provider fails.');
+        return { text: numbered(call, options).text };
+      });
+      const replies: string[] = [];
+      const { run } = await startDesk();
+      await run(async (turn) => {
+        const durable = durableModel(turn, model);
+        const fallback = durableModel(turn, model, { key: 'fallback' });
+        const ask = async (prompt: string, from = durable) => (await sdk.generateText({ model: from, prompt })).text;
+        replies.push(`${await ask('title').catch(() => ask('title', fallback))}${await ask('end')}`);
+        failUntil(3, turn);
+        return '';
+      });
+      expect(replies).toEqual(['title2 end3 ', 'title4 end3 ', 'title4 end3 ']);
+    });
+
     it('AIS-04 another attempt asks again, however often the SDK has asked before', async () => {
       const { model, asked } = scripted((call, options) => {
         if (call <= 3) throw unavailable();

@@ -46,7 +46,7 @@ async function run({ name, address }: Stores, sizes: Sizes): Promise<Outcome> {
     }));
     const together = await countTogether(store);
     return {
-      comparisons: name === 'redis' ? [...comparisons, await ringing(sizes)] : comparisons,
+      comparisons: name === 'redis' ? [...comparisons, await notifying(sizes)] : comparisons,
       facts: [together],
     };
   } finally {
@@ -96,7 +96,7 @@ async function countTogether(store: CountedStore): Promise<Fact> {
 }
 
 /** Runs whole turns through BullMQ, with their notifications and all calls of the workers and the waiting caller. */
-async function ringing({ rounds, lanes }: Sizes): Promise<Comparison> {
+async function notifying({ rounds, lanes }: Sizes): Promise<Comparison> {
   const load: Load = Array.from({ length: lanes.sessions }, () => lanes.turns);
   const turns = lanes.sessions * lanes.turns;
   const arena = await Arena.open();
@@ -117,7 +117,7 @@ async function ringing({ rounds, lanes }: Sizes): Promise<Comparison> {
     await arena.close();
   }
   return {
-    what: `script calls of a turn with the doorbell, each waited for, concurrency ${CONCURRENCY}`,
+    what: `script calls of a turn with the notification, each waited for, concurrency ${CONCURRENCY}`,
     unit: 'commands',
     base: { name: 'allowed', rounds: calls.map(() => SCRIPT_CALLS) },
     measured: { name: 'ours', rounds: calls },

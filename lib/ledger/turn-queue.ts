@@ -23,7 +23,7 @@ export interface ReservedSlot {
   release(): void;
 }
 
-/** Notifies workers that a session has work, like a doorbell. Lost or repeated notifications cannot lose or reorder a turn. */
+/** Notifies workers that a session has work. Lost or repeated notifications cannot lose or reorder a turn. */
 export interface TurnQueue {
   /** Names the queue and where it is, for the log at start (DAY-15), without a user and a password. Default: `custom`. */
   readonly label?: string;

@@ -152,7 +152,7 @@ it('BOT-35 leaves a turn that began long ago to newer workers as well', async ()
   const adapter = memoryAdapter({ clock: () => Date.now() - behindMs });
   const sessionId = await leave(() => adapter, present, null);
   const turnId = mintId();
-  await adapter.turns.accept(turnRequest(turnId, { sessionId, request: { input: { text: 'parked' } } }));
+  await adapter.turns.accept(turnRequest(turnId, { sessionId, request: { input: { text: 'waiting' } } }));
   const claimed = await adapter.turns.claim(sessionId, claimRequest(mintId()));
   const step = { kind: 'wait' as const, iteration: 0, intent: 'note', parent: '', name: 'go', key: 0 };
   await adapter.turns.wait(claimed!.hold, { signal: 'go', step });

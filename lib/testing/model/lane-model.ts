@@ -73,7 +73,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
       case 'control':
         return this.control(operation);
       case 'clear':
-        return this.cancelParked();
+        return this.cancelSuspended();
       case 'create':
       case 'expire':
       case 'revoke':
@@ -272,7 +272,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
   }
 
   /** Cancels the queued and waiting turns. @returns how many */
-  private cancelParked(): number {
+  private cancelSuspended(): number {
     const suspended = this.open.filter(({ status }) => status !== 'running');
     for (const turn of suspended) this.stop(turn, 'cancel');
     return suspended.length;
@@ -295,7 +295,7 @@ export class LaneModel implements SequentialModel<LaneOperation> {
     if (change === 'expire' || change === 'revoke') {
       if (!there) return 'SESSION_NOT_FOUND';
       this.session = 'expired';
-      this.cancelParked();
+      this.cancelSuspended();
       if (change === 'revoke' && this.head) this.ask(this.head, 'cancel');
       return null;
     }

@@ -2,6 +2,7 @@ import * as library from 'nestjs-agent-sessions';
 import * as aiSdk from 'nestjs-agent-sessions/ai-sdk';
 import * as ports from 'nestjs-agent-sessions/adapter';
 import * as http from 'nestjs-agent-sessions/http';
+import * as testing from 'nestjs-agent-sessions/testing';
 import { SessionsError } from 'nestjs-agent-sessions';
 import { statusOfCode } from '../../lib/common/error-status.js';
 import { read } from './pages.js';
@@ -9,7 +10,7 @@ import { read } from './pages.js';
 /** This error takes its code from a state module. */
 const WITHOUT_A_CODE = 'StateStoresFailedError';
 
-const thrown = Object.values<unknown>({ ...library, ...ports, ...http, ...aiSdk })
+const thrown = Object.values<unknown>({ ...library, ...ports, ...http, ...aiSdk, ...testing })
   .filter((value): value is typeof SessionsError => (value as typeof SessionsError).prototype instanceof SessionsError)
   .filter(({ name }) => name !== WITHOUT_A_CODE);
 const rows = [...read('docs/errors.md').matchAll(/^\| `(\w+)` +\| `(\w+)` +\| ([\d, ]+?) +\|/gm)];

@@ -5,6 +5,25 @@ import ts from 'typescript';
 import { linksOf, readPage } from '../docs/pages.js';
 import { temporaryFolder } from '../support/stores.js';
 
+const MODULES = [
+  ['nodenext', ts.ModuleKind.NodeNext, ts.ModuleResolutionKind.NodeNext],
+  ['bundler', ts.ModuleKind.ESNext, ts.ModuleResolutionKind.Bundler],
+] as const;
+
+/** The optional peer dependencies whose types the declarations of an entry point need. */
+const OPTIONAL_PACKAGES: Record<string, readonly string[]> = {
+  '.': [],
+  './adapter': [],
+  './ai-sdk': ['ai'],
+  './bullmq': ['@nestjs/bullmq', 'bullmq'],
+  './client': [],
+  './http': [],
+  './redis': ['ioredis'],
+  './terminus': ['@nestjs/terminus'],
+  './testing': ['@nestjs/testing'],
+  './typeorm': ['typeorm'],
+};
+
 /** What a user gets from the registry, in an application that has nothing else of this checkout. */
 describe('the packed package', () => {
   // Without symbolic links, as in the file names of the compiler.
@@ -105,10 +124,7 @@ describe('the packed package', () => {
     expect({ status, stdout }).toEqual({ status: 0, stdout: '' });
   }, 120_000);
 
-  it.each([
-    ['nodenext', ts.ModuleKind.NodeNext, ts.ModuleResolutionKind.NodeNext],
-    ['bundler', ts.ModuleKind.ESNext, ts.ModuleResolutionKind.Bundler],
-  ])(
+  it.each(MODULES)(
     'FIX-78 compiles with every entry point under %s with exactOptionalPropertyTypes and without skipLibCheck',
     (name, module, moduleResolution) => {
       const application = join(folder, name);
@@ -119,35 +135,62 @@ describe('the packed package', () => {
       const main = join(application, 'application.ts');
       copyFileSync('test/e2e/packed-application.ts', main);
 
-      const program = ts.createProgram([main], {
-        strict: true,
-        exactOptionalPropertyTypes: true,
-        skipLibCheck: false,
-        module,
-        moduleResolution,
-        target: ts.ScriptTarget.ES2023,
-        experimentalDecorators: true,
-        types: ['node'],
-        typeRoots: [join(application, 'node_modules/@types')],
-        noEmit: true,
-      });
-      // Not the declarations of other packages: their errors are not those of this package.
-      const files = program
-        .getSourceFiles()
-        .filter(({ fileName }) => fileName === main || fileName.startsWith(`${installed}/`));
-      const problems = files.flatMap((file) => [
-        ...program.getSyntacticDiagnostics(file),
-        ...program.getSemanticDiagnostics(file),
-      ]);
+      const { files, problems } = compile(application, main, { module, moduleResolution });
 
-      expect([...program.getOptionsDiagnostics(), ...problems].map(messageOf)).toEqual([]);
+      expect(problems).toEqual([]);
       const entries = Object.values(manifest.exports).flatMap(({ types }) => types ?? []);
-      expect(files.map(({ fileName }) => fileName)).toEqual(
-        expect.arrayContaining(entries.map((types) => join(installed, types))),
-      );
+      expect(files).toEqual(expect.arrayContaining(entries.map((types) => join(installed, types))));
     },
     180_000,
   );
+
+  it.each(Object.entries(OPTIONAL_PACKAGES))(
+    'DAY-18 compiles with the entry point %s, with only the optional packages %j',
+    (entry, optional) => {
+      const application = join(folder, 'entries', entry);
+      const manifest = JSON.parse(readFileSync(join(unpack(application), 'package.json'), 'utf8')) as Manifest;
+      const { dependencies, peerDependencies, peerDependenciesMeta } = manifest;
+      const required = Object.keys({ ...dependencies, ...peerDependencies }).filter(
+        (each) => peerDependenciesMeta[each]?.optional !== true,
+      );
+      for (const each of [...required, ...optional, '@types/node']) linkPackage(application, each);
+      const main = join(application, 'application.ts');
+      writeFileSync(main, `export * from 'nestjs-agent-sessions${entry.slice(1)}';`);
+
+      const [, module, moduleResolution] = MODULES[0];
+      expect(compile(application, main, { module, moduleResolution }).problems).toEqual([]);
+      const entries = Object.keys(manifest.exports).filter((each) => manifest.exports[each]?.types !== undefined);
+      expect(Object.keys(OPTIONAL_PACKAGES).sort()).toEqual(entries.sort());
+    },
+    120_000,
+  );
+
+  /** Compiles a file with the strictest options. @returns the files of it and of this package, and their problems */
+  function compile(application: string, main: string, options: ts.CompilerOptions): { files: string[]; problems: string[] } {
+    const program = ts.createProgram([main], {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      skipLibCheck: false,
+      target: ts.ScriptTarget.ES2023,
+      experimentalDecorators: true,
+      types: ['node'],
+      typeRoots: [join(application, 'node_modules/@types')],
+      noEmit: true,
+      ...options,
+    });
+    // Not the declarations of other packages: their errors are not those of this package.
+    const files = program
+      .getSourceFiles()
+      .filter(({ fileName }) => fileName === main || fileName.includes('/node_modules/nestjs-agent-sessions/'));
+    const problems = files.flatMap((file) => [
+      ...program.getSyntacticDiagnostics(file),
+      ...program.getSemanticDiagnostics(file),
+    ]);
+    return {
+      files: files.map(({ fileName }) => fileName),
+      problems: [...program.getOptionsDiagnostics(), ...problems].map(messageOf),
+    };
+  }
 
   /** Creates an application with the unpacked package alone. npm would install the peer dependencies as well. */
   function unpack(application: string): string {
@@ -202,6 +245,7 @@ interface Manifest {
   readonly exports: Record<string, { readonly types?: string }>;
   readonly dependencies: Record<string, string>;
   readonly peerDependencies: Record<string, string>;
+  readonly peerDependenciesMeta: Record<string, { readonly optional?: boolean }>;
 }
 
 /** Adds a package of this checkout to an application. */

@@ -32,7 +32,8 @@ const configOf = ({ entry, types }) =>
       projectFolder: root,
       mainEntryPointFilePath: join(root, types),
       compiler: { tsconfigFilePath: join(root, 'tsconfig.build.json') },
-      apiReport: { enabled: true, reportFileName: nameOf(entry), reportFolder: extracted, reportTempFolder: extracted },
+      // Applications reach types that are not exported, such as `Turn['request']`, so their changes matter as well.
+      apiReport: { enabled: true, includeForgottenExports: true, reportFileName: nameOf(entry), reportFolder: extracted, reportTempFolder: extracted },
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },
@@ -90,8 +91,14 @@ process.exitCode = failed || surplus.length > 0 || (changed > 0 && !write) || na
 function introductionOf({ name, source }) {
   const { comment, sections } = readEntry(source);
   const contents = sections.map(({ title, names }) => {
-    const list = names.map((each) => `\`${each}\``).join(', ');
-    return title === undefined ? `- ${list}` : `- **${title}**: ${list}`;
+    const isError = (each) => each.endsWith('Error');
+    const list = (given) => given.map((each) => `\`${each}\``).join(', ');
+    const errors = names.filter(isError);
+    const all = [
+      list(names.filter((each) => !isError(each))),
+      ...(errors.length === 0 ? [] : [`errors: ${list(errors)}`]),
+    ].join('; ');
+    return title === undefined ? `- ${all}` : `- **${title}**: ${all}`;
   });
   return [`# ${name}`, '', comment, '', '## Contents', '', ...contents, '', ''].join('\n');
 }

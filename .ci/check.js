@@ -28,7 +28,7 @@ const PARTS = [
     inputs: /^lib\/.*\.ts$|^test\/docs\/.*\.mjs$|^\.ci\/api-sections\.js$/,
     command: 'typedoc --logLevel Warn',
   },
-  { name: 'API reports', inputs: /^lib\/.*\.ts$|^\.ci\/api/, command: 'npm run --silent lint:api' },
+  { name: 'API reports', inputs: /^lib\/.*\.ts$|^\.ci\/api|^declarations\.js$/, command: 'npm run --silent lint:api' },
   { name: 'Lua', inputs: /\.lua$|^text-modules\.js$/, command: 'npm run --silent lint:lua', needs: 'luacheck' },
   {
     name: 'SQL',

@@ -105,7 +105,7 @@ export { TurnStoppedError } from './turn/turn-stopped.error.js';
 export { TurnStream } from './turn/turn-stream.js';
 export { type EventResponse } from './turn/turn-event-pace.js';
 export { ExecuteOptions, SubmitOptions } from './turn/turn.inputs.js';
-export { BackoffOptions, RetryOptions, TurnEventsOptions, TurnsOptions } from './turn/turn.options.js';
+export { TurnsOptions } from './turn/turn.options.js';
 
 // Orchestrators
 export { defineOrchestrator } from './orchestrator/define-orchestrator.js';
@@ -126,7 +126,13 @@ export { type StateMigration } from './orchestrator/state-migrations.js';
 export { type StateSchema } from './orchestrator/state-schema.js';
 export { NothingToUndoError } from './orchestrator/time-travel.errors.js';
 export { type HistoryEntry } from './orchestrator/time-travel.js';
-export { type StepInfo, TurnContextFactory, type TurnTools } from './orchestrator/turn-context.js';
+export {
+  type StepInfo,
+  TurnContextFactory,
+  type TurnModules,
+  type TurnTools,
+  type TurnUsage,
+} from './orchestrator/turn-context.js';
 export { type DataOf, END_TURN, turnOutcome } from './orchestrator/turn-outcome.js';
 export { type TurnReport } from './orchestrator/turn-report.js';
 

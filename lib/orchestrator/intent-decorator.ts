@@ -3,7 +3,7 @@ import { type TurnOutcome } from './turn-outcome.js';
 
 /**
  * Decorates a method that handles an intent. The compiler rejects a method that returns something else than an outcome, and one
- * that changes a key which the state of its `TurnContext` does not have (DAY-16).
+ * that changes a key which the state of its `TurnContext` does not have, or gives it another type (DAY-16).
  */
 export interface IntentDecorator {
   /**
@@ -35,27 +35,56 @@ type ProblemOf<Result, State> = 0 extends 1 & Result
   : Result extends string | undefined | void
     ? never
     : Result extends TurnOutcome<infer Written>
-      ? UnknownKeys<Written, State>
+      ? PatchProblem<Written, State>
       : Result extends NotPlain
         ? NotAnOutcome
         : Result extends object
-          ? UnknownKeys<Result, State>
+          ? PatchProblem<Result, State>
           : NotAnOutcome;
 
 type NotPlain = Date | Iterable<unknown> | AsyncIterable<unknown> | ((...args: never[]) => unknown);
 type NotAnOutcome = 'An intent returns reply(...), a string, an object with changes of the state, or nothing.';
 
 /**
- * Compares only keys: without a context, the compiler widens `{ kind: 'a' }` to `{ kind: string }`. The first condition is also
- * decided for the type parameter of a generic class.
+ * The problems of a change of the state. The first condition is also decided for the type parameter of a generic class.
  */
-type UnknownKeys<Written, State> = { written: Written; state: State } extends { written: State; state: Written }
+type PatchProblem<Written, State> = { written: Written; state: State } extends { written: State; state: Written }
   ? never
   : unknown extends State
     ? never
     : string extends KeyOf<Written>
       ? never
-      : Problem<Exclude<KeyOf<Written>, KeyOf<State>>>;
+      : UnknownKey<Exclude<KeyOf<Written>, KeyOf<State>>> | WrongValue<Written, State>;
 
 type KeyOf<T> = T extends unknown ? keyof T : never;
-type Problem<Key> = Key extends string | number ? `The state has no key ${Key}.` : never;
+/** The values of a key in all members of a union. */
+type ValueOf<T, Key> = T extends unknown ? (Key extends keyof T ? T[Key] : never) : never;
+
+type UnknownKey<Key> = Key extends string | number ? `The state has no key ${Key}.` : never;
+
+type WrongValue<Written, State> = Written extends unknown
+  ? {
+      [Key in keyof Written & KeyOf<State>]-?: [Misfit<Written[Key], ValueOf<State, Key>>] extends [never]
+        ? never
+        : Key extends string | number
+          ? `The state has another type of ${Key}.`
+          : never;
+    }[keyof Written & KeyOf<State>]
+  : never;
+
+/** `never` if the state accepts the value. `undefined` removes a key. Objects, unlike tuples, are decided for type parameters. */
+type Misfit<Value, Accepted> = { value: Value } extends { value: Accepted | undefined }
+  ? never
+  : MisfitMember<Value, Accepted>;
+
+/**
+ * Without a context, the compiler widens `{ kind: 'a' }` to `{ kind: string }`, so a value fits if it may be one that the state
+ * accepts. The contents of objects are widened too, and are not compared.
+ */
+type MisfitMember<Value, Accepted> = Value extends Accepted | undefined
+  ? never
+  : [Extract<Accepted, Widened<Value>>] extends [never]
+    ? true
+    : never;
+
+type Widened<Value> = Value extends boolean ? boolean : Value extends object ? object : Value;

@@ -3,17 +3,15 @@ import {
   memoryAdapter,
   SessionsModuleOptions,
   type SessionsModuleStatics,
-  BackoffOptions,
   OrchestrationOptions,
-  RetryOptions,
   StateOptions,
   SweepOptions,
-  TurnEventsOptions,
   TurnsOptions,
 } from 'nestjs-agent-sessions';
 import { SessionsControllersOptions } from 'nestjs-agent-sessions/http';
 import { LoggingOptions } from '../../lib/module/logging.options.js';
 import { resolveOptions } from '../../lib/module/sessions.settings.js';
+import { BackoffOptions, RetryOptions, TurnEventsOptions } from '../../lib/turn/turn.options.js';
 import { readPage } from './pages.js';
 
 type Tree = { readonly [name: string]: unknown };

@@ -12,6 +12,7 @@ const STRICT: ts.CompilerOptions = {
   strict: true,
   exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
+  experimentalDecorators: true,
   skipLibCheck: false,
   noEmit: true,
   target: ts.ScriptTarget.ES2022,
@@ -27,7 +28,9 @@ interface Declarations {
 }
 
 const APPLICATION = `
-  import { defineOrchestrator, reply, SessionsModule, type SessionStore, type TurnService } from 'nestjs-agent-sessions';
+  import {
+    defineOrchestrator, Intent, reply, SessionsModule, type SessionStore, type TurnContext, type TurnService,
+  } from 'nestjs-agent-sessions';
   declare const found: string | undefined;
   declare const seconds: number | undefined;
   interface State { readonly order?: string; readonly count: number }
@@ -39,6 +42,13 @@ const APPLICATION = `
     on: { routed: undefined },
     intents: { answer: ({ input }) => reply(input.text, { state: { count: seconds }, data: undefined }) },
   });
+  export class Counter {
+    @Intent() right(turn: TurnContext<State>) { return reply('', { state: { count: turn.turnIndex, order: undefined } }); }
+    // @ts-expect-error another type of count
+    @Intent() value(turn: TurnContext<State>) { return { count: turn.input.text }; }
+    // @ts-expect-error no key cuont
+    @Intent() key(turn: TurnContext<State>) { return reply('', { state: { cuont: turn.turnIndex } }); }
+  }
   export const root = SessionsModule.forRoot({ ttlSeconds: seconds, isGlobal: undefined, turns: { retry: { attempts: seconds } } });
   export async function say(sessions: SessionStore, turns: TurnService): Promise<string | null | undefined> {
     const session = await sessions.create({ userId: 'ann', workspaceId: found, metadata: undefined });
@@ -110,7 +120,10 @@ const INFERRING_APPLICATION = `
   export const taskState = (task: TaskRecord) => task.state;
   export const waits = (turn: Turn) => turn.waitingFor;
   export const taskOf = (turn: TurnContext) => turn.task;
+  export const modules = (turn: TurnContext) => turn.modules;
   export const created = (turn: TurnContext) => turn.modules.task.create();
+  export const meter = (turn: TurnContext) => turn.usage;
+  export const progress = (turn: TurnContext) => turn.tools.state;
   export const iterations = ({ iterations }: TurnReport) => iterations;
   export const source = ({ iterations }: TurnReport) => iterations[0]?.decision.source;
   export const ended = ({ endedBy, usage, compaction }: TurnReport) => ({ endedBy, usage, compaction });
@@ -155,8 +168,8 @@ describe('the declarations of the package', () => {
   it('FIX-78 name every inferred result of an application that emits declarations', () => {
     expect(declarationProblems(INFERRING_APPLICATION)).toEqual([]);
     // Without this, the test would also pass if the compiler reported nothing.
-    const unnamed = `import { type TurnContext } from 'nestjs-agent-sessions';
-      export const modules = (turn: TurnContext) => turn.modules;`;
+    const unnamed = `import { type OrchestratorConfig } from 'nestjs-agent-sessions';
+      export const listeners = ({ on }: OrchestratorConfig) => on;`;
     expect(declarationProblems(unnamed)).toEqual([expect.stringContaining('cannot be named')]);
   }, 120_000);
 

@@ -1,5 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { HandlerError } from '../ledger/handler.error.js';
+import { chatMessages } from './chat.messages.js';
 
 /** @inline */
 interface AnswerErrorOptions {
@@ -52,15 +53,10 @@ export class AnswerError extends SessionsError {
  * @param partType the type of the part that differs or is missing
  */
 export function finishedStepChanged(step: number, partType: string): AnswerError {
-  return new AnswerError(
-    'FINISHED_STEP_CHANGED',
-    `Step ${step} of the answer differs from what an earlier attempt has shown, in a part of type ${partType}. ` +
-      'A finished step must be the same in every attempt: wrap models and tools with durableModel and durableTools.',
-    {
-      logged: `step ${step} differs from what an earlier attempt has shown, in a part of type ${partType}.`,
-      details: { step, partType },
-    },
-  );
+  return new AnswerError('FINISHED_STEP_CHANGED', chatMessages.finishedStepChanged(step, partType), {
+    logged: `step ${step} differs from what an earlier attempt has shown, in a part of type ${partType}.`,
+    details: { step, partType },
+  });
 }
 
 /**
@@ -68,11 +64,7 @@ export function finishedStepChanged(step: number, partType: string): AnswerError
  * cannot show them as one message.
  */
 export function parallelAnswers(): HandlerError {
-  return new HandlerError(
-    'PARALLEL_ANSWERS',
-    'Another intent of this turn already streams an answer, and a chat shows one answer of a turn. Call streamReply ' +
-      'in one intent of a route only. The others can call generateText with a durableModel and return a reply.',
-  );
+  return new HandlerError('PARALLEL_ANSWERS', chatMessages.parallelAnswers());
 }
 
 /**
@@ -80,12 +72,5 @@ export function parallelAnswers(): HandlerError {
  * @param scripted the number of answers in the script; `null` if the script is a function, which has returned none
  */
 export function modelScriptOver(scripted: number | null, said: string): HandlerError {
-  const cause =
-    scripted === null
-      ? 'The script of the model has returned no answer'
-      : `The script of the model has ${scripted === 1 ? '1 answer' : `${scripted} answers`}, and the model was called again`;
-  return new HandlerError(
-    'MODEL_SCRIPT_OVER',
-    `${cause} after ${JSON.stringify(said)}. Add an answer to scriptedModel().`,
-  );
+  return new HandlerError('MODEL_SCRIPT_OVER', chatMessages.modelScriptOver(scripted, said));
 }

@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { checkpointMessages } from './checkpoint.messages.js';
 
 /**
  * The session has no checkpoint of this orchestrator at this index, or none at all (`CHECKPOINT_NOT_FOUND`, HTTP 404), or
@@ -17,13 +18,8 @@ export class CheckpointNotFoundError extends SessionsError {
     readonly turnIndex?: number,
     readonly code: (typeof CheckpointNotFoundError.codes)[number] = 'CHECKPOINT_NOT_FOUND',
   ) {
-    const which = turnIndex === undefined ? 'no checkpoint' : `no checkpoint ${turnIndex}`;
-    super(
-      code === 'CHECKPOINT_PRUNED'
-        ? `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} was removed. ` +
-            'Increase keepCheckpoints of the orchestrator to keep more checkpoints.'
-        : `Session ${sessionId} has ${which} of ${orchestrator}. Use an index that history() of the orchestrator returns.`,
-    );
+    const { notFound, pruned } = checkpointMessages;
+    super((code === 'CHECKPOINT_PRUNED' ? pruned : notFound)(orchestrator, sessionId, turnIndex));
   }
 }
 
@@ -37,9 +33,6 @@ export class CheckpointConflictError extends SessionsError {
     readonly sessionId: string,
     readonly turnIndex: number,
   ) {
-    super(
-      `Checkpoint ${turnIndex} of ${orchestrator} in session ${sessionId} is not the next one: another writer wrote it first. ` +
-        'Load the latest checkpoint again.',
-    );
+    super(checkpointMessages.conflict(orchestrator, sessionId, turnIndex));
   }
 }

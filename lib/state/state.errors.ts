@@ -1,5 +1,6 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { type StateHook } from './state-module.js';
+import { stateMessages } from './state.messages.js';
 
 /** Concurrent changes prevented the update in every attempt (ORC-05). HTTP 409, without any change. */
 export class StateConflictError extends SessionsError {
@@ -10,7 +11,7 @@ export class StateConflictError extends SessionsError {
     readonly sessionId: string,
     readonly attempts: number,
   ) {
-    super(`The state was changed concurrently during each of ${attempts} attempts to change it. Retry the call.`);
+    super(stateMessages.conflict(attempts));
   }
 }
 
@@ -50,23 +51,15 @@ export class StateModuleError extends SessionsError {
 
 /** @param use the feature that requires the module. Default: the module was used directly */
 export function moduleDisabled(module: string, enabled: readonly string[], use?: string): StateModuleError {
-  const what = use === undefined ? `The state module ${module}` : `${use} needs the state module ${module}, which`;
-  const message =
-    `${what} is not enabled. Enabled: ${enabled.join(', ') || 'none'}. Add it to state.modules of SessionsModule.forRoot(), ` +
-    'or a custom one to stateModules of forFeature().';
+  const message = stateMessages.moduleDisabled(module, enabled, use);
   return new StateModuleError('STATE_MODULE_DISABLED', module, message, { enabled });
 }
 
 export function conversationNotReset(): StateModuleError {
-  const message =
-    'The conversation log was not reset: the state module conversation is not enabled. Add conversation to ' +
-    'state.modules and reset again, or erase the session.';
-  return new StateModuleError('CONVERSATION_NOT_RESET', 'conversation', message);
+  return new StateModuleError('CONVERSATION_NOT_RESET', 'conversation', stateMessages.conversationNotReset());
 }
 
 export function moduleTimeout(module: string, hook: StateHook, timeoutMs: number): StateModuleError {
-  const message =
-    `The hook ${hook} of the state module ${module} did not finish within ${timeoutMs} ms. Its result was discarded. Make the hook ` +
-    'faster, or increase state.hookTimeoutMs.';
+  const message = stateMessages.moduleTimeout(module, hook, timeoutMs);
   return new StateModuleError('STATE_MODULE_TIMEOUT', module, message, { hook, timeoutMs });
 }

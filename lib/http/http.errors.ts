@@ -9,7 +9,7 @@ export function unsupportedMediaType(): InvalidInputError {
 
 /** The chat has no open turn whose answer a front end could show (AIS-10). */
 export function nothingToResume(): NothingToStreamError {
-  return new NothingToStreamError('NOTHING_TO_RESUME', 'The chat has no open turn.');
+  return new NothingToStreamError('NOTHING_TO_RESUME', 'The chat has no open turn. Load its messages instead.');
 }
 
 export function isNothingToResume(error: unknown): boolean {

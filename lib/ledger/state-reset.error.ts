@@ -12,6 +12,9 @@ export class StateResetError extends SessionsError {
     readonly sessionId: string,
     readonly namespaces: readonly string[],
   ) {
-    super(`State was reset since the turn began: ${namespaces.join(', ')}. Nothing was written.`);
+    super(
+      `State was reset since the turn began: ${namespaces.join(', ')}. Nothing was written. ` +
+        'Settle the turn without these writes.',
+    );
   }
 }

@@ -4,7 +4,8 @@ export const turnMessages = {
     `Turn not found: ${turnId}. Check the id. Old settled turns may have been deleted.`,
 
   fenced: (sessionId: string, turnId: string): string =>
-    `The attempt is over: turn ${turnId} of session ${sessionId} has ended, or another worker has claimed it. Nothing was written.`,
+    `The attempt is over: turn ${turnId} of session ${sessionId} has ended, or another worker has claimed it. Nothing was written. ` +
+    'The handler can return: its result is not used.',
 
   settled: (turnId: string, status: string): string =>
     `Turn ${turnId} is already ${status}. Send a new message instead.`,
@@ -31,7 +32,7 @@ export const turnMessages = {
   shuttingDown: (): string => 'This process is stopping and does not accept new turns. Retry later.',
 
   continuedElsewhere: (turnId: string): string =>
-    `This process is stopping. Turn ${turnId} continues in another process.`,
+    `This process is stopping. Turn ${turnId} continues in another process. Query it by its id later.`,
 
   reentry: (sessionId: string): string =>
     `Deadlock: the handler waits for a turn of session ${sessionId}, which waits, directly or through other turns, for the session of the handler. ` +

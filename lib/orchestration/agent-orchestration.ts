@@ -144,7 +144,10 @@ export class AgentOrchestration {
     if (!document) return null;
     const rules = await catalog.rulesFor(document).catch((cause: unknown) => {
       // The entries are stored; only their effect could not be determined.
-      throw new StoreUnavailableError('The state was changed, but could not be read.', { cause, maybeApplied: true });
+      throw new StoreUnavailableError(
+        'The state was changed, but could not be read. Read it again before you repeat the call.',
+        { cause, maybeApplied: true },
+      );
     });
     const applied = document.batches.some((batch) => batch.id === id);
     return { document, rules, appended: { ...readStateWith(id, sessionId, document, rules), applied } };

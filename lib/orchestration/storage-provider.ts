@@ -209,7 +209,7 @@ async function callProvider<T>(maybeApplied: boolean, work: () => Promise<T>): P
   try {
     return await work();
   } catch (cause) {
-    throw new StoreUnavailableError('The storageProvider failed.', { cause, maybeApplied });
+    throw new StoreUnavailableError('The storageProvider failed. See the cause.', { cause, maybeApplied });
   }
 }
 

@@ -112,7 +112,12 @@ export class OrchestratorRunner extends TurnRunner {
 
   private definitionOf(turn: Turn): OrchestratorDefinition {
     const definition = this.registry.get(turn.orchestrator);
-    if (!definition) throw wrongResult(turn.orchestrator, 'is not registered in this process.');
+    if (!definition) {
+      throw wrongResult(
+        turn.orchestrator,
+        'it is not registered in this process. Add it to SessionsModule.forFeature([...]).',
+      );
+    }
     return definition;
   }
 

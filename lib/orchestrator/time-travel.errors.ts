@@ -14,7 +14,7 @@ export class NothingToUndoError extends SessionsError {
     readonly orchestrator: string,
     readonly sessionId: string,
   ) {
-    super(`Session ${sessionId} has no turn of ${orchestrator} to undo.`);
+    super(`Session ${sessionId} has no turn of ${orchestrator} to undo. Send a new message instead.`);
   }
 }
 

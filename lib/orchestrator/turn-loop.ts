@@ -6,7 +6,6 @@ import { AwaitingSignal } from '../turn/turn-runner.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
 import { type StepKey, type StoredStep } from '../ledger/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
-import { type HandlerError } from '../ledger/handler.error.js';
 import { wrongResult } from './orchestrator.errors.js';
 import { type Evaluation } from './evaluation.js';
 import { type EvaluateFunction, type OrchestratorDefinition } from './orchestrator.js';
@@ -248,11 +247,19 @@ export class TurnLoop {
   private toEvaluation(given: unknown): Evaluation {
     if (given === undefined || typeof given === 'boolean') return { satisfied: given === true };
     const { name } = this.parts.definition;
-    const wrong = (problem: string): HandlerError => wrongResult(name, `evaluate returned ${problem}`);
-    if (!isPlainObject(given)) throw wrong('neither a boolean nor { satisfied, reassignTo, feedback }.');
+    if (!isPlainObject(given)) {
+      throw wrongResult(
+        name,
+        'evaluate returned neither a boolean nor { satisfied, reassignTo, feedback }. Return one of them.',
+      );
+    }
     const { satisfied = false, reassignTo, feedback } = given;
-    if (typeof satisfied !== 'boolean') throw wrong('a `satisfied` that is not a boolean.');
-    if (feedback !== undefined && typeof feedback !== 'string') throw wrong('a `feedback` that is not a string.');
+    if (typeof satisfied !== 'boolean') {
+      throw wrongResult(name, 'evaluate returned a `satisfied` that is not a boolean. Return true or false.');
+    }
+    if (feedback !== undefined && typeof feedback !== 'string') {
+      throw wrongResult(name, 'evaluate returned a `feedback` that is not a string. Return a string, or omit it.');
+    }
     assertWithin(feedback ?? null, this.parts.maxReplyBytes, 'The feedback');
     const intents =
       reassignTo === undefined ? undefined : toDecision(this.parts.definition, 'reassigned', reassignTo).intents;

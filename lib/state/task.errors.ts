@@ -40,9 +40,11 @@ export class TaskError extends SessionsError {
 
 function messageOf(code: string, sessionId: string, taskId: string, transition?: Transition): string {
   if (transition) {
-    const allowed = statesAfter(transition.from);
-    const cure = allowed.length === 0 ? 'that is final.' : `it can become ${allowed.join(', ')}.`;
-    return `Task ${taskId} is ${transition.from} and cannot become ${transition.to}; ${cure}`;
+    const { from, to } = transition;
+    const allowed = statesAfter(from);
+    return allowed.length === 0
+      ? `Task ${taskId} is ${from} and cannot become ${to}; that is final. Create a new task instead.`
+      : `Task ${taskId} is ${from} and cannot become ${to}. Allowed: ${allowed.join(', ')}.`;
   }
   return code === 'TASK_CONFLICT'
     ? `Session ${sessionId} already has a task ${taskId}. Use another id, or the existing task.`

@@ -33,7 +33,10 @@ export function scriptOver(orchestrator: string, scripted: number, input: string
 }
 
 function why(head: Turn, now: number): string {
-  if (head.waitingFor) return `waits for the signal ${JSON.stringify(head.waitingFor.signal)}.`;
+  if (head.waitingFor) {
+    const signal = JSON.stringify(head.waitingFor.signal);
+    return `waits for the signal ${signal}. Send it: await app.get(TurnService).signal('${head.id}', ${signal}).`;
+  }
   const ms = Date.parse(head.dueAt ?? '') - now;
   const failed = head.error ? `failed (${head.error.name}: ${head.error.message}) and ` : '';
   return `${failed}resumes in ${ms} ms on the test's clock. Move the clock: await app.clock.advance(${ms}).`;

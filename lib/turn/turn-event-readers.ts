@@ -111,7 +111,11 @@ export class TurnEventReaders {
     if (!turn) throw new TurnNotFoundError(turnId);
     // Read after the turn: if the turn has ended, this is its last event.
     if (after > 0 && isTerminal(turn.status) && after > (await this.sources.log.last(turnId))) {
-      throw new NothingToStreamError('TURN_EVENTS_ENDED', `Turn ${turnId} has ended, so no later events exist.`, turn);
+      throw new NothingToStreamError(
+        'TURN_EVENTS_ENDED',
+        `Turn ${turnId} has ended, so no later events exist. Do not reconnect.`,
+        turn,
+      );
     }
     return new Observable((subscriber) => {
       const leaving = new AbortController();

@@ -135,6 +135,6 @@ function unstorable(operation: string, error: StoreUnavailableError): StoreRejec
 }
 
 function unexpected(operation: string, error: StoreUnavailableError): StoreRejectedError {
-  const cure = `It gave the same answer ${MAX_UNKNOWN + 1} times. Look the code up in the manual of the server.`;
+  const cure = `The store gave the same answer ${MAX_UNKNOWN + 1} times. Look the code up in the manual of the server.`;
   return new StoreRejectedError(error.message, cure, { cause: error.cause, operation });
 }

@@ -3,9 +3,10 @@ import ts from 'typescript';
 
 /**
  * The kinds of messages. A rule follows the path of a value, so it starts with a small letter. Rules and messages about the
- * configuration must say what was expected.
+ * configuration must say what was expected, and the other errors with a code what to do. An error without a code, `plain`, is
+ * the cause of one with a code, or fails a test of lib/testing.
  */
-type Kind = 'error' | 'configuration' | 'rule' | 'log' | 'description';
+type Kind = 'error' | 'plain' | 'configuration' | 'rule' | 'log' | 'description';
 
 interface Message {
   readonly at: string;
@@ -15,7 +16,7 @@ interface Message {
 }
 
 const FILES = readdirSync('lib', { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts') && !file.startsWith('testing'))
+  .filter((file) => file.endsWith('.ts'))
   .map((file) => `lib/${file}`);
 const LEVELS = ['error', 'warn', 'log', 'debug', 'verbose', 'fatal'];
 /** Functions of lib that build an error, or check a condition and throw one, with the rule that was broken. */
@@ -24,6 +25,8 @@ const CHECKS = /^(?:check|fail|refuse|Must|MustHave|reject|wrongPrincipal)$/;
 const PARTS = /^(?:SessionState|TooLarge|StateSerialization|UnreadableRecord)Error$/;
 /** The message that Nest gives every internal error. */
 const OF_NEST = 'Internal server error';
+/** The message of a browser for a broken connection, which the client of a tested chat gets. */
+const OF_BROWSERS = 'network error';
 /** Functions that build an OpenAPI schema or the options of an instrument; their last string is a description. */
 const DESCRIBES = /^(?:text|time|count|flag|listOf|anything|one)$/;
 
@@ -46,19 +49,68 @@ const PHRASES = [
 ];
 /** What was expected, or an imperative that says what to do. */
 const EXPECTATION =
-  /\{\} Received:|\b(?:at most|either|allowed|Register|Select|Stop|Shorten|must|requires?|needs?|Expected|Allowed|Missing|Add|Use|Set|Run|Import|Install|Increase|Remove|Pass|Check|Detach|Choose|Deploy|Grant|Implement|Open|Repair|Allow|Make|Repeat|Decorate|Send)\b/;
+  /\{\} Received:|\b(?:at most|either|allowed|Register|Select|Stop|Shorten|must|requires?|needs?|Expected|Allowed|Missing|Add|Use|Set|Run|Import|Install|Increase|Remove|Pass|Check|Detach|Choose|Deploy|Grant|Implement|Open|Repair|Allow|Make|Repeat|Decorate|Send|Enable)\b/;
+
+/** Verbs of the sentences that say what to do. */
+const VERBS =
+  'Add|Adopt|Allow|Await|Call|Change|Check|Close|Connect|Create|Detach|Do not|Fork|Give|Grant|Increase|Let|Load|Make|' +
+  'Move|Pass|Query|Raise|Read|Repair|Restore|Retry|Return|Run|See|Send|Set|Settle|Sign in|Stream|Update|Use|Wait';
+/**
+ * An imperative after the fault, an expectation, or the sentence that the work may end. The first sentence is the fault, so a verb
+ * at its start does not count.
+ */
+const CURE = new RegExp(
+  [
+    `[.:;}] (?:${VERBS})\\b`,
+    `(?:[:;] |\\b(?:If|To) [^.]+, )(?:${VERBS.toLowerCase()})\\b`,
+    '\\b(?:must|at most|Expected|Allowed)\\b|\\bIt has: ',
+    'result is not used\\.',
+  ].join('|'),
+);
+/** Messages of errors without a cure. */
+const WITHOUT_CURE = new Set([
+  // SES-14 fixes these texts.
+  'Session not found: {}',
+  'Session already exists: {}',
+  "Invalid transition '{}' from state '{}' for session {}",
+  // These end with a rule, a problem or a cure, which is checked where it is written.
+  'Orchestrator {}: {}',
+  'Orchestrator {}: intent {}: {}',
+  'Orchestrator {}: the new state does not match its schema: {} {}',
+  'The {} store failed{}. {}',
+  'The {} store rejects a value{}.',
+  // A proxy has answered, and its status is all that is known.
+  'The control plane responded with status {}.',
+]);
 
 const messages = FILES.flatMap(messagesOf);
 
 describe('messages of the package', () => {
   it('DOC finds messages of every kind', () => {
     const kinds = new Set(messages.map(({ kind }) => kind));
-    expect([...kinds].sort()).toEqual(['configuration', 'description', 'error', 'log', 'rule']);
+    expect([...kinds].sort()).toEqual(['configuration', 'description', 'error', 'log', 'plain', 'rule']);
     expect(messages.length).toBeGreaterThan(300);
   });
 
   it('NST-03 follows the message rules of the writing guide', () => {
     expect(messages.flatMap(problemsOf)).toEqual([]);
+  });
+
+  it('DOC lists only existing messages as exceptions', () => {
+    const errors = new Set(messages.flatMap(({ kind, text }) => (kind === 'error' ? [text] : [])));
+    expect([...WITHOUT_CURE].filter((text) => !errors.has(text))).toEqual([]);
+  });
+
+  it('DOC finds messages in tables and in functions of a file', () => {
+    const errors = messages.flatMap(({ kind, text }) => (kind === 'error' ? [text] : []));
+    expect(errors).toEqual(
+      expect.arrayContaining([
+        'The session is busy. Retry later.',
+        'The attempt is over: it has failed. Work that still runs can end: its result is not used.',
+        expect.stringMatching(/^Turn \{\} has not settled: \{\} waits for the signal \{\}\. Send it: /),
+        '{}. Restore the file from a backup.',
+      ]),
+    );
   });
 
   it.each<[string, Kind, string, string]>([
@@ -67,6 +119,9 @@ describe('messages of the package', () => {
     ['a sentence of 31 words', 'log', `${'Word '.repeat(31).trim()}.`, '30 words'],
     ['a phrase of the table', 'description', 'Nobody is signed in.', 'Nobody'],
     ['no expectation', 'rule', 'is wrong.', 'expected'],
+    ['no cure', 'error', 'The store is closed.', 'what to do'],
+    ['no cure after a fault that starts with a verb', 'error', 'Call {} of the model differs.', 'what to do'],
+    ['no cure before a value', 'error', 'The store is closed: {}', 'what to do'],
   ])('DOC detects %s', (_, kind, text, problem) => {
     expect(problemsOf({ at: 'here', kind, text }).join()).toContain(problem);
   });
@@ -86,6 +141,10 @@ function problemsOf({ at, kind, text }: Message): string[] {
     ...((kind !== 'rule' && kind !== 'configuration') || /\{\}$/.test(text) || EXPECTATION.test(text)
       ? []
       : ['does not say what was expected']),
+    // A text without words consists of other messages.
+    ...(kind !== 'error' || CURE.test(text) || WITHOUT_CURE.has(text) || !/[a-z]/i.test(text)
+      ? []
+      : ['does not say what to do']),
   ];
   return problems.map((problem) => `${at}: ${problem}: ${text}`);
 }
@@ -94,10 +153,13 @@ function messagesOf(file: string): Message[] {
   const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
   const found: Message[] = [];
   const isOfMessages = file.endsWith('.messages.ts');
-  const add = (kind: Kind, node: ts.Expression | undefined): void => {
-    for (const { text, start } of node ? textsOf(node) : []) {
-      if ((!/\s/.test(text) && kind !== 'log') || text === OF_NEST) continue;
-      found.push({ at: `${file}:${source.getLineAndCharacterOfPosition(start).line + 1}`, kind, text });
+  /** @param before the beginning of the message, which the expression completes */
+  const add = (kind: Kind, node: ts.Expression | undefined, before = ''): void => {
+    const texts = node ? textsOf(node, kind === 'error' || kind === 'plain') : [];
+    for (const { text, start } of texts) {
+      if ((!/\s/.test(text) && kind !== 'log') || text === OF_NEST || text === OF_BROWSERS) continue;
+      const at = `${file}:${source.getLineAndCharacterOfPosition(start).line + 1}`;
+      found.push({ at, kind, text: before + text });
     }
   };
   const visit = (node: ts.Node): void => {
@@ -105,11 +167,13 @@ function messagesOf(file: string): Message[] {
       const name = node.expression.getText();
       if (name === 'InvalidInputError') add('rule', node.arguments?.[1]);
       else if (name === 'SessionsConfigurationError') add('configuration', withSpaces(node.arguments?.[0]));
-      else if (!PARTS.test(name)) add('error', node.arguments?.find(withSpaces));
+      else if (!PARTS.test(name)) add(kindOfError(name), node.arguments?.find(withSpaces));
     } else if (ts.isCallExpression(node)) {
       const callee = node.expression;
       const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : callee.getText();
-      if (callee.kind === ts.SyntaxKind.SuperKeyword && isErrorClass(node)) add('error', withSpaces(node.arguments[0]));
+      const errorClass = callee.kind === ts.SyntaxKind.SuperKeyword ? errorClassOf(node) : undefined;
+      if (errorClass) add(kindOfError(baseOf(errorClass)), withSpaces(node.arguments[0]));
+      else if (name === 'wrongResult') add('error', node.arguments[1], 'Orchestrator {}: ');
       else if (
         ts.isPropertyAccessExpression(callee) &&
         LEVELS.includes(name) &&
@@ -130,6 +194,7 @@ function messagesOf(file: string): Message[] {
     } else if (ts.isVariableDeclaration(node)) {
       if (/_RULE$/.test(node.name.getText())) add('rule', node.initializer);
       else if (node.name.getText() === 'message' && /errors?\.ts$/.test(file)) add('error', node.initializer);
+      else if (node.name.getText() === 'CURES') for (const cure of valuesOf(node)) add('error', cure, '{}. ');
     }
     ts.forEachChild(node, visit);
   };
@@ -139,27 +204,90 @@ function messagesOf(file: string): Message[] {
 
 /** Other arguments of errors are ids, names and codes; a message has spaces. */
 function withSpaces(node: ts.Expression | undefined): ts.Expression | undefined {
-  return node && textsOf(node).some(({ text }) => /\s/.test(text)) ? node : undefined;
+  return node && textsOf(node, true).some(({ text }) => /\s/.test(text)) ? node : undefined;
 }
 
-function isErrorClass(node: ts.Node): boolean {
+/** The error class whose constructor has the node. */
+function errorClassOf(node: ts.Node): ts.ClassDeclaration | undefined {
   let at: ts.Node | undefined = node;
   while (at && !ts.isClassDeclaration(at)) at = at.parent;
-  return at !== undefined && ts.isClassDeclaration(at) && /Error$/.test(at.name?.text ?? '');
+  return at && ts.isClassDeclaration(at) && /Error$/.test(at.name?.text ?? '') ? at : undefined;
 }
 
-/** The literal strings that an expression may have: both sides of a conditional, sums and templates as one. */
-function textsOf(node: ts.Expression): { text: string; start: number }[] {
+function baseOf({ heritageClauses }: ts.ClassDeclaration): string {
+  const extended = heritageClauses?.find(({ token }) => token === ts.SyntaxKind.ExtendsKeyword);
+  return extended?.types[0]?.expression.getText() ?? '';
+}
+
+/** @param name of the error's class, or of its base class */
+function kindOfError(name: string): Kind {
+  return /^(?:Type|Range)?Error$/.test(name) ? 'plain' : 'error';
+}
+
+/**
+ * The literal strings that an expression may have: both sides of a conditional, sums and templates as one.
+ * @param follows whether to include the strings of functions and tables of the file: `${REASONS[why]}`, `${cureOf(value)}`
+ */
+function textsOf(node: ts.Expression, follows = false): { text: string; start: number }[] {
   const start = node.getStart();
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) return [{ text: node.text, start }];
   if (ts.isTemplateExpression(node)) {
-    return [{ text: node.head.text + node.templateSpans.map(({ literal }) => `{}${literal.text}`).join(''), start }];
+    let texts = [node.head.text];
+    for (const { expression, literal } of node.templateSpans) {
+      const values = follows ? followed(expression) : [];
+      texts = joined(texts, values.length > 0 ? values : ['{}']).map((text) => text + literal.text);
+    }
+    return texts.map((text) => ({ text, start }));
   }
-  if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) return textsOf(node.expression);
-  if (ts.isConditionalExpression(node)) return [...textsOf(node.whenTrue), ...textsOf(node.whenFalse)];
+  if (ts.isParenthesizedExpression(node) || ts.isAsExpression(node)) return textsOf(node.expression, follows);
+  if (ts.isConditionalExpression(node)) {
+    return [...textsOf(node.whenTrue, follows), ...textsOf(node.whenFalse, follows)];
+  }
   if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.PlusToken) {
-    const parts = [node.left, node.right].map((side) => textsOf(side)[0]?.text ?? '{}');
-    return [{ text: parts.join(''), start }];
+    const [left = ['{}'], right = ['{}']] = [node.left, node.right].map((side) => {
+      const texts = textsOf(side, follows).map(({ text }) => text);
+      return texts.length === 0 ? undefined : follows ? texts : texts.slice(0, 1);
+    });
+    return joined(left, right).map((text) => ({ text, start }));
   }
-  return [];
+  return follows ? followed(node).map((text) => ({ text, start })) : [];
+}
+
+function joined(beginnings: readonly string[], ends: readonly string[]): string[] {
+  return beginnings.flatMap((beginning) => ends.map((end) => beginning + end));
+}
+
+/** The strings that a call of a function of the file may return, or that an access to a table of the file may read. */
+function followed(node: ts.Expression): string[] {
+  if (!ts.isElementAccessExpression(node) && !ts.isCallExpression(node)) return [];
+  const name = node.expression.getText();
+  const found = node.getSourceFile().statements.flatMap((statement): readonly ts.Expression[] => {
+    if (ts.isCallExpression(node)) {
+      return ts.isFunctionDeclaration(statement) && statement.name?.text === name ? resultsOf(statement) : [];
+    }
+    const variables: readonly ts.VariableDeclaration[] = ts.isVariableStatement(statement)
+      ? statement.declarationList.declarations
+      : [];
+    return variables.filter((variable) => variable.name.getText() === name).flatMap((variable) => valuesOf(variable));
+  });
+  return found.flatMap((each) => textsOf(each)).map(({ text }) => text);
+}
+
+/** The values of a table of constants. */
+function valuesOf({ initializer }: ts.VariableDeclaration): ts.Expression[] {
+  const properties: readonly ts.ObjectLiteralElementLike[] =
+    initializer && ts.isObjectLiteralExpression(initializer) ? initializer.properties : [];
+  return properties.flatMap((property) => (ts.isPropertyAssignment(property) ? [property.initializer] : []));
+}
+
+/** The expressions that a function returns. */
+function resultsOf(within: ts.Node): ts.Expression[] {
+  const results: ts.Expression[] = [];
+  const visit = (node: ts.Node): void => {
+    if (ts.isFunctionLike(node)) return;
+    if (ts.isReturnStatement(node) && node.expression) results.push(node.expression);
+    ts.forEachChild(node, visit);
+  };
+  ts.forEachChild(within, visit);
+  return results;
 }

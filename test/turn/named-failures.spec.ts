@@ -164,7 +164,11 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
       message:
         'The attempt is over: its handler has returned. Await every call of the turn before the handler returns.',
     },
-    { end: 'was cancelled', error: TurnStoppedError, message: 'The attempt is over: the turn was cancelled.' },
+    {
+      end: 'was cancelled',
+      error: TurnStoppedError,
+      message: 'The attempt is over: the turn was cancelled. The handler can return: its result is not used.',
+    },
     { end: 'has exceeded its time limit', error: TurnTimeoutError, message: 'exceeded turns.timeoutMs (1000 ms)' },
   ] as const;
 

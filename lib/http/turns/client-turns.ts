@@ -180,7 +180,7 @@ export class ClientTurns implements OnApplicationBootstrap {
 type TurnConflict = SessionBusyError | IdempotencyConflictError;
 
 const MESSAGES: Readonly<Record<TurnConflict['code'], string>> = {
-  SESSION_BUSY: 'The session is busy.',
+  SESSION_BUSY: 'The session is busy. Retry later.',
   IDEMPOTENCY_CONFLICT:
     'The idempotency key was already used for a different message. Use a new key for a new message.',
 };

@@ -117,7 +117,8 @@ export class BullmqQueue implements TurnQueue {
 
   /** BullMQ's own queue, for Bull Board and metrics. */
   get queue(): Promise<Queue<Notification>> {
-    if (this.closed) return Promise.reject(new Error(`The queue ${this.name} is closed.`));
+    if (this.closed)
+      return Promise.reject(new Error(`The queue ${this.name} is closed. Use it only while the application runs.`));
     return (this.opened ??= this.open());
   }
 

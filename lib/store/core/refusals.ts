@@ -67,5 +67,8 @@ export function refusalError(refusal: Refusal): SessionsError {
   const { refused } = refusal;
   if (Object.hasOwn(ERRORS, refused)) return ERRORS[refused](refusal);
   // The operation may have been carried out: the answer is not readable.
-  return new StoreUnavailableError(`The store answered with an unknown refusal: ${String(refused)}.`);
+  return new StoreUnavailableError(
+    `The store answered with an unknown refusal: ${String(refused)}. Update this process if others are newer, and ` +
+      'remove settings of its client that change replies.',
+  );
 }

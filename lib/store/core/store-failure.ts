@@ -20,8 +20,8 @@ export interface StoreFailure {
 }
 
 const CURES: Readonly<Record<FailureKind, string>> = {
-  outage: '',
-  unknown: '',
+  outage: 'Retry later. If this repeats, check the store.',
+  unknown: 'See the cause.',
   value: 'Change the value, or the setting of the server that forbids it.',
   deployment: 'Run the migrations, and grant this user the privileges that docs/stores lists.',
 };
@@ -36,8 +36,18 @@ export function storeError({
   maybeApplied,
 }: StoreFailure): SessionsError {
   if (kind === 'value') return new StoreRejectedError(`The ${store} store rejects a value${detail}.`, cure, { cause });
-  const message = `The ${store} store failed${detail}.${cure === '' ? '' : ` ${cure}`}`;
-  return new StoreUnavailableError(message, { cause, maybeApplied, reason: kind });
+  return new StoreUnavailableError(`The ${store} store failed${detail}. ${cure}`, {
+    cause,
+    maybeApplied,
+    reason: kind,
+  });
+}
+
+/** Returns the error of a call before the store was opened, or after it was closed. @param store its name: `Redis store` */
+export function notOpen(store: string): StoreUnavailableError {
+  return new StoreUnavailableError(`The ${store} is not open. Use it only while the application runs.`, {
+    maybeApplied: false,
+  });
 }
 
 /** Returns a table that gives all of the codes this kind. */

@@ -2,6 +2,7 @@ import { type DataSource, type DataSourceOptions } from 'typeorm';
 import { SessionsError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { corePorts } from '../core/core-ports.js';
+import { notOpen } from '../core/store-failure.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
 import { optionsOf } from '../sql/open-data-source.js';
 import { runMigrations } from '../sql/run-migrations.js';
@@ -68,7 +69,10 @@ export class MysqlAdapter {
       const known = asStartError(asStoreError(error));
       if (known instanceof SessionsError) throw known;
       // Also applies to the connections that run migrations.
-      throw new StoreUnavailableError(`The ${this.place.dialect.title} store could not be opened.`, { cause: error });
+      throw new StoreUnavailableError(
+        `The ${this.place.dialect.title} store could not be opened. Check the server, and see the cause.`,
+        { cause: error },
+      );
     }
   }
 
@@ -92,8 +96,7 @@ export class MysqlAdapter {
   }
 
   private opened(): MysqlPool {
-    if (!this.pool)
-      throw new StoreUnavailableError(`The ${this.place.dialect.title} store is not open.`, { maybeApplied: false });
+    if (!this.pool) throw notOpen(`${this.place.dialect.title} store`);
     return this.pool;
   }
 }

@@ -1,7 +1,8 @@
 import { type DataSource, type DataSourceOptions } from 'typeorm';
-import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { NotifiedTurnChanges } from '../core/notifications.js';
+import { notOpen } from '../core/store-failure.js';
 import { assertSchema, pendingMigrations } from '../sql/assert-schema.js';
 import { openDataSource, type OpenDataSource, optionsOf } from '../sql/open-data-source.js';
 import { runMigrations } from '../sql/run-migrations.js';
@@ -100,7 +101,7 @@ export class PostgresAdapter {
   }
 
   private dataSource(): DataSource {
-    if (!this.opened) throw new StoreUnavailableError('The PostgreSQL store is not open.', { maybeApplied: false });
+    if (!this.opened) throw notOpen('PostgreSQL store');
     return this.opened.dataSource;
   }
 }

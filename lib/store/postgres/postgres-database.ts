@@ -190,9 +190,10 @@ export class PostgresDatabase {
 function parsed(text: unknown): unknown {
   if (text === null) return null;
   if (text === undefined) {
-    throw new StoreUnavailableError('The PostgreSQL store answered without the requested columns.', {
-      reason: 'unknown',
-    });
+    throw new StoreUnavailableError(
+      'The PostgreSQL store answered without the requested columns. Check the poolers and proxies before the server.',
+      { reason: 'unknown' },
+    );
   }
   try {
     return JSON.parse(text as string);

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { serverPlace } from '../../common/server-place.js';
-import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { NotifiedTurnChanges } from '../core/notifications.js';
+import { notOpen } from '../core/store-failure.js';
 import { type RedisAdapterOptions, resolveOptions, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { RedisCheckpoints } from './redis-checkpoints.js';
 import { RedisConnection } from './redis-connection.js';
@@ -97,7 +97,7 @@ class RedisAdapter {
   }
 
   private opened(): RedisConnection {
-    if (!this.connection) throw new StoreUnavailableError('The Redis store is not open.', { maybeApplied: false });
+    if (!this.connection) throw notOpen('Redis store');
     return this.connection;
   }
 }

@@ -4,6 +4,7 @@ import { loadPeer } from '../../common/load-peer.js';
 import { serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { Deadline, DeadlineError } from '../../common/deadline.js';
+import { errorType } from '../../common/error-trace.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { asStoreError, BulkTooLargeError, isReadOnly, isRefused } from './redis-errors.js';
 
@@ -172,7 +173,8 @@ export class RedisConnection {
     } catch (error) {
       this.close();
       const cause = refusal ?? error;
-      const why = cause instanceof Error ? cause.message : String(cause);
+      // The error for a host with several addresses has an empty message.
+      const why = cause instanceof Error ? cause.message || errorType(cause) : String(cause);
       const place = serverPlace({ url }, 6379);
       const server = place === undefined ? '' : ` at ${place}`;
       if (isRefused(cause)) {
@@ -181,10 +183,11 @@ export class RedisConnection {
           { cause },
         );
       }
-      throw new StoreUnavailableError(`The Redis store${server} could not be reached: ${why}`, {
-        cause,
-        maybeApplied: false,
-      });
+      throw new StoreUnavailableError(
+        `The Redis store${server} could not be reached: ${why.replace(/\.?\s*$/, '')}. ` +
+          'Check that the server runs and accepts connections.',
+        { cause, maybeApplied: false },
+      );
     }
   }
 }

@@ -67,10 +67,10 @@ export async function connect(dataSource: DataSource, timeoutMs: number): Promis
       );
     }
     const why = cause instanceof DeadlineError ? `: ${message}` : typeof code === 'string' ? ` (${code}).` : '.';
-    throw new StoreUnavailableError(`The ${title} store${server} could not be opened${why}`, {
-      cause,
-      maybeApplied: false,
-    });
+    throw new StoreUnavailableError(
+      `The ${title} store${server} could not be opened${why} Check that the server runs and accepts connections.`,
+      { cause, maybeApplied: false },
+    );
   }
 }
 

@@ -7,6 +7,7 @@ import { loadPeer } from '../../common/load-peer.js';
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
 import { type SessionsAdapter } from '../../ledger/sessions.adapter.js';
 import { corePorts } from '../core/core-ports.js';
+import { notOpen } from '../core/store-failure.js';
 import { type CoreDatabase } from '../core/tables.js';
 import { assertSchema, pendingMigrations, type StoredVersion } from '../sql/assert-schema.js';
 import { dialectOf } from '../sql/dialects.js';
@@ -99,9 +100,10 @@ export class SqliteAdapter {
   private async migrate(db: BetterSqlite3.Database, open: OpenDatabase): Promise<void> {
     const lock = new FileLock(open, `${this.file}-migration`);
     if (!(await lock.acquire(MIGRATION_LOCK_TIMEOUT_MS))) {
-      throw new StoreUnavailableError(`Another process has been migrating ${this.file} for over a minute.`, {
-        maybeApplied: false,
-      });
+      throw new StoreUnavailableError(
+        `Another process has been migrating ${this.file} for over a minute. Wait for it to end, or stop it.`,
+        { maybeApplied: false },
+      );
     }
     try {
       // Runs first, because readers would block the migrations in the default journal mode.
@@ -153,7 +155,7 @@ export class SqliteAdapter {
 
   private opened(): SqliteDatabase {
     if (this.database) return this.database;
-    throw new StoreUnavailableError(`The SQLite store ${this.file} is not open.`, { maybeApplied: false });
+    throw notOpen(`SQLite store ${this.file}`);
   }
 
   /** Lets the ports exist before the file is open. They reject with a typed error before that and after close. */

@@ -22,8 +22,9 @@ export class AppModule {
               queue: openQueue(),
               // The time until another worker takes over from a killed one; short, because this sample kills workers often.
               leaseMs: 2000,
-              // A turn counts as lost once for each worker that is killed while it runs it.
-              retry: { maxLost: 20, backoff: { type: 'fixed', delayMs: 300 } },
+              // 4 of 100 steps fail: with the default of 3 attempts, one of 1,600 turns would fail. A turn counts as lost once
+              // for each worker that is killed while it runs it.
+              retry: { attempts: 10, maxLost: 20, backoff: { type: 'fixed', delayMs: 300 } },
             },
           }),
         }),

@@ -6,8 +6,7 @@ const REASONS: Readonly<Record<StopReason, string>> = {
   cancelled: 'the turn was cancelled. The handler can return: its result is not used.',
   shutdown:
     'this process is stopping, and another worker continues the turn. The handler can return: its result is not used.',
-  lost:
-    'another worker has the turn, or the store did not answer in time. The handler can return: its result is not used.',
+  lost: 'another worker has the turn, or the store did not answer in time. The handler can return: its result is not used.',
   'awaiting-signal':
     'the turn waits for a signal, and a later attempt continues it. Work that still runs can end: its result is not used.',
   failed: 'it has failed. Work that still runs can end: its result is not used.',

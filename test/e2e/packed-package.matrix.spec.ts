@@ -166,7 +166,11 @@ describe('the packed package', () => {
   );
 
   /** Compiles a file with the strictest options. @returns the files of it and of this package, and their problems */
-  function compile(application: string, main: string, options: ts.CompilerOptions): { files: string[]; problems: string[] } {
+  function compile(
+    application: string,
+    main: string,
+    options: ts.CompilerOptions,
+  ): { files: string[]; problems: string[] } {
     const program = ts.createProgram([main], {
       strict: true,
       exactOptionalPropertyTypes: true,

@@ -79,6 +79,7 @@ const WITHOUT_CURE = new Set([
   'Orchestrator {}: the new state does not match its schema: {} {}',
   'The {} store failed{}. {}',
   'The {} store rejects a value{}.',
+  '{} is {}, which cannot be stored as JSON. {}',
   // A proxy has answered, and its status is all that is known.
   'The control plane responded with status {}.',
 ]);

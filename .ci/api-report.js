@@ -32,14 +32,7 @@ const configOf = ({ entry, types }) =>
       projectFolder: root,
       mainEntryPointFilePath: join(root, types),
       compiler: { tsconfigFilePath: join(root, 'tsconfig.build.json') },
-      // Applications reach types that are not exported, such as `Turn['request']`, so their changes matter as well.
-      apiReport: {
-        enabled: true,
-        includeForgottenExports: true,
-        reportFileName: nameOf(entry),
-        reportFolder: extracted,
-        reportTempFolder: extracted,
-      },
+      apiReport: { enabled: true, reportFileName: nameOf(entry), reportFolder: extracted, reportTempFolder: extracted },
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
       tsdocMetadata: { enabled: false },

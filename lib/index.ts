@@ -153,7 +153,11 @@ export {
 } from './orchestration/orchestration-config.js';
 export { type OrchestrationEvent, OrchestrationEvents } from './orchestration/orchestration-events.js';
 export { OrchestrationStateManager } from './orchestration/orchestration-state-manager.service.js';
-export { type OrchestrationState, type ToolUse } from './orchestration/orchestration-state.js';
+export {
+  type OrchestrationProgress,
+  type OrchestrationState,
+  type ToolUse,
+} from './orchestration/orchestration-state.js';
 export {
   readOrchestrationFailure,
   TokenBudgetExceededError,

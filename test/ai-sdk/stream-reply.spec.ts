@@ -138,7 +138,8 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       // Batches of events differ from run to run, and with them the number of writes.
       const writes = 4 + (await runTurn());
       const kills = Array.from({ length: 2 * writes }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
-      await Promise.all(kills.map(runTurn));
+      // Nor is the write of a call always the same one, so a round can miss the calls.
+      for (let round = 0; round < 5 && reports < 2; round += 1) await Promise.all(kills.map(runTurn));
       expect(reports).toBeGreaterThanOrEqual(2);
     });
 

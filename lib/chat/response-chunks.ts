@@ -27,7 +27,6 @@ export class ResponseChunks {
   private segment = 0;
   /** True until the response has a chunk, not counting `finish`. */
   private isFirst = true;
-  private hasEndedEmpty = false;
   /** True if the latest stored chunk is a `finish`, so that the next one begins a segment. */
   private isAfterFinish = false;
   /** True until the first `start-step` of a segment that follows answers of the user: number 1 and later. */
@@ -45,11 +44,6 @@ export class ResponseChunks {
     private readonly from: number,
   ) {
     this.isBeforeStep = from > 0;
-  }
-
-  /** True if `ended` has found that the turn has completed, and that no chunk shows an answer. */
-  get isEmpty(): boolean {
-    return this.hasEndedEmpty;
   }
 
   /** Takes the next stored chunk. @returns the chunks to send */
@@ -87,7 +81,6 @@ export class ResponseChunks {
       case 'awaiting-input':
       case 'completed': {
         // If the handler has streamed nothing, the reply is the whole answer.
-        this.hasEndedEmpty = this.isFirst && this.from === 0 && !reply;
         const answer = this.isFirst ? [this.start, ...(this.from === 0 ? textChunks(reply ?? '') : [])] : [];
         return [...answer, this.held ?? { type: 'finish' }];
       }
@@ -105,6 +98,12 @@ export class ResponseChunks {
           { type: 'finish' },
         ];
     }
+  }
+
+  /** Returns true if the turn has completed, and neither a chunk nor a reply shows an answer. */
+  isEmptyAfter({ status, reply }: AnswerEnd): boolean {
+    const isCompleted = status === 'completed' || status === 'awaiting-input';
+    return isCompleted && this.from === 0 && this.isFirst && !reply;
   }
 
   /** Updates `pending` for the next chunk. */

@@ -132,13 +132,15 @@ export class ChatStream {
       if (chunk?.type === UI_RESET) early.clear();
       // When the client reconnects, the answer is one stored chunk. It must be one chunk here too.
       if (chunk && !early.delete(keyOf(chunk))) yield* response.add(chunk);
+      if (event.type === SETTLED) {
+        const end = event.data as unknown as AnswerEnd;
+        if (response.isEmptyAfter(end)) await this.warnOfEmpty(turnId);
+        yield* response.ended(end);
+        return;
+      }
       // The response stays open while the turn waits for a signal that is not an answer of the user.
-      const last =
-        event.type === SETTLED
-          ? response.ended(event.data as unknown as AnswerEnd)
-          : event.type === WAITING && response.waiting();
+      const last = event.type === WAITING && response.waiting();
       if (!last) continue;
-      if (event.type === SETTLED && response.isEmpty) await this.warnOfEmpty(turnId);
       yield* last;
       return;
     }

@@ -402,6 +402,28 @@ describe('the page of the AI chat', () => {
     await expectStored(chat);
   });
 
+  it('AIS-20 AIS-19 shows the error of a message that was sent before the page had resumed', async () => {
+    const chat = await visit();
+    await refuseSending(chat);
+    const resuming = gate();
+    await chat.page.route('**/stream', async (route) => {
+      await resuming.pass();
+      await route.continue();
+    });
+    await chat.page.reload();
+    await chat.send('Where is order 7?');
+    const resumed = chat.page.waitForResponse('**/stream');
+    resuming.open();
+    expect((await resumed).status()).toBe(204);
+
+    await chat.problem.getByText('Too many turns.').waitFor();
+    expect(count(await chat.messages())).toBe(1);
+    await chat.page.unroute('**/api/chat');
+    await chat.button('Try again').click();
+    await chat.sees('is shipped');
+    await expectStored(chat);
+  });
+
   it('AIS-20 AIS-10 loads earlier messages on request', async () => {
     const chat = await visit();
     for (const text of ['Where is order 7?', 'Where is order 8?']) {

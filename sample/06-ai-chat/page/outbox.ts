@@ -12,14 +12,22 @@ const unsent = new Map(JSON.parse(sessionStorage.getItem(KEY) ?? '[]') as [strin
 
 /** Keeps the message of the user until the server has accepted it. */
 export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
+  /** Resolves when the server has responded to the latest request that resumes an answer. */
+  private resumed: Promise<unknown> = Promise.resolve();
+
   override async sendMessages(
     options: Parameters<DefaultChatTransport<ChatMessage>['sendMessages']>[0],
   ): Promise<ReadableStream<UIMessageChunk>> {
     const { chatId, messages, trigger, messageId } = options;
     const last = messages.at(-1);
-    if (trigger !== 'submit-message' || last?.role !== 'user') return super.sendMessages(options);
-    unsent.set(chatId, { ...last, messageId });
-    store();
+    const isMessage = trigger === 'submit-message' && last?.role === 'user';
+    if (isMessage) {
+      unsent.set(chatId, { ...last, messageId });
+      store();
+    }
+    // If there is no answer to resume, the chat becomes `ready`. That would hide an error of what is sent meanwhile.
+    await this.resumed;
+    if (!isMessage) return super.sendMessages(options);
     const answer = await super.sendMessages(options);
     return answer.pipeThrough(
       new TransformStream<UIMessageChunk, UIMessageChunk>({
@@ -30,6 +38,14 @@ export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
         },
       }),
     );
+  }
+
+  override reconnectToStream(
+    options: Parameters<DefaultChatTransport<ChatMessage>['reconnectToStream']>[0],
+  ): Promise<ReadableStream<UIMessageChunk> | null> {
+    const response = super.reconnectToStream(options);
+    this.resumed = response.catch(() => undefined);
+    return response;
   }
 }
 

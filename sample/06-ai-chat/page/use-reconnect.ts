@@ -53,7 +53,8 @@ async function catchUp(chat: Chat<ChatMessage>): Promise<void> {
  */
 async function resume(chat: Chat<ChatMessage>): Promise<void> {
   await chat.resumeStream();
-  if (chat.status !== 'ready') return;
+  // The user may have sent a message meanwhile.
+  if (chat.status !== 'ready' || unsentOf(chat.id)) return;
   const last = chat.lastMessage;
   const { messages: stored } = await loadMessages(chat.id);
   if (chat.lastMessage === last) show(chat, stored);

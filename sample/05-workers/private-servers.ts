@@ -57,26 +57,13 @@ interface ServerCommand {
   readonly ping: () => Promise<void>;
 }
 
-/** Starts a server and waits until it answers. `stop` stops it and removes its folder. */
+/** Starts a server and waits until it answers. If it does not, stops it. `stop` stops it and removes its folder. */
 async function start({ url, program, args, folder, stopSignal, ping }: ServerCommand): Promise<Server> {
   const log = join(folder, 'server.log');
-  const output = openSync(log, 'w');
-  const server = spawn(program, args, { cwd: folder, stdio: ['ignore', output, output], ...USER });
-  closeSync(output);
+  const logFile = openSync(log, 'w');
+  const server = spawn(program, args, { cwd: folder, stdio: ['ignore', logFile, logFile], ...USER });
+  closeSync(logFile);
   const hasEnded = (): boolean => server.exitCode !== null || server.signalCode !== null;
-  const giveUp = Date.now() + START_LIMIT_MS;
-  for (;;) {
-    try {
-      await ping();
-      break;
-    } catch (error) {
-      if (hasEnded() || Date.now() > giveUp) {
-        throw new Error(`${program} did not start:\n${readFileSync(log, 'utf8')}`, { cause: error });
-      }
-    }
-    await delay(PING_EVERY_MS);
-  }
-
   const stop = async (): Promise<void> => {
     if (!hasEnded()) {
       const exited = once(server, 'exit');
@@ -85,15 +72,32 @@ async function start({ url, program, args, folder, stopSignal, ping }: ServerCom
     }
     rmSync(folder, { recursive: true, force: true });
   };
+  const giveUp = Date.now() + START_LIMIT_MS;
+  for (;;) {
+    try {
+      await ping();
+      break;
+    } catch (error) {
+      if (hasEnded() || Date.now() > giveUp) {
+        const output = readFileSync(log, 'utf8');
+        await stop();
+        throw new Error(`${program} did not start:\n${output}`, { cause: error });
+      }
+    }
+    await delay(PING_EVERY_MS);
+  }
   return { url, stop };
 }
 
-/** Waits until Redis has loaded its data. */
 async function pingRedis(url: string): Promise<void> {
   const client = new Redis(url, { lazyConnect: true, enableReadyCheck: false, retryStrategy: () => null });
   client.on('error', () => {});
-  await client.connect();
-  await client.quit();
+  try {
+    await client.connect();
+    await client.ping();
+  } finally {
+    client.disconnect();
+  }
 }
 
 async function pingPostgres(url: string): Promise<void> {

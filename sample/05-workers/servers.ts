@@ -10,12 +10,16 @@ const SERVERS: Readonly<Record<string, () => Promise<Server>>> = {
   postgres: () => given(process.env.DATABASE_URL) ?? startPostgres(),
 };
 const names = process.argv.slice(2);
-const running = await Promise.all(names.map((name) => SERVERS[name]()));
-const urls = Object.fromEntries(names.map((name, i) => [name, running[i].url]));
+const started = await Promise.allSettled(names.map((name) => SERVERS[name]()));
+const running = started.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+const failed = started.find((each) => each.status === 'rejected');
 
-notifyParent(urls);
-await parentEnded();
+if (!failed) {
+  notifyParent(Object.fromEntries(names.map((name, i) => [name, running[i].url])));
+  await parentEnded();
+}
 await Promise.all(running.map(({ stop }) => stop()));
+if (failed) throw failed.reason;
 
 /** Returns your server, which nothing here stops. */
 function given(url: string | undefined): Promise<Server> | undefined {

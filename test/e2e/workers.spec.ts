@@ -1,5 +1,6 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { redisAdapter } from 'nestjs-agent-sessions/redis';
 import { Lane } from '../../sample/05-workers/lane.js';
@@ -159,10 +160,40 @@ describeRedis('one API and two workers', () => {
     expect(output).not.toMatch(/ERR_|Error/);
   });
 
+  it('TRN-14 private servers start without URLs, and stop when their starter ends', async () => {
+    const program = join(process.cwd(), 'build/sample/05-workers/servers.js');
+    const child = fork(program, ['redis', 'postgres'], {
+      env: { PATH: process.env.PATH },
+      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    });
+    const exit = once(child, 'exit');
+    const [urls] = (await once(child, 'message')) as [{ redis: string; postgres: string }];
+    const ports = [urls.redis, urls.postgres].map((each) => Number(new URL(each).port));
+    expect(await Promise.all(ports.map(accepts))).toEqual([true, true]);
+
+    child.disconnect();
+
+    expect(await exit).toEqual([0, null]);
+    expect(await Promise.all(ports.map(accepts))).toEqual([false, false]);
+  });
+
   function count(pattern: RegExp): number {
     return starter.output.match(pattern)?.length ?? 0;
   }
 });
+
+/** Returns whether a port of this machine accepts connections. */
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
 
 /** A program of the sample, started the way its users start it. */
 class Program {

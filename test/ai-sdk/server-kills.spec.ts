@@ -37,7 +37,7 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
   let undisturbed: UIMessage | undefined;
 
   // All chats stop at different writes of the same process, so that one kill is enough for all of them.
-  it('AIS-14 AIS-13 completes each answer once after SIGKILL before and after each write of the store', async () => {
+  it('AIS-14 AIS-13 completes each answer once after SIGKILL before and after each write of an answer', async () => {
     const folder = temporaryFolder();
     const port = await freePort();
     url = `http://127.0.0.1:${port}/chat`;
@@ -56,8 +56,8 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
 
     const first = await ServerProcess.start(setupOf(0), report);
     undisturbed = (await converse(UNDISTURBED)).messages[1];
-    await eventually(() => writtenIn(UNDISTURBED).includes('settle'));
-    const kills = writtenIn(UNDISTURBED).flatMap((_, index) => [`before-${index + 1}`, `after-${index + 1}`]);
+    await eventually(() => writtenIn(UNDISTURBED).includes('settle-1'));
+    const kills = writtenIn(UNDISTURBED).flatMap((write) => [`before-${write}`, `after-${write}`]);
     const ended = new Set<string>();
     const conversations = kills.map(async (kill) => {
       const chat = await converse(kill);
@@ -71,8 +71,9 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
     const pages = await Promise.all(conversations);
 
     expect(failures).toEqual([]);
-    // Chunks may share a write, so that a chat ends before the last numbers.
-    expect(stopped.size).toBeGreaterThan(kills.length - 6);
+    // Chunks may share a write, so that a chat can end before its last ones.
+    expect(kills.filter((kill) => !stopped.has(kill) && !kill.includes('append'))).toEqual([]);
+    expect(kills.filter((kill) => stopped.has(kill) && kill.includes('append')).length).toBeGreaterThan(0);
     const asked = models[1].asked.map(({ request }) => chatOf(request));
     const [earlier, later] = files.map(effectsIn);
     for (const [index, kill] of kills.entries()) {
@@ -81,11 +82,11 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
       expectAnswer(kill, messages[1]);
       expect([kill, messages.map(comparable)]).toEqual([kill, (await storedIn(kill)).map(comparable)]);
 
-      const answered = writtenIn(kill).filter((name) => name === 'model call').length;
+      const answered = writtenIn(kill).filter((write) => write.startsWith('model_call-')).length;
       expect([kill, asked.filter((chat) => chat === kill).length]).toEqual([kill, 2 - answered]);
 
       const ofChat = ({ chat }: Effect): boolean => chat === kill;
-      const repeated = later.filter(ofChat).filter(({ call }) => writtenIn(kill).includes(call));
+      const repeated = later.filter(ofChat).filter(({ call }) => writtenIn(kill).includes(`${call}-1`));
       expect([kill, repeated]).toEqual([kill, []]);
       const keys = new Set([...earlier, ...later].filter(ofChat).map(({ key }) => key));
       expect([kill, keys.size]).toEqual([kill, 2]);

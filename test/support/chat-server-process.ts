@@ -16,8 +16,8 @@ export interface ServerSetup {
   /** The file to which the tools append each {@link Effect} as a line of JSON. Default: none. */
   readonly effects?: string;
   /**
-   * True if the process stores each chunk of an answer by itself, and reports the writes of chats. A chat with the id `before-12` stops
-   * before its 12th write, one with the id `after-12` after it: none of its later writes is made. Default false.
+   * True if the process stores each chunk of an answer by itself, and reports the writes of chats. A chat with the id `before-append-12`
+   * stops before the 12th `append`, one with the id `after-append-12` after it: none of its later writes is made. Default false.
    */
   readonly holdsWrites?: boolean;
 }
@@ -34,7 +34,10 @@ export interface Effect {
 /** What a process with `holdsWrites` reports. */
 export interface WriteReport {
   readonly chat: string;
-  /** The stored step, or the method of the store. Absent: the chat has stopped. */
+  /**
+   * The name of the stored step or the method of the store, and how often the chat has made this write: `model_call-2`. Absent: the chat has
+   * stopped.
+   */
   readonly wrote?: string;
 }
 

@@ -81,19 +81,21 @@ function held(adapter) {
   return withMethods(adapter, { sessions: port('sessions'), turns: port('turns'), events: port('events') });
 }
 
-/** The number of writes of each chat, and the end of the last one. */
+/** How often each chat has made each write, and the end of the last one. */
 const chats = new Map();
 
 /** Makes the writes of a chat one after the other, so that a chat that has stopped writes nothing. */
 function write(chat, name, make) {
-  const own = chats.get(chat) ?? { writes: 0, last: Promise.resolve() };
+  const own = chats.get(chat) ?? { counts: new Map(), last: Promise.resolve() };
   chats.set(chat, own);
   const made = own.last.then(async () => {
-    own.writes += 1;
-    if (chat === `before-${own.writes}`) await stop(chat);
+    const count = (own.counts.get(name) ?? 0) + 1;
+    own.counts.set(name, count);
+    const place = `${name.replaceAll(' ', '_')}-${count}`;
+    if (chat === `before-${place}`) await stop(chat);
     const result = await make();
-    process.send({ chat, wrote: name });
-    if (chat === `after-${own.writes}`) await stop(chat);
+    process.send({ chat, wrote: place });
+    if (chat === `after-${place}`) await stop(chat);
     return result;
   });
   own.last = made.catch(() => undefined);

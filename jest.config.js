@@ -51,7 +51,7 @@ export default {
 
 /** The specs that use the stores of behaviour, or ask whether this is the matrix. */
 function matrixSpecs() {
-  const usesMatrix = /\b(BEHAVIOUR|SHARED|LIVE|LASTING|SAMPLED)_STORES\b|\bdescribeStores\b|\bIS_MATRIX\b/;
+  const usesMatrix = /\b(BEHAVIOUR|COMMON|SHARED|LIVE|LASTING|SAMPLED)_STORES\b|\bdescribeStores\b|\bIS_MATRIX\b/;
   const specs = readdirSync('test', { recursive: true }).filter((file) => file.endsWith('.spec.ts'));
   return specs
     .filter((file) => file.endsWith('.matrix.spec.ts') || usesMatrix.test(readFileSync(`test/${file}`, 'utf8')))

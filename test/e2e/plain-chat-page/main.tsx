@@ -8,7 +8,7 @@ import {
 import { useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
-// The page that docs/ai-sdk.md shows, with nothing but `useChat`. The address names the chat.
+// Like the page that docs/ai-sdk.md shows, with nothing but `useChat`. The address names the chat.
 const id = location.hash.slice(1);
 const { messages: stored } = (await (await fetch(`/chat/${id}/messages`)).json()) as { messages: UIMessage[] };
 const chat = new Chat<UIMessage>({

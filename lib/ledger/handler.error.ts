@@ -21,8 +21,8 @@ interface HandlerErrorOptions extends ErrorOptions {
  * - `STATE_SCHEMA` (BOT-07): the new state does not match `stateSchema`. None of the changes are stored,
  * - `STEP_KEY_REQUIRED` (FIX-02) and `MODEL_KEY_REQUIRED` (AIS-04): parallel steps, or calls of a durable model, need keys. A later
  *   attempt could not tell their results apart,
- * - `STEP_CONTEXT` (FIX-82): a limiter or pool has started a step in the asynchronous context of another call. A retry would not
- *   find it. The step has not run,
+ * - `STEP_CONTEXT` (FIX-82): a limiter or pool has started a step in the asynchronous context of another call, or outside of its
+ *   turn. A retry would not find it. The step has not run,
  * - `PARALLEL_ANSWERS` (AIS-14): two intents stream an answer to the chat at the same time,
  * - `TOOL_CALL_CONFLICT` (FIX-11): the id of a tool call was already used with another tool or input. HTTP 409. The tool has not run,
  * - `SCRIPT_OVER` and `MODEL_SCRIPT_OVER`: a scripted orchestrator or model of a test has no answer left.

@@ -11,9 +11,10 @@ export function stepKeyRequired(step: string): HandlerError {
 }
 
 /**
- * A step was called in the asynchronous context of another call, which has ended or belongs to another turn (FIX-82).
+ * A step was called in the asynchronous context of another call, which has ended or belongs to another turn, or outside
+ * of its turn while a call of the turn runs (FIX-82).
  * @param call the call that was rejected
- * @param context the call whose context it runs in
+ * @param context describes the code whose context it runs in
  */
 export function wrongStepContext(call: string, context: string): HandlerError {
   const message = orchestratorMessages.wrongStepContext(call, context);

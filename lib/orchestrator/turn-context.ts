@@ -88,8 +88,9 @@ export interface TurnContext<State = Record<string, unknown>> {
    * the external system.
    *
    * A step inside another step, or inside a tool call, belongs to that call (FIX-01): the one in whose asynchronous
-   * context it runs. Limiters and pools can start code in another context; call `info.step` there. Steps with the same
-   * name that run in sequence are numbered. Parallel steps, and interleaved chains of steps, need a `key` (FIX-02).
+   * context it runs. Limiters and pools can start code in another context, or in none; call `info.step` there. Steps with
+   * the same name that run in sequence are numbered. Parallel steps, and interleaved chains of steps, need a `key`
+   * (FIX-02).
    * @param name identifies the step within its intent or enclosing call
    * @param options `key`: identifies the step together with its name, whatever the order of parallel calls; the same
    * name and key are the same step. Default: the number of earlier steps with this name

@@ -93,7 +93,7 @@ export class TurnSteps {
     site: CallSite,
   ): Promise<T> {
     assertName(name, 'step name');
-    return this.runIn(this.contexts.enclosing(stepCall(name)), place, name, work, options, site);
+    return this.runIn(this.contexts.parentOf(stepCall(name)), place, name, work, options, site);
   }
 
   /**

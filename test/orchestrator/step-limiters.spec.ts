@@ -1,9 +1,17 @@
 import { AsyncResource } from 'node:async_hooks';
 import fastq from 'fastq';
 import pLimit from 'p-limit';
-import { defineOrchestrator, HandlerError, reply, type StepInfo, type TurnContext } from 'nestjs-agent-sessions';
+import {
+  defineOrchestrator,
+  HandlerError,
+  reply,
+  type StepInfo,
+  type TurnContext,
+  TurnFailedError,
+  type TurnResult,
+} from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
-import { type Application, SAMPLED_STORES, startApplication } from '../support/running-application.js';
+import { type Application, gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
 
 const impatient = { retry: { backoff: { type: 'fixed' as const, delayMs: 1 } } };
 
@@ -36,6 +44,23 @@ const LIMITERS: Readonly<Record<string, () => Limiter>> = {
       });
   },
 };
+
+/** A limiter that starts tasks outside of the turn that they belong to. */
+interface Elsewhere {
+  readonly name: string;
+  readonly create: () => Limiter;
+  /** How an error describes the context in which it starts them. */
+  readonly context: string;
+}
+
+const ELSEWHERE: readonly Elsewhere[] = [
+  { name: 'a pool started outside of turns', create: startPool, context: 'code outside of turns' },
+  ...Object.entries(LIMITERS).map(([name, create]) => ({
+    name: `${name} busy with another turn's handler`,
+    create,
+    context: "another turn's handler",
+  })),
+];
 
 /** How a step is called in a task of the limiter, inside a tool call. */
 type CallStep = (turn: TurnContext, info: StepInfo, charge: (info: StepInfo) => Promise<string>) => Task;
@@ -77,6 +102,78 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
       );
       expect(charged.map(({ order }) => order)).toEqual(['c1']);
     });
+  });
+
+  describe.each(ELSEWHERE)('$name', ({ create, context }) => {
+    it.each(Object.entries(CURES))(
+      'FIX-82 gives each step its own scope with %s, across attempts',
+      async (_cure, call) => {
+        const { charged, executeBehindAnother } = await desk(create(), call);
+        const { reply: paid } = await executeBehindAnother();
+        expect(paid).toBe('charge c1, charge c2, charge c3');
+        expect(charged.map(({ order }) => order).sort()).toEqual(ORDERS);
+        expect(new Set(charged.map(({ key }) => key)).size).toBe(3);
+      },
+    );
+
+    it('FIX-82 refuses a step while its call is open, before it runs', async () => {
+      const { charged, executeBehindAnother } = await desk(create(), implicit);
+      const { failure } = await rejection(executeBehindAnother(), TurnFailedError);
+      expect(failure).toMatchObject({ name: 'HandlerError', code: 'STEP_CONTEXT' });
+      expect(failure?.message).toContain(`Step "charge" runs in the asynchronous context of ${context}, so its own`);
+      expect(charged).toEqual([]);
+    });
+  });
+
+  it('FIX-82 counts a step that runs outside of turns as one of the handler, unless a call is open', async () => {
+    const outside = AsyncResource.bind((task: () => Promise<unknown>) => task());
+    const errors: unknown[] = [];
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async (turn) => {
+          await turn.step('open', async () => {
+            errors.push(await outside(() => turn.step('refused', () => 1)).catch((error: unknown) => error));
+          });
+          const fail = (): string => {
+            throw new Error('down');
+          };
+          await turn.step('failed', fail).catch(() => undefined);
+          await outside(() => turn.step('alone', () => 1));
+          return reply('done');
+        },
+      },
+    });
+    const app = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const { id } = await app.handle(desk).execute('hi', { sessionId: await app.session() });
+    expect(errors).toEqual([expect.any(HandlerError)]);
+    const stored = await app.adapter.turns.steps(id);
+    expect(stored.map(({ parent, name }) => `${parent}/${name}`).sort()).toEqual(['/alone', '/open']);
+  });
+
+  it('FIX-82 accepts a tool call that runs outside of turns while another one is open', async () => {
+    const outside = AsyncResource.bind((task: () => Promise<string>) => task());
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: async (turn) => {
+          const first = gate();
+          const second = gate();
+          const paid = await Promise.all([
+            turn.tools.use('pay', 'c1', async () => {
+              first.open();
+              await second.pass(turn.signal);
+              return 'c1';
+            }),
+            first.pass().then(() => outside(() => turn.tools.use('pay', 'c2', () => 'c2').finally(second.open))),
+          ]);
+          return reply(paid.join());
+        },
+      },
+    });
+    const app = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const result = await app.handle(desk).execute('hi', { sessionId: await app.session() });
+    expect(result).toMatchObject({ reply: 'c1,c2' });
   });
 
   it('FIX-82 refuses a step in the context of a call of another turn, and continues outside of calls', async () => {
@@ -162,12 +259,19 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
   });
 
   /** An application whose tool calls charge orders in the tasks of a limiter. The first attempt fails after order c2. */
-  async function desk(limit: Limiter, call: CallStep): Promise<{ app: Application; charged: Charge[] }> {
+  async function desk(limit: Limiter, call: CallStep): Promise<Desk> {
     const charged: Charge[] = [];
+    const held = gate();
+    let given = 0;
+    const give: Limiter = (task) => {
+      given += 1;
+      return limit(task);
+    };
     const definition = defineOrchestrator({
       name: 'desk',
       intents: {
         answer: async (turn) => {
+          if (turn.input.text === 'hold') return reply(await give(() => held.pass().then(() => 'held')));
           const pay = (order: string): Promise<string> =>
             turn.tools.use('pay', order, async (info) => {
               const charge = async ({ key }: StepInfo): Promise<string> => {
@@ -175,7 +279,7 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
                 charged.push({ order, key });
                 return `charge ${order}`;
               };
-              const receipt = await limit(call(turn, info, charge));
+              const receipt = await give(call(turn, info, charge));
               if (turn.attempt === 1 && order === 'c2') throw new Error('crash');
               return receipt;
             });
@@ -187,9 +291,45 @@ describe.each(SAMPLED_STORES)('steps in limiters over $name', ({ open }) => {
       },
     });
     const app = await startApplication({ adapter: open(), orchestrators: [definition], turns: impatient });
-    return { app, charged };
+    const execute = async (text: string): Promise<TurnResult> =>
+      app.handle(definition).execute(text, { sessionId: await app.session() });
+    const executeBehindAnother = async (): Promise<TurnResult> => {
+      const holder = execute('hold');
+      await eventually(() => given === 1);
+      const both = Promise.all([execute('hi'), holder]);
+      await eventually(() => given === 1 + ORDERS.length);
+      held.open();
+      const [result] = await both;
+      return result;
+    };
+    return { app, charged, executeBehindAnother };
   }
 });
+
+/** Starts a pool of one worker, which runs all tasks in the context of this call. */
+function startPool(): Limiter {
+  const tasks: (() => Promise<void>)[] = [];
+  let wake = (): void => {};
+  const work = async (): Promise<void> => {
+    for (;;) {
+      await tasks.shift()?.();
+      if (tasks.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+    }
+  };
+  void work();
+  return (task) =>
+    new Promise((resolve, reject) => {
+      tasks.push(() => task().then(resolve, reject));
+      wake();
+    });
+}
+
+interface Desk {
+  readonly app: Application;
+  readonly charged: readonly Charge[];
+  /** Executes a turn whose tasks wait until the limiter has run a task of another turn's handler. */
+  readonly executeBehindAnother: () => Promise<TurnResult>;
+}
 
 interface Charge {
   readonly order: string;

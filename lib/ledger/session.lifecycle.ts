@@ -1,5 +1,5 @@
 import { type JsonObject, stringifyWithin } from '../common/json.js';
-import { SessionNotFoundError, SessionStateError, SurfaceConflictError, SurfaceLimitError } from './session.errors.js';
+import { SessionStateError, SurfaceConflictError, SurfaceLimitError } from './session.errors.js';
 import {
   type NewSession,
   type Session,
@@ -115,18 +115,8 @@ export function isSameSession(session: Session, { createdAt, userId }: Pick<Sess
   return session.createdAt === createdAt && session.userId === userId;
 }
 
-/**
- * Merges metadata shallowly; `null` removes a key (SES-12).
- * @param required the session that must have the id. Default: any session
- * @throws TooLargeError; SessionNotFoundError if another session has the id
- */
-export function withMetadata(
-  session: Session,
-  patch: JsonObject,
-  maxBytes: number,
-  required?: Pick<Session, 'createdAt' | 'userId'>,
-): Session {
-  if (required && !isSameSession(session, required)) throw new SessionNotFoundError(session.id);
+/** Merges metadata shallowly; `null` removes a key (SES-12). @throws TooLargeError */
+export function withMetadata(session: Session, patch: JsonObject, maxBytes: number): Session {
   // A Map, because a key may be named __proto__.
   const merged = new Map(Object.entries(session.metadata));
   for (const [key, value] of Object.entries(patch)) {

@@ -32,6 +32,9 @@ export interface SessionStoreAdapter {
 /**
  * The atomic operations of the stores of this package. Each is one round trip, uses the store's clock, and loses no concurrent
  * change. Methods with a session id throw SessionNotFoundError if it does not exist, except `delete` and `erase`.
+ *
+ * `required` is the session that must have the id, checked in the same commit (FIX-90). If another session has it, the method writes
+ * nothing and throws SessionNotFoundError; `erase` returns false. Default: any session.
  */
 export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   /** Creates a session. @throws SessionConflictError if the id is in use or was erased; SurfaceConflictError */
@@ -46,20 +49,25 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
    * Records activity. A repeated call is another touch. An active session that was idle for longer than `ttlMs` counts as suspended:
    * `previousState` is `suspended`, and its state changes now. @throws SessionStateError if it is expired or older than `maxMs`
    */
-  touch(sessionId: string, lifetime?: Pick<SessionLifetime, 'ttlMs' | 'maxMs'>): Promise<SessionChange>;
+  touch(
+    sessionId: string,
+    lifetime?: Pick<SessionLifetime, 'ttlMs' | 'maxMs'>,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange>;
   /** Attaches a surface. @throws SessionStateError if it is expired or past its lifetime; SurfaceLimitError; SurfaceConflictError */
-  attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange>;
+  attachSurface(
+    sessionId: string,
+    surfaceId: string,
+    rules: SurfaceRules,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SurfaceChange>;
   /** Detaches a surface. Ignored if it is not attached. @throws SessionNotFoundError */
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
   /** Expires the session and cancels its queued and waiting turns in the same commit. */
   expire(sessionId: string): Promise<SessionChange>;
   /** Expires the session and asks its running turn to stop, like `TurnLedger.cancel`: the first mark is kept. */
-  revoke(sessionId: string): Promise<SessionChange>;
-  /**
-   * Merges metadata shallowly; `null` removes a key.
-   * @param required the session that must have the id (FIX-90). Default: any session
-   * @throws TooLargeError if the result exceeds `maxBytes`; SessionNotFoundError also if another session has the id
-   */
+  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange>;
+  /** Merges metadata shallowly; `null` removes a key. @throws TooLargeError if the result exceeds `maxBytes` */
   mergeMetadata(
     sessionId: string,
     patch: JsonObject,
@@ -83,7 +91,7 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
    * Deletes the session and stores a tombstone: its id is never accepted again, and late writes are rejected.
    * @returns whether the session existed
    */
-  erase(sessionId: string): Promise<boolean>;
+  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean>;
 }
 
 /** A created or adopted session. */

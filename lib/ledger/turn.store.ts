@@ -41,6 +41,11 @@ export interface AcceptTurn {
   readonly maxSessionLifetimeMs?: number;
   /** Sessions are stored in an external store, and the caller has checked this session there. */
   readonly foreignSession?: boolean;
+  /**
+   * The session that must have the id. If another session has it, the turn is rejected (FIX-90). Ignored with `foreignSession`.
+   * Default: any session.
+   */
+  readonly requireSession?: Pick<Session, 'createdAt' | 'userId'>;
   /** Claims the turn in the same commit if its lane is idle. Set if the caller has a free worker. */
   readonly claim?: ClaimRequest;
 }
@@ -268,8 +273,8 @@ export interface TurnQuery {
  */
 export interface TurnLedger {
   /**
-   * Appends a turn to its lane. Checks, in this order: a known id or idempotency key, the session, whether its lane is draining,
-   * policy and limits.
+   * Appends a turn to its lane. Checks, in this order: that no other session has the id, a known id or idempotency key, the session,
+   * whether its lane is draining, policy and limits.
    *
    * The request's claim applies only to the new turn, and only if no earlier turn is open; use `claim` for earlier turns. A
    * repeated call also returns the claimed turn while that claim holds it.

@@ -21,6 +21,7 @@ import {
   expired,
   isAbandoned,
   isOverdue,
+  isSameSession,
   newSession,
   suspended,
   touched,
@@ -75,11 +76,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   delete(sessionId: string): Promise<boolean> {
-    return this.withSessionLock(sessionId, async () => {
-      const session = await this.adapter.fetchById(sessionId);
-      await this.adapter.delete(sessionId);
-      return session !== null;
-    });
+    return this.remove(sessionId);
   }
 
   create(draft: NewSession, rules: SurfaceRules): Promise<CreatedSession> {
@@ -99,22 +96,31 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     });
   }
 
-  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+  touch(
+    sessionId: string,
+    { ttlMs, maxMs }: SessionLifetime = {},
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
     return this.withSessionLock(sessionId, async () => {
-      const before = asSwept(await this.find(sessionId), now(), ttlMs);
+      const before = asSwept(await this.find(sessionId, required), now(), ttlMs);
       return this.save(before, touched(before, now(), maxMs));
     });
   }
 
-  async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
+  async attachSurface(
+    sessionId: string,
+    surfaceId: string,
+    rules: SurfaceRules,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SurfaceChange> {
     const attached = (session: Session): Session => withSurface(session, surfaceId, now(), rules);
-    return this.withSurfaceLock(await this.find(sessionId), async () => {
-      const before = await this.find(sessionId);
+    return this.withSurfaceLock(await this.find(sessionId, required), async () => {
+      const before = await this.find(sessionId, required);
       // Check first: a session that does not get its surface must not detach it from others.
       const others = attached(before) === before ? [] : await this.surfaceHolders(before, [surfaceId], rules);
       const movedFrom = await this.takeFrom(others, [surfaceId]);
       return this.withSessionLock(sessionId, async () => {
-        const held = await this.find(sessionId);
+        const held = await this.find(sessionId, required);
         const after = attached(held);
         return { ...(await this.save(held, after)), movedFrom, detached: detachedSurfaces(held, after) };
       });
@@ -130,8 +136,8 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** Expires the session. Its turns are in another store. */
-  revoke(sessionId: string): Promise<SessionChange> {
-    return this.expire(sessionId);
+  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+    return this.change(sessionId, (session) => expired(session, now()), required);
   }
 
   mergeMetadata(
@@ -140,7 +146,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     maxBytes: number,
     required?: Pick<Session, 'createdAt' | 'userId'>,
   ): Promise<SessionChange> {
-    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes, required));
+    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes), required);
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
@@ -176,13 +182,26 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** Deletes the session. An external store has no tombstones; the stores of its other data have. */
-  erase(sessionId: string): Promise<boolean> {
-    return this.delete(sessionId);
+  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+    return this.remove(sessionId, required);
   }
 
-  private change(sessionId: string, change: (session: Session) => Session): Promise<SessionChange> {
+  private remove(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
     return this.withSessionLock(sessionId, async () => {
-      const before = await this.find(sessionId);
+      const session = await this.adapter.fetchById(sessionId);
+      if (session && required && !isSameSession(session, required)) return false;
+      await this.adapter.delete(sessionId);
+      return session !== null;
+    });
+  }
+
+  private change(
+    sessionId: string,
+    change: (session: Session) => Session,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
+    return this.withSessionLock(sessionId, async () => {
+      const before = await this.find(sessionId, required);
       return this.save(before, change(before));
     });
   }
@@ -221,9 +240,9 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     return found.filter(matcherOf(query)).map(versioned).sort(compareSessions);
   }
 
-  private async find(sessionId: string): Promise<Session> {
+  private async find(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<Session> {
     const session = await this.fetchById(sessionId);
-    if (!session) throw new SessionNotFoundError(sessionId);
+    if (!session || (required && !isSameSession(session, required))) throw new SessionNotFoundError(sessionId);
     return session;
   }
 

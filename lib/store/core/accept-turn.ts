@@ -3,7 +3,7 @@ import { IdempotencyConflictError, LaneFullError, SessionBusyError } from '../..
 import { type AcceptedTurn, type AcceptTurn } from '../../ledger/turn.store.js';
 import { type CancelMode, type WhenBusy } from '../../ledger/turn.js';
 import { claimHead, repeatClaim } from './claim-turn.js';
-import { assertNotErased, endTurn, hasBegun, isLapsed, makeLane, restLane } from './lane.js';
+import { assertNotErased, endTurn, hasBegun, isLapsed, isRequired, makeLane, restLane } from './lane.js';
 import { assertTakesTurns } from './lane-control.js';
 import { iso } from './iso.js';
 import { toAcceptedRow, toTurn } from './row-mapping.js';
@@ -20,7 +20,7 @@ const STOPS: Partial<Record<WhenBusy, CancelMode>> = {
 
 /** Implements TurnLedger.accept. Checks repeats, the session, its lane, the policy and limits, then inserts and claims the turn. */
 export function acceptTurn(tx: Transaction, request: AcceptTurn): AcceptedTurn {
-  const known = tx.turns.get(request.id) ?? sameKey(tx, request);
+  const known = knownTurn(tx, request);
   if (known) return answerAgain(tx, known, request);
 
   assertSessionTakesTurns(tx, request);
@@ -45,11 +45,15 @@ function answerAgain(tx: Transaction, turn: TurnRow, { claim }: AcceptTurn): Acc
   return { turn: toTurn(turn), duplicate: true, notify: turn.status === 'queued', ...(claimed ? { claimed } : {}) };
 }
 
-/** Returns the turn with the idempotency key. Removes an expired key from its turn. */
-function sameKey(tx: Transaction, { sessionId, idempotency }: AcceptTurn): TurnRow | undefined {
-  if (!idempotency) return undefined;
-  const turn = tx.turns.byIdempotencyKey(sessionId, idempotency.key);
+/** Returns the turn with the id or the idempotency key. Removes an expired key from its turn. */
+function knownTurn(tx: Transaction, request: AcceptTurn): TurnRow | undefined {
+  const { id, sessionId, idempotency } = request;
+  const sent = tx.turns.get(id);
+  const turn = sent ?? (idempotency && tx.turns.byIdempotencyKey(sessionId, idempotency.key));
   if (!turn) return undefined;
+  // Another session that got the id may have a turn with the same key.
+  assertSameSession(tx, request);
+  if (sent || !idempotency) return turn;
   if (turn.settledAt !== null && turn.settledAt + idempotency.ttlMs <= tx.now) {
     tx.turns.update(turn.id, { idempotencyKey: null });
     return undefined;
@@ -58,10 +62,18 @@ function sameKey(tx: Transaction, { sessionId, idempotency }: AcceptTurn): TurnR
   return turn;
 }
 
+/** @throws SessionNotFoundError if another session than the required one has the id */
+function assertSameSession(tx: Transaction, { sessionId, foreignSession, requireSession }: AcceptTurn): void {
+  if (foreignSession || !requireSession) return;
+  const session = tx.sessions.get(sessionId);
+  if (session && !isRequired(session, requireSession)) throw new SessionNotFoundError(sessionId);
+}
+
 function assertSessionTakesTurns(tx: Transaction, request: AcceptTurn): void {
   const { sessionId, foreignSession, maxSessionLifetimeMs = Infinity } = request;
   assertNotErased(tx, sessionId);
   if (foreignSession) return;
+  assertSameSession(tx, request);
   const session = tx.sessions.get(sessionId);
   if (!session) throw new SessionNotFoundError(sessionId);
   if (session.state === 'expired' || tx.now - session.createdAt > maxSessionLifetimeMs)

@@ -29,8 +29,8 @@ export function assertMayWrite(tx: Transaction, sessionId: string, { requireSess
   if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
 }
 
-/** Returns false if the session was deleted, and another one was created with its id. */
-function isRequired(
+/** Returns false for another session that has the same id (FIX-90). */
+export function isRequired(
   { createdAt, userId }: SessionRow,
   required: Exclude<StateOwnership['requireSession'], undefined>,
 ): boolean {

@@ -25,7 +25,7 @@ import {
   withSurface,
 } from '../../ledger/session.lifecycle.js';
 import { type AtomicSessionStoreAdapter, type CreatedSession } from '../../ledger/session.store.js';
-import { cancelOpenTurns } from './lane.js';
+import { cancelOpenTurns, isRequired } from './lane.js';
 import { readableList, readableRecords, readAll } from './corrupt-records.js';
 import { iso } from './iso.js';
 import { toSession, toSessionRow } from './row-mapping.js';
@@ -78,19 +78,28 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return session;
   }
 
-  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
+  touch(
+    sessionId: string,
+    { ttlMs, maxMs }: SessionLifetime = {},
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
     return this.db.write((tx) => {
       // Reads first, because the read also returns the store's clock.
-      const session = find(tx, sessionId);
+      const session = find(tx, sessionId, required);
       const now = iso(tx.now);
       const before = asSwept(session, now, ttlMs);
       return save(tx, before, touched(before, now, maxMs));
     });
   }
 
-  attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
+  attachSurface(
+    sessionId: string,
+    surfaceId: string,
+    rules: SurfaceRules,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SurfaceChange> {
     return this.db.write((tx) => {
-      const before = find(tx, sessionId);
+      const before = find(tx, sessionId, required);
       const after = withSurface(before, surfaceId, iso(tx.now), rules);
       const movedFrom = after === before ? [] : detachFromOthers(tx, before, [surfaceId], rules);
       return { ...save(tx, before, after), movedFrom, detached: detachedSurfaces(before, after) };
@@ -105,9 +114,9 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return this.db.write((tx) => expire(tx, sessionId));
   }
 
-  revoke(sessionId: string): Promise<SessionChange> {
+  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
     return this.db.write((tx) => {
-      const change = expire(tx, sessionId);
+      const change = expire(tx, sessionId, required);
       markRunningTurn(tx, sessionId, 'cancel');
       return change;
     });
@@ -119,7 +128,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     maxBytes: number,
     required?: Pick<Session, 'createdAt' | 'userId'>,
   ): Promise<SessionChange> {
-    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes, required));
+    return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes), required);
   }
 
   suspendStale(idleMs: number, limit: number): Promise<Session[]> {
@@ -151,16 +160,22 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return this.db.write((tx) => removeFound(tx, sessionId));
   }
 
-  erase(sessionId: string): Promise<boolean> {
+  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
     return this.db.write((tx) => {
+      const row = tx.sessions.get(sessionId);
+      if (row && !isRequired(row, required ?? true)) return false;
       if (!tx.tombstones.get(sessionId)) tx.tombstones.insert({ sessionId, erasedAt: tx.now });
       return removeFound(tx, sessionId);
     });
   }
 
-  private change(sessionId: string, change: (session: Session, now: string) => Session): Promise<SessionChange> {
+  private change(
+    sessionId: string,
+    change: (session: Session, now: string) => Session,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
     return this.db.write((tx) => {
-      const before = find(tx, sessionId);
+      const before = find(tx, sessionId, required);
       return save(tx, before, change(before, iso(tx.now)));
     });
   }
@@ -190,16 +205,17 @@ function remove(tx: Transaction, sessionId: string): void {
   tx.deleteSession(sessionId);
 }
 
-function expire(tx: Transaction, sessionId: string): SessionChange {
-  const before = find(tx, sessionId);
+function expire(tx: Transaction, sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): SessionChange {
+  const before = find(tx, sessionId, required);
   // Also on a repeat, because a running turn may have returned to the queue.
   cancelOpenTurns(tx, sessionId);
   return save(tx, before, expired(before, iso(tx.now)));
 }
 
-function find(tx: Transaction, sessionId: string): Session {
+/** @throws SessionNotFoundError also if another session than the required one has the id */
+function find(tx: Transaction, sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Session {
   const row = tx.sessions.get(sessionId);
-  if (!row) throw new SessionNotFoundError(sessionId);
+  if (!row || !isRequired(row, required ?? true)) throw new SessionNotFoundError(sessionId);
   return toSession(row);
 }
 

@@ -13,6 +13,7 @@ import { toSessionRow } from '../core/row-mapping.js';
 import { readableRecords } from '../core/corrupt-records.js';
 import { columnName } from '../sql/columns.js';
 import { type PostgresDatabase } from './postgres-database.js';
+import { requiredSession } from './postgres-documents.js';
 import { encodeMetadata, encodePatch, toSessionFromSql } from './postgres-metadata.js';
 import { granted } from './postgres-refusals.js';
 import { type SqlRow, toColumns } from './postgres-rows.js';
@@ -53,14 +54,23 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return toSessionFromSql(granted(await this.db.call<SqlRow>('update_session_v1', { id: sessionId, patch: given })));
   }
 
-  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
-    return this.change('touch_session_v1', { id: sessionId, ttl_ms: ttlMs, max_lifetime_ms: maxMs });
+  touch(
+    sessionId: string,
+    { ttlMs, maxMs }: SessionLifetime = {},
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
+    return this.change('touch_session_v1', { ...argsOf(sessionId, required), ttl_ms: ttlMs, max_lifetime_ms: maxMs });
   }
 
-  async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
+  async attachSurface(
+    sessionId: string,
+    surfaceId: string,
+    rules: SurfaceRules,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SurfaceChange> {
     const { policy, maxSurfaces, onLimit, lifetime } = rules;
     const args = {
-      id: sessionId,
+      ...argsOf(sessionId, required),
       surface_id: surfaceId,
       policy,
       max_surfaces: maxSurfaces,
@@ -81,8 +91,8 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.change('expire_session_v1', { id: sessionId });
   }
 
-  revoke(sessionId: string): Promise<SessionChange> {
-    return this.change('revoke_session_v1', { id: sessionId });
+  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+    return this.change('revoke_session_v1', argsOf(sessionId, required));
   }
 
   mergeMetadata(
@@ -91,9 +101,8 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     maxBytes: number,
     required?: Pick<Session, 'createdAt' | 'userId'>,
   ): Promise<SessionChange> {
-    const args = { id: sessionId, patch: encodePatch(patch), max_bytes: maxBytes };
-    const owner = required && { created_at: Date.parse(required.createdAt), user_id: required.userId };
-    return this.change('merge_metadata_v1', { ...args, ...owner });
+    const args = { ...argsOf(sessionId, required), patch: encodePatch(patch), max_bytes: maxBytes };
+    return this.change('merge_metadata_v1', args);
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
@@ -114,8 +123,8 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.db.call('delete_session_v1', { id: sessionId });
   }
 
-  erase(sessionId: string): Promise<boolean> {
-    return this.db.call('erase_session_v1', { id: sessionId });
+  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+    return this.db.call('erase_session_v1', argsOf(sessionId, required));
   }
 
   private async createUnless(
@@ -146,6 +155,11 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
 
 function toChange(change: SqlChange): SessionChange {
   return { ...change, session: toSessionFromSql(change.session) };
+}
+
+/** Returns the arguments that select a session. */
+function argsOf(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Record<string, unknown> {
+  return { id: sessionId, ...(required ? { require_session: requiredSession({ requireSession: required }) } : {}) };
 }
 
 /** Returns the arguments of is_abandoned_v1. */

@@ -53,7 +53,7 @@ import { readableList, readAll } from '../core/corrupt-records.js';
 import { selectionOf } from '../core/turn-selection.js';
 import { positionsOf } from '../sql/turn-positions.js';
 import { type PostgresDatabase } from './postgres-database.js';
-import { appendArgs, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
+import { appendArgs, requiredSession, type SqlDocument, toDocumentFromSql } from './postgres-documents.js';
 import { toSessionFromSql } from './postgres-metadata.js';
 import { type LaneArgs, type PostgresLaneCalls } from './postgres-lane-calls.js';
 import { granted } from './postgres-refusals.js';
@@ -108,6 +108,7 @@ export class PostgresTurns implements TurnLedger {
   ) {}
 
   async accept(request: AcceptTurn): Promise<AcceptedTurn> {
+    const { requireSession } = request;
     const { turn, duplicate, notify, claimed } = await this.inLane<Accepted>('accept_v1', {
       ...toColumns(toAcceptedRow(request)),
       session_id: request.sessionId,
@@ -116,6 +117,7 @@ export class PostgresTurns implements TurnLedger {
       max_queued: request.maxQueued,
       max_lifetime_ms: request.maxSessionLifetimeMs,
       foreign_session: request.foreignSession ?? false,
+      require_session: requireSession && requiredSession({ requireSession }),
       claim: request.claim && claimArgs(request.claim),
     });
     return { turn: turnOf(turn), duplicate, notify, ...(claimed ? { claimed: toClaimedTurn(claimed) } : {}) };

@@ -38,7 +38,7 @@ export function entryOf([id, fields]: readonly [id: string, fields: Fields]): St
   return { scope, key, document: documentOf(fields, key) };
 }
 
-/** Returns the argument of state_refusal in scripts/include/documents.lua. */
+/** Returns the argument of state_refusal and of is_other_session in scripts/include. */
 export function requiredSession({ requireSession = false }: StateOwnership): string | number {
   if (typeof requireSession !== 'object') return requireSession ? 1 : '';
   return `${Date.parse(requireSession.createdAt)}:${requireSession.userId}`;

@@ -72,11 +72,20 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return sessionOf(session);
   }
 
-  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}): Promise<SessionChange> {
-    return this.change(SCRIPTS.touchSession, sessionId, ttlMs ?? '', maxMs ?? '');
+  touch(
+    sessionId: string,
+    { ttlMs, maxMs }: SessionLifetime = {},
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SessionChange> {
+    return this.change(SCRIPTS.touchSession, sessionId, ttlMs ?? '', maxMs ?? '', requiredText(required));
   }
 
-  async attachSurface(sessionId: string, surfaceId: string, rules: SurfaceRules): Promise<SurfaceChange> {
+  async attachSurface(
+    sessionId: string,
+    surfaceId: string,
+    rules: SurfaceRules,
+    required?: Pick<Session, 'createdAt' | 'userId'>,
+  ): Promise<SurfaceChange> {
     const { policy, maxSurfaces, onLimit, lifetime } = rules;
     const [change, movedFrom, detached] = await this.db.run<[StoredChange, Fields[], string[]]>(
       SCRIPTS.attachSurface,
@@ -86,6 +95,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
       maxSurfaces,
       onLimit ?? '',
       lifetimeText(lifetime),
+      requiredText(required),
     );
     return { ...changeOf(change), movedFrom: readableRecords(movedFrom, sessionOf), detached };
   }
@@ -98,8 +108,8 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return this.change(SCRIPTS.expireSession, sessionId);
   }
 
-  revoke(sessionId: string): Promise<SessionChange> {
-    return this.change(SCRIPTS.revokeSession, sessionId);
+  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+    return this.change(SCRIPTS.revokeSession, sessionId, requiredText(required));
   }
 
   mergeMetadata(
@@ -109,8 +119,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     required?: Pick<Session, 'createdAt' | 'userId'>,
   ): Promise<SessionChange> {
     const fields = metadataFields(patch).map(([field, value]) => [field, value === 'null' ? '' : value]);
-    const owner = requiredSession({ requireSession: required ?? false });
-    return this.change(SCRIPTS.mergeMetadata, sessionId, maxBytes, owner, ...fields.flat());
+    return this.change(SCRIPTS.mergeMetadata, sessionId, maxBytes, requiredText(required), ...fields.flat());
   }
 
   async suspendStale(idleMs: number, limit: number): Promise<Session[]> {
@@ -132,12 +141,12 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return this.remove(SCRIPTS.deleteSession, sessionId);
   }
 
-  erase(sessionId: string): Promise<boolean> {
-    return this.remove(SCRIPTS.eraseSession, sessionId);
+  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+    return this.remove(SCRIPTS.eraseSession, sessionId, requiredText(required));
   }
 
-  private async remove(script: Script, sessionId: string): Promise<boolean> {
-    const [found] = await this.db.run<[number]>(script, sessionId);
+  private async remove(script: Script, ...args: readonly (string | number)[]): Promise<boolean> {
+    const [found] = await this.db.run<[number]>(script, ...args);
     return found === 1;
   }
 
@@ -165,6 +174,11 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     const [change] = await this.db.run<[StoredChange]>(script, ...args);
     return changeOf(change);
   }
+}
+
+/** Returns the session in the format of is_other_session in scripts/include/common.lua, or '' for any session. */
+function requiredText(required?: Pick<Session, 'createdAt' | 'userId'>): string | number {
+  return requiredSession({ requireSession: required ?? false });
 }
 
 /** Returns the lifetime in the format of is_abandoned in scripts/include/sessions.lua. */

@@ -29,7 +29,7 @@ import { ALL_LANES } from '../core/lane.js';
 import { readableList, readAll } from '../core/corrupt-records.js';
 import { selectionOf } from '../core/turn-selection.js';
 import { type RedisDatabase } from './redis-database.js';
-import { appendArgs, documentId, documentOf } from './redis-documents.js';
+import { appendArgs, documentId, documentOf, requiredSession } from './redis-documents.js';
 import {
   changeOf,
   checkpointOf,
@@ -110,7 +110,7 @@ export class RedisTurns implements TurnLedger {
       request.whenBusy,
       request.maxQueued,
       request.maxSessionLifetimeMs ?? '',
-      request.foreignSession ? '1' : '',
+      requiredSession({ requireSession: request.foreignSession ? false : (request.requireSession ?? true) }),
       request.orchestrator,
       stored,
       userMessage,

@@ -1,6 +1,7 @@
 import { describeSessionContents } from './describe-session-contents.js';
 import { describeSessionEnd } from './describe-session-end.js';
 import { describeSessionLifecycle } from './describe-session-lifecycle.js';
+import { describeSessionOwners } from './describe-session-owners.js';
 import { describeSessionQueries } from './describe-session-queries.js';
 import { describeSessionRaces } from './describe-session-races.js';
 import { describeSessionRemoval } from './describe-session-removal.js';
@@ -18,6 +19,7 @@ export function describeSessions(context: ConformanceContext): void {
     describe('end', () => describeSessionEnd(context));
     describeSessionQueries(context);
     describeSessionRemoval(context);
+    describeSessionOwners(context);
     describeSessionRaces(context);
   });
 }

@@ -8,7 +8,7 @@
 -- ARGV[6]: whenBusy
 -- ARGV[7]: the maximum number of queued turns
 -- ARGV[8]: the maximum age of the session in milliseconds, or ''
--- ARGV[9]: '1' if the session is in an external store, else ''
+-- ARGV[9]: '' if the session is in an external store, else 1 or the session that must have the id, see is_other_session
 -- ARGV[10]: the orchestrator
 -- ARGV[11]: the session id and the acceptance, as acceptedTexts returns them
 -- ARGV[12]: the user's message, or '' for a turn that stores none
@@ -16,9 +16,18 @@
 -- @include common, lane
 
 local id, session_id, idempotency_key, request_hash, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local when_busy, max_queued, max_lifetime_ms, foreign_session = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local when_busy, max_queued, max_lifetime_ms, is_foreign = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9] == ''
 local wants_claim = ARGV[13] ~= ''
 local keys_key = key('keys', session_id)
+
+local state, created_at, user_id
+if not is_foreign then
+  state, created_at, user_id = unpack(redis.call('HMGET', key('session', session_id), 'state', 'createdAt', 'userId'))
+  -- First, because another session may have a turn with the same key.
+  if state and is_other_session(ARGV[9], created_at, user_id) then
+    return refuse('SESSION_NOT_FOUND', 'session_id', session_id)
+  end
+end
 
 local sent_before, lapsed_key_of = read_turn(id), nil
 if idempotency_key ~= '' and not sent_before then
@@ -33,11 +42,10 @@ if idempotency_key ~= '' and not sent_before then
   end
 end
 
-if not sent_before and foreign_session ~= '' then
+if not sent_before and is_foreign then
   if is_erased(session_id) then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
 elseif not sent_before then
   -- An erased session has no row.
-  local state, created_at = unpack(redis.call('HMGET', key('session', session_id), 'state', 'createdAt'))
   if not state then return refuse('SESSION_NOT_FOUND', 'session_id', session_id) end
   if state == 'expired' or (max_lifetime_ms and now - created_at > max_lifetime_ms) then
     return refuse('SESSION_STATE', 'session_id', session_id, 'state', 'expired', 'attempted', 'accept a turn')

@@ -6,11 +6,12 @@
 -- ARGV[4]: the maximum number of surfaces
 -- ARGV[5]: 'reject', or '' to detach the oldest surface at the limit
 -- ARGV[6]: the lifetime as JSON, see is_abandoned
+-- ARGV[7]: the session that must have the id, see is_other_session, or ''
 -- @include common, sessions
 
 local session, surface_id, policy, max_surfaces = read(session_key(ARGV[1])), ARGV[2], ARGV[3], tonumber(ARGV[4])
 local on_limit, lifetime = ARGV[5], cjson.decode(ARGV[6])
-if not session then return not_found(ARGV[1]) end
+if not session or is_other_session(ARGV[7], session.createdAt, session.userId) then return not_found(ARGV[1]) end
 if session.state == 'expired' or is_overdue(session.createdAt, lifetime.max_ms) then
   return session_over(session.id, 'attachSurface')
 end

@@ -55,6 +55,14 @@ BEGIN
   RETURN EXISTS (SELECT FROM {tombstone} WHERE session_id = of_session);
 END $$;
 
+-- Returns whether a session is not the required one: "required" contains its created_at and user_id; NULL: any session.
+CREATE FUNCTION {is_other_session_v1}(session {session}, required json) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(
+    session.created_at <> (required ->> 'created_at')::bigint OR session.user_id <> required ->> 'user_id',
+    false
+  )
+$$;
+
 -- Appends messages, a json array of { id, role, body }, to the log. Returns the rows as a json array.
 CREATE FUNCTION {append_messages_v1}(of_session text, messages json, of_turn text, by_orchestrator text, at bigint)
 RETURNS json LANGUAGE plpgsql AS $$

@@ -7,9 +7,12 @@ DECLARE
   after {session};
   now bigint;
 BEGIN
-  SELECT * INTO given FROM json_to_record(args) AS arg(id text, ttl_ms bigint, max_lifetime_ms bigint);
+  SELECT * INTO given FROM json_to_record(args)
+    AS arg(id text, ttl_ms bigint, max_lifetime_ms bigint, require_session json);
   SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
-  IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+  IF NOT FOUND OR {is_other_session_v1}(before, given.require_session) THEN
+    RETURN {session_missing_v1}(given.id);
+  END IF;
   now := {now_v1}();
   IF before.state = 'expired' OR now - before.created_at > given.max_lifetime_ms THEN
     RETURN {session_over_v1}(given.id, 'touch');
@@ -36,7 +39,9 @@ DECLARE
   detached text[] := '{}'::text[];
 BEGIN
   SELECT * INTO given FROM json_to_record(args)
-    AS arg(id text, surface_id text, policy text, max_surfaces bigint, on_limit text, lifetime json);
+    AS arg(
+      id text, surface_id text, policy text, max_surfaces bigint, on_limit text, lifetime json, require_session json
+    );
   SELECT * INTO before FROM {session} WHERE id = given.id;
   IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
   IF given.policy = 'share' THEN
@@ -50,7 +55,9 @@ BEGIN
   PERFORM {lock_sessions_v1}(rivals || given.id);
 
   SELECT * INTO before FROM {session} WHERE id = given.id;
-  IF NOT FOUND THEN RETURN {session_missing_v1}(given.id); END IF;
+  IF NOT FOUND OR {is_other_session_v1}(before, given.require_session) THEN
+    RETURN {session_missing_v1}(given.id);
+  END IF;
   held := {surfaces_v1}(before.surfaces);
   IF before.state = 'expired' OR {now_v1}() - before.created_at > (given.lifetime ->> 'max_ms')::bigint THEN
     RETURN {session_over_v1}(given.id, 'attachSurface');
@@ -96,12 +103,12 @@ END $$;
 
 CREATE FUNCTION {expire_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN {end_session_v1}(args ->> 'id', NULL);
+  RETURN {end_session_v1}(args ->> 'id', NULL, NULL);
 END $$;
 
 CREATE FUNCTION {revoke_session_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN {end_session_v1}(args ->> 'id', 'cancel');
+  RETURN {end_session_v1}(args ->> 'id', args -> 'require_session', 'cancel');
 END $$;
 
 CREATE FUNCTION {merge_metadata_v1}(args json) RETURNS json LANGUAGE plpgsql AS $$
@@ -112,9 +119,9 @@ DECLARE
   merged record;
 BEGIN
   SELECT * INTO given FROM json_to_record(args)
-    AS arg(id text, patch text, max_bytes bigint, created_at bigint, user_id text);
+    AS arg(id text, patch text, max_bytes bigint, require_session json);
   SELECT * INTO before FROM {session} WHERE id = given.id FOR UPDATE;
-  IF NOT FOUND OR before.created_at <> given.created_at OR before.user_id <> given.user_id THEN
+  IF NOT FOUND OR {is_other_session_v1}(before, given.require_session) THEN
     RETURN {session_missing_v1}(given.id);
   END IF;
   SELECT * INTO merged FROM {merged_metadata_v1}(before.metadata, given.patch);
@@ -152,8 +159,8 @@ BEGIN
   RETURN {change_session_v1}(before, after);
 END $$;
 
--- Expires a session. "mark" cancels its running turn; NULL lets it continue.
-CREATE FUNCTION {end_session_v1}(of_session text, mark text) RETURNS json LANGUAGE plpgsql AS $$
+-- Expires a session, if it is the required one. "mark" cancels its running turn; NULL lets it continue.
+CREATE FUNCTION {end_session_v1}(of_session text, required json, mark text) RETURNS json LANGUAGE plpgsql AS $$
 DECLARE
   lane {lane};
   before {session};
@@ -161,7 +168,7 @@ DECLARE
 BEGIN
   lane := {lock_lane_v1}(of_session, false);
   SELECT * INTO before FROM {session} WHERE id = lane.session_id FOR UPDATE;
-  IF NOT FOUND THEN RETURN {session_missing_v1}(of_session); END IF;
+  IF NOT FOUND OR {is_other_session_v1}(before, required) THEN RETURN {session_missing_v1}(of_session); END IF;
   now := {now_v1}();
   -- Also for a repeated call, because a running turn may have returned to the queue.
   PERFORM {cancel_open_turns_v1}(before.id, now);

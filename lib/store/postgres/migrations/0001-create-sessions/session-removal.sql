@@ -31,10 +31,14 @@ BEGIN
   RETURN to_json({remove_session_v1}(args ->> 'id'));
 END $$;
 
--- A writer that waits for the lane sees the tombstone afterwards.
+-- A writer that waits for the lane sees the tombstone afterwards. Another session than the required one is kept.
 CREATE FUNCTION {erase_session_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  session {session};
 BEGIN
   PERFORM {lock_lane_v1}(args ->> 'id', true);
+  SELECT * INTO session FROM {session} WHERE id = args ->> 'id';
+  IF {is_other_session_v1}(session, args -> 'require_session') THEN RETURN to_json(false); END IF;
   INSERT INTO {tombstone} (session_id, erased_at) VALUES (args ->> 'id', {now_v1}()) ON CONFLICT DO NOTHING;
   RETURN to_json({remove_session_v1}(args ->> 'id'));
 END $$;

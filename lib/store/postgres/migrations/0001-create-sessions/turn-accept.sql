@@ -1,18 +1,12 @@
--- TurnLedger.accept: first repeats, then the session and its lane, then policy and limits, then the new turn and its
--- claim.
+-- TurnLedger.accept: first whether another session has the id, then repeats, then the session and its lane, then policy
+-- and limits, then the new turn and its claim.
 
--- Returns the reason why a session does not accept turns, or NULL. An erased session counts as missing.
-CREATE FUNCTION {session_refusal_v1}(of_session text, max_lifetime bigint, at bigint) RETURNS json
+-- Returns the reason why a session does not accept turns, or NULL.
+CREATE FUNCTION {session_refusal_v1}(session {session}, max_lifetime bigint, at bigint) RETURNS json
 LANGUAGE plpgsql AS $$
-DECLARE
-  session {session};
 BEGIN
-  SELECT * INTO session FROM {session} WHERE id = of_session;
-  IF NOT FOUND THEN
-    RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', of_session);
-  END IF;
   IF session.state = 'expired' OR at - session.created_at > max_lifetime THEN
-    RETURN json_build_object('refused', 'SESSION_STATE', 'session_id', of_session,
+    RETURN json_build_object('refused', 'SESSION_STATE', 'session_id', session.id,
       'state', 'expired', 'attempted', 'accept a turn');
   END IF;
   RETURN NULL;
@@ -79,6 +73,7 @@ CREATE FUNCTION {accept_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_
 DECLARE
   given {turn} := json_populate_record(NULL::{turn}, args);
   asked record;
+  session {session};
   lane {lane};
   known {turn};
   head {turn};
@@ -89,7 +84,8 @@ DECLARE
   notify boolean := false;
 BEGIN
   SELECT * INTO asked FROM json_to_record(args)
-    AS a(when_busy text, max_queued bigint, ttl_ms bigint, max_lifetime_ms bigint, foreign_session boolean, claim json);
+    AS a(when_busy text, max_queued bigint, ttl_ms bigint, max_lifetime_ms bigint, foreign_session boolean,
+      require_session json, claim json);
   -- Lanes of other sessions exist since the sessions were created.
   IF asked.foreign_session AND NOT {open_lane_v1}(given.session_id) THEN
     RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
@@ -97,6 +93,13 @@ BEGIN
   lane := {lock_lane_v1}(given.session_id, false);
   at := {now_v1}();
 
+  IF NOT asked.foreign_session THEN
+    SELECT * INTO session FROM {session} WHERE id = given.session_id;
+    -- First, because another session may have a turn with the same key.
+    IF {is_other_session_v1}(session, asked.require_session) THEN
+      RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
+    END IF;
+  END IF;
   SELECT * INTO known FROM {turn} WHERE id = given.id;
   IF NOT FOUND AND given.idempotency_key IS NOT NULL THEN
     SELECT * INTO known FROM {turn}
@@ -118,12 +121,12 @@ BEGIN
       'claimed', claimed);
   END IF;
 
-  -- A session that was created meanwhile has no lane here yet: it did not exist at the start.
-  IF lane.session_id IS NULL THEN
+  -- An erased session has no row. One that was created meanwhile has no lane here yet: it did not exist at the start.
+  IF lane.session_id IS NULL OR (session.id IS NULL AND NOT asked.foreign_session) THEN
     RETURN json_build_object('refused', 'SESSION_NOT_FOUND', 'session_id', given.session_id);
   END IF;
   IF NOT asked.foreign_session THEN
-    refusal := {session_refusal_v1}(given.session_id, asked.max_lifetime_ms, at);
+    refusal := {session_refusal_v1}(session, asked.max_lifetime_ms, at);
     IF refusal IS NOT NULL THEN
       RETURN refusal;
     END IF;

@@ -56,7 +56,7 @@ export class SessionRecords {
       // Start from the beginning each time: the sessions found before are deleted.
       const found = await this.sessions.find({ ...queryOf(checked), limit: PAGE });
       if (found.length === 0) return { sessions: erased };
-      const gone = await inGroups(found, ERASED_AT_ONCE, ({ id }) => this.sessions.erase(id));
+      const gone = await inGroups(found, ERASED_AT_ONCE, (session) => this.sessions.erase(session.id, { session }));
       erased += gone.filter(Boolean).length;
     }
   }

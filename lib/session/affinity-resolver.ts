@@ -118,9 +118,13 @@ async function continueLive(
   if (stored?.userId !== userId) return null;
   if (workspaceId !== undefined && (stored.workspaceId ?? workspaceId) !== workspaceId) return null;
   try {
-    const touched = await store.touch(sessionId);
+    const options = { session: stored };
+    const touched = await store.touch(sessionId, options);
+    // A custom store may ignore the options.
     if (!isSameSession(stored, touched)) return null;
-    return surfaceId === undefined ? touched : await store.attachSurface(sessionId, surfaceId);
+    if (surfaceId === undefined) return touched;
+    const attached = await store.attachSurface(sessionId, surfaceId, options);
+    return isSameSession(stored, attached) ? attached : null;
   } catch (error) {
     if (SessionStateError.isInstance(error) || SessionNotFoundError.isInstance(error)) return null;
     throw error;

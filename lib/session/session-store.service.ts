@@ -27,6 +27,7 @@ import {
   MetadataOptions,
   type NewSessionInput,
   RevokeOptions,
+  SessionChangeOptions,
   SweepLimit,
 } from './session.inputs.js';
 import {
@@ -191,21 +192,25 @@ export class SessionStore {
   /**
    * Records activity: a created or suspended session becomes active (SES-05). An active session that was idle for longer
    * than its TTL counts as suspended, even if no sweep ran.
-   * @throws SessionStateError if it is expired
+   * @throws SessionStateError if it is expired; SessionNotFoundError also if the id now belongs to another session than
+   * `session` (FIX-90)
    */
-  async touch(sessionId: string): Promise<Session> {
-    return (await this.touchWithOutcome(sessionId)).session;
+  async touch(sessionId: string, options: SessionChangeOptions = {}): Promise<Session> {
+    return (await this.touchWithOutcome(sessionId, options)).session;
   }
 
   /** Records activity like `touch`, and returns the previous state, which identifies a cold start, a running or a resumed session. */
-  async touchWithOutcome(sessionId: string): Promise<{
+  async touchWithOutcome(
+    sessionId: string,
+    options: SessionChangeOptions = {},
+  ): Promise<{
     readonly session: Session;
     readonly previousState: SessionState;
     /** False if the operation had no effect and wrote nothing. */
     readonly changed: boolean;
   }> {
     assertId(sessionId, 'sessionId');
-    const change = await this.adapter.touch(sessionId, this.lifetime);
+    const change = await this.adapter.touch(sessionId, this.lifetime, this.requiredBy(sessionId, options));
     emitActivity(this.events, change);
     return change;
   }
@@ -214,12 +219,14 @@ export class SessionStore {
    * Attaches a surface; a repeated call has no effect (SES-06). It is detached from the user's other session, see `surfacePolicy`.
    * At `maxSurfacesPerSession` the oldest attachment is detached, see `onSurfaceLimit`.
    * @throws SessionStateError if the session is expired; SurfaceLimitError with the limit policy `reject`
-   * @throws SurfaceConflictError with the policy `reject`
+   * @throws SurfaceConflictError with the policy `reject`; SessionNotFoundError also if the id now belongs to another
+   * session than `session` (FIX-90)
    */
-  async attachSurface(sessionId: string, surfaceId: string): Promise<Session> {
+  async attachSurface(sessionId: string, surfaceId: string, options: SessionChangeOptions = {}): Promise<Session> {
     assertId(sessionId, 'sessionId');
     assertName(surfaceId, 'surfaceId');
-    const change = await this.adapter.attachSurface(sessionId, surfaceId, this.surfaceRules);
+    const required = this.requiredBy(sessionId, options);
+    const change = await this.adapter.attachSurface(sessionId, surfaceId, this.surfaceRules, required);
     const { session, changed, movedFrom, detached } = change;
     this.emitMoved(movedFrom, surfaceId);
     for (const lost of detached) {
@@ -248,10 +255,11 @@ export class SessionStore {
 
   /**
    * Expires the session, asks its running turn to stop and ends its open event streams (NST-18). A repeated call asks the turn again.
+   * @throws SessionNotFoundError also if the id now belongs to another session than `session` (FIX-90)
    */
-  async revoke(sessionId: string): Promise<Session> {
+  async revoke(sessionId: string, options: SessionChangeOptions = {}): Promise<Session> {
     assertId(sessionId, 'sessionId');
-    return (await this.revokeOne(sessionId)).session;
+    return (await this.revokeOne(sessionId, this.requiredBy(sessionId, options))).session;
   }
 
   /**
@@ -273,14 +281,15 @@ export class SessionStore {
       const found = await this.adapter.fetchMany({ ...query, limit: REVOKE_BATCH + passed.size });
       const next = found.filter(({ id }) => !passed.has(id));
       if (next.length === 0) break;
-      await inGroups(next, REVOKED_AT_ONCE, async ({ id }) => {
+      await inGroups(next, REVOKED_AT_ONCE, async (listed) => {
+        const { id } = listed;
         passed.add(id);
         if (kept.some((parent) => id.startsWith(`${parent}/`))) return;
         try {
-          const { session, changed } = await this.revokeOne(id);
+          const { session, changed } = await this.revokeOne(id, listed);
           if (changed) revoked.push(session);
         } catch (error) {
-          // Deleted concurrently.
+          // Deleted concurrently. Its id may belong to another session now.
           if (!SessionNotFoundError.isInstance(error)) failures.push(error);
         }
       });
@@ -298,12 +307,13 @@ export class SessionStore {
 
   /**
    * Deletes the session permanently: its id is never accepted again, and late writes are rejected (NST-25). With a custom store
-   * without `erase`, this is the same as `delete`.
+   * without `erase`, this is the same as `delete`. If the id now belongs to another session than `session`, that session is kept
+   * (FIX-90).
    * @returns whether the session existed
    */
-  async erase(sessionId: string): Promise<boolean> {
+  async erase(sessionId: string, options: SessionChangeOptions = {}): Promise<boolean> {
     assertId(sessionId, 'sessionId');
-    const erased = await this.adapter.erase(sessionId);
+    const erased = await this.adapter.erase(sessionId, this.requiredBy(sessionId, options));
     if (erased) this.events.emit({ type: 'deleted', sessionId, cause: 'erased' });
     return erased;
   }
@@ -382,8 +392,20 @@ export class SessionStore {
     return session;
   }
 
-  private async revokeOne(sessionId: string): Promise<SessionChange> {
-    const change = await this.adapter.revoke(sessionId);
+  /** Returns the session that must have the id; `undefined`: any session. */
+  private requiredBy(
+    sessionId: string,
+    options: SessionChangeOptions,
+  ): Pick<Session, 'createdAt' | 'userId'> | undefined {
+    const { session } = checkInput(SessionChangeOptions, options, 'options');
+    return session ?? this.known(sessionId) ?? undefined;
+  }
+
+  private async revokeOne(
+    sessionId: string,
+    required: Pick<Session, 'createdAt' | 'userId'> | undefined,
+  ): Promise<SessionChange> {
+    const change = await this.adapter.revoke(sessionId, required);
     const { session, previousState, changed } = change;
     if (changed) this.events.emit({ type: 'expired', session, previousState, cause: 'revoked' });
     return change;

@@ -36,20 +36,26 @@ export class CreateSessionInput {
 /** The input of a new session, whose metadata the compiler checks (DAY-05). */
 export type NewSessionInput<Metadata> = CreateSessionInput & { readonly metadata?: Metadata & JsonCheck<Metadata> };
 
+/** Requires a session, or the fields that identify it. */
+export const MustBeSession = (): PropertyDecorator => Must(isOwned, 'must be a session, or its createdAt and userId.');
+
+/** The options of a change of one session. */
+export class SessionChangeOptions {
+  /**
+   * The session that the caller has read. If the id was deleted and created again since, the change is rejected (FIX-90).
+   * Default: inside a handler, the session of its turn; otherwise any session with the id.
+   */
+  @Optional()
+  @MustBeSession()
+  session?: Pick<Session, 'createdAt' | 'userId'>;
+}
+
 /** The options of `SessionStore.updateMetadata` (FIX-47). */
-export class MetadataOptions {
+export class MetadataOptions extends SessionChangeOptions {
   /** Keys to remove, at most 1000; the patch must not set them. Missing keys are ignored. Default: none. */
   @Optional()
   @MustBeKeys()
   unset?: readonly string[];
-
-  /**
-   * The session that the caller has read. If the id was deleted and created again since, the update is rejected (FIX-90).
-   * Default: any session with the id.
-   */
-  @Optional()
-  @Must(isOwned, 'must be a session, or its createdAt and userId.')
-  session?: Pick<Session, 'createdAt' | 'userId'>;
 }
 
 /** Selects the sessions that `SessionStore.revokeAll` ends (NST-18). */

@@ -57,7 +57,8 @@ export class SessionGuard implements CanActivate {
 
   /** @throws SessionNotFoundError also if the id was deleted and created again meanwhile (FIX-90) */
   private async touchSame(session: Session): Promise<Session> {
-    const touched = await this.sessions.touch(session.id);
+    const touched = await this.sessions.touch(session.id, { session });
+    // A subclass may ignore the options.
     if (!isSameSession(session, touched)) throw new SessionNotFoundError(session.id);
     return touched;
   }

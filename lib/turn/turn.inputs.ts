@@ -18,6 +18,8 @@ import { toHistory } from '../conversation/message-draft.js';
 import { interruptedResults } from '../conversation/whole-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type MessageDraft } from '../ledger/message.js';
+import { type Session } from '../ledger/session.js';
+import { MustBeSession } from '../session/session.inputs.js';
 import { type TurnListener } from './turn-contexts.js';
 import {
   TURN_STATUSES,
@@ -42,6 +44,14 @@ export class SubmitOptions {
   /** The session whose lane the turn joins. */
   @Allow()
   sessionId!: string;
+
+  /**
+   * The session that the caller has read. If the id was deleted and created again since, the turn is rejected (FIX-90).
+   * Default: inside a handler, the session of its turn; otherwise any session with the id.
+   */
+  @Optional()
+  @MustBeSession()
+  session?: Pick<Session, 'createdAt' | 'userId'>;
 
   /** The history for the handler, instead of the conversation log; stored with the turn. Default: the log's window. */
   @Optional()

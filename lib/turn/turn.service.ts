@@ -8,10 +8,18 @@ import { onAbort } from '../common/on-abort.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { isSameSession } from '../ledger/session.lifecycle.js';
 import { observeSubmit } from './observe-turn.js';
 import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
-import { assertNoReentry, beforeChildTurn, handOut, waitForTurn, type WaitingCaller } from './running-turn.js';
+import {
+  assertNoReentry,
+  beforeChildTurn,
+  handOut,
+  ownSession,
+  waitForTurn,
+  type WaitingCaller,
+} from './running-turn.js';
 import { ShuttingDownError, TurnNotFoundError, TurnWaitTimeoutError } from '../ledger/turn.errors.js';
 import {
   CancelOptions,
@@ -402,7 +410,7 @@ export class TurnService {
 
   /** Validates a submission. @throws InvalidInputError, SessionsConfigurationError, TooLargeError */
   private toAcceptRequest({ orchestrator, input, options, callers }: Submission): AcceptTurn {
-    const { settings, runner, foreignSessions } = this.dependencies;
+    const { settings, runner, foreignSessions, ledger } = this.dependencies;
     const { generateId, idempotencyTtlMs, logsConversations, maxInputBytes, maxSessionLifetimeMs } = settings;
     const { sessionId, idempotencyKey: key, whenBusy = settings.whenBusy } = options;
     assertId(sessionId, 'sessionId');
@@ -419,6 +427,7 @@ export class TurnService {
       hash: hashOf(orchestrator, turnInput, options.replaces),
       ttlMs: idempotencyTtlMs,
     };
+    const required = options.session ?? ownSession(ledger)(sessionId);
     return {
       id: options.id ?? generateId(),
       sessionId,
@@ -431,11 +440,12 @@ export class TurnService {
       ...(idempotency ? { idempotency } : {}),
       ...(maxSessionLifetimeMs === undefined ? {} : { maxSessionLifetimeMs }),
       ...(foreignSessions ? { foreignSession: true } : {}),
+      ...(required ? { requireSession: { createdAt: required.createdAt, userId: required.userId } } : {}),
     };
   }
 
   private async acceptChecked(request: AcceptTurn): Promise<Accepted> {
-    await this.assertForeignSession(request.sessionId);
+    await this.assertForeignSession(request);
     const { telemetry, ledger } = this.dependencies;
     const visit = this.worker.prepare(request.sessionId, request.id);
     try {
@@ -454,10 +464,12 @@ export class TurnService {
     if (turn?.sessionId !== sessionId || turn.orchestrator !== orchestrator) throw new TurnNotFoundError(turnId);
   }
 
-  private async assertForeignSession(sessionId: string): Promise<void> {
+  private async assertForeignSession({ sessionId, requireSession }: AcceptTurn): Promise<void> {
     if (!this.dependencies.foreignSessions) return;
     const session = await this.dependencies.sessions.get(sessionId);
-    if (!session) throw new SessionNotFoundError(sessionId);
+    if (!session || (requireSession && !isSameSession(session, requireSession))) {
+      throw new SessionNotFoundError(sessionId);
+    }
     if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'accept a turn');
   }
 

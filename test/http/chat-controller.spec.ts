@@ -479,6 +479,30 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect((await app.ask('DELETE', '/one')).status).toBe(204);
   });
 
+  it.each<[string, (app: ChatApp) => Promise<Response>, number]>([
+    ['a message', (app) => app.ask('POST', '/one', { body: { messages: [said('Secret of ann.')] } }), 404],
+    ['a stop', (app) => app.ask('POST', '/one/stop'), 200],
+    ['a delete', (app) => app.ask('DELETE', '/one'), 204],
+  ])('FIX-90 %s does not affect the chat of another user that gets the id meanwhile', async (_, ask, status) => {
+    const orchestrator = defineOrchestrator({ name: 'assistant', intents: { answer: async () => reply('Hello.') } });
+    const app = await startChatApp({ platform, role: 'submit', orchestrators: [orchestrator] });
+    await app.sessions.create({ id: 'one', userId: 'ann' });
+    const get = app.sessions.get.bind(app.sessions);
+    const replaced = jest.spyOn(app.sessions, 'get').mockImplementationOnce(async (id) => {
+      const session = await get(id);
+      await app.sessions.delete(id);
+      await app.sessions.create({ id, userId: 'bob' });
+      await app.turns.submit('assistant', 'of bob', { sessionId: id });
+      return session;
+    });
+
+    expect((await ask(app)).status).toBe(status);
+    replaced.mockRestore();
+    expect(await app.sessions.get('one')).toMatchObject({ userId: 'bob', state: 'created', version: 1 });
+    const turns = await app.turns.list({ sessionId: 'one' });
+    expect(turns.map((turn) => [turn.request.input.text, turn.status])).toEqual([['of bob', 'queued']]);
+  });
+
   it('AIS-18 accepts files within the limit of inputs, and gives them to the model', async () => {
     const { orchestrator, provider } = await startAssistant();
     const app = await startChatApp({ platform, orchestrators: [orchestrator], turns: { maxInputBytes: 50_000 } });

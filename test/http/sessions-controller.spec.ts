@@ -175,13 +175,7 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
 
   it('FIX-90 does not change a session that gets the id after the guard has read the user’s session', async () => {
     const { id } = await client.session();
-    const get = client.sessions.get.bind(client.sessions);
-    const replaced = jest.spyOn(client.sessions, 'get').mockImplementationOnce(async (sessionId) => {
-      const session = await get(sessionId);
-      await client.sessions.delete(id);
-      await client.sessions.create({ id, userId: 'bob' });
-      return session;
-    });
+    const replaced = replacedAfterRead();
 
     const patch = client.ask('patch', '/sessions/current', { sessionId: id, body: { metadata: { of: 'ann' } } });
     const body: unknown = (await patch.expect(404)).body;
@@ -190,6 +184,30 @@ describe.each(PLATFORMS)('the sessions controller on $name', (platform) => {
     expect(body).toMatchObject({ code: 'SESSION_NOT_FOUND' });
     expect(await client.sessions.get(id)).toMatchObject({ userId: 'bob', metadata: {}, version: 1 });
   });
+
+  it('FIX-90 does not end a session that gets the id after the guard has read the user’s session', async () => {
+    const { id } = await client.session();
+    const replaced = replacedAfterRead();
+
+    const body: unknown = (await client.ask('delete', '/sessions/current', { sessionId: id }).expect(404)).body;
+
+    replaced.mockRestore();
+    expect(body).toMatchObject({ code: 'SESSION_NOT_FOUND' });
+    expect(await client.sessions.get(id)).toMatchObject({ userId: 'bob', state: 'created', version: 1 });
+    expect(await client.turns.list({ sessionId: id })).toMatchObject([{ status: 'queued' }]);
+  });
+
+  /** Gives the id of the next session that is read to a session of bob with a turn. */
+  function replacedAfterRead(): { mockRestore(): void } {
+    const get = client.sessions.get.bind(client.sessions);
+    return jest.spyOn(client.sessions, 'get').mockImplementationOnce(async (id) => {
+      const session = await get(id);
+      await client.sessions.delete(id);
+      await client.sessions.create({ id, userId: 'bob' });
+      await client.turns.submit(desk.name, 'hello', { sessionId: id });
+      return session;
+    });
+  }
 
   it('FIX-64 stores metadata with keys named like properties of every object', async () => {
     const { id } = await client.session();

@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { Agent, request as send } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import { memoryAdapter, type SessionsErrorBody, type Turn } from 'nestjs-agent-sessions';
 import { type TurnView } from 'nestjs-agent-sessions/http';
 import { eventually } from '../support/eventually.js';
@@ -73,6 +74,23 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
 
     await say({ text: 'fail' }).expect(202);
     expect(await client.sessions.get(sessionId)).toMatchObject({ state: 'active' });
+  });
+
+  it('FIX-90 accepts no turn for a session that gets the id after the guard has read the user’s session', async () => {
+    const get = client.sessions.get.bind(client.sessions);
+    const replaced = jest.spyOn(client.sessions, 'get').mockImplementationOnce(async (id) => {
+      const session = await get(id);
+      await client.sessions.delete(id);
+      await client.sessions.create({ id, userId: 'bob' });
+      return session;
+    });
+
+    const body: unknown = (await say({ text: 'secret of ann' }).expect(404)).body;
+
+    replaced.mockRestore();
+    expect(body).toMatchObject({ code: 'SESSION_NOT_FOUND' });
+    expect(await client.turns.list({ sessionId })).toEqual([]);
+    expect(await client.sessions.get(sessionId)).toMatchObject({ userId: 'bob', state: 'created', version: 1 });
   });
 
   it('NST-16 passes the text, content and metadata of a message to the turn', async () => {

@@ -92,6 +92,24 @@ describe.each(BEHAVIOUR_STORES)('an erase over $name', ({ place }) => {
 });
 
 describe('an erase', () => {
+  it('FIX-90 keeps a session of another user that gets the id of a session meanwhile', async () => {
+    const { app, sessions } = await startApplication();
+    const records = app.get(SessionRecords, { strict: false });
+    const { id } = await sessions.create({ userId: 'ann' });
+    const find = sessions.find.bind(sessions);
+    sessions.find = async (query) => {
+      const found = await find(query);
+      for (const each of found) {
+        await sessions.delete(each.id);
+        await sessions.create({ id: each.id, userId: 'bob' });
+      }
+      return found;
+    };
+
+    expect(await records.erase({ userId: 'ann', allWorkspaces: true })).toEqual({ sessions: 0 });
+    expect(await sessions.get(id)).toMatchObject({ userId: 'bob', state: 'created', version: 1 });
+  });
+
   it('NST-25 NST-24 erases only the requested user, workspace or session', async () => {
     const { app, sessions } = await startApplication();
     const records = app.get(SessionRecords, { strict: false });

@@ -304,6 +304,22 @@ describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
     expect(await store.get(before.id)).toMatchObject({ attachedSurfaces: [] });
   });
 
+  it('FIX-90 attaches no surface to a session that gets the id of the one it found after the touch', async () => {
+    const before = await store.create({ userId });
+    const replacing = new SessionStore(target.adapter.sessions);
+    replacing.touch = async (id: string) => {
+      const touched = await store.touch(id);
+      await store.delete(id);
+      await store.create({ id, userId: mintId() });
+      return touched;
+    };
+    const session = await resolveSession({ userId, surfaceId: 'web' }, replacing, resolver);
+
+    expect(session).toMatchObject({ userId, state: 'created', attachedSurfaces: ['web'] });
+    expect(session.id).not.toBe(before.id);
+    expect(await store.get(before.id)).toMatchObject({ attachedSurfaces: [], version: 1 });
+  });
+
   it('SES-16 finds the session to continue among 1,000', async () => {
     const insertMany = Array.from({ length: 998 }, () => insert('suspended', 5));
     await Promise.all(insertMany);

@@ -234,6 +234,26 @@ describe('SessionStore over a foreign adapter', () => {
     expect(await store.get(broken.id)).toMatchObject({ state: 'active' });
   });
 
+  it('FIX-90 changes the session that the caller has read, and no other that got its id', async () => {
+    const session = await store.create({ userId: 'ann' });
+    const { id } = session;
+    await store.delete(id);
+    const other = await store.create({ id, userId: 'bob' });
+
+    for (const change of [
+      () => store.touch(id, { session }),
+      () => store.attachSurface(id, 'web', { session }),
+      () => store.revoke(id, { session }),
+      () => store.updateMetadata(id, { a: 1 }, { session }),
+    ]) {
+      expect(await failureOf(change)).toBeInstanceOf(SessionNotFoundError);
+    }
+    expect(await store.erase(id, { session })).toBe(false);
+    expect(adapter.rows.get(id)).toEqual(other);
+    expect(await store.touch(id, { session: other })).toMatchObject({ state: 'active' });
+    expect(await store.erase(id, { session: other })).toBe(true);
+  });
+
   it('SES-09 fails if the sessions cannot be read', async () => {
     const failure = new Error('The store is away.');
     adapter.fail = (method) => (method === 'fetchMany' ? failure : undefined);

@@ -143,6 +143,26 @@ describe('revokeAll', () => {
     expect((await store.get(made[1].id))?.state).toBe('expired');
   });
 
+  it('FIX-90 keeps a session of another user that gets the id of a session meanwhile', async () => {
+    const sessions = open().adapter.sessions as AtomicSessionStoreAdapter;
+    const store = new SessionStore(
+      differing(sessions, {
+        fetchMany: async (query) => {
+          const found = await sessions.fetchMany(query);
+          for (const { id } of found) {
+            await store.delete(id);
+            await store.create({ id, userId: 'bob' });
+          }
+          return found;
+        },
+      }),
+    );
+    const { id } = await store.create({ userId: 'ann' });
+
+    expect(await store.revokeAll('ann')).toEqual([]);
+    expect(await store.get(id)).toMatchObject({ userId: 'bob', state: 'created', version: 1 });
+  });
+
   it('NST-18 terminates over a foreign store that returns stale sessions', async () => {
     const { sessions } = open().adapter;
     const stale = await new SessionStore(sessions).create({ userId: 'ann' });

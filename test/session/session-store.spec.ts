@@ -6,6 +6,7 @@ import {
   InvalidInputError,
   type Session,
   SessionConflictError,
+  type SessionEvent,
   SessionNotFoundError,
   SessionStateError,
   SessionStore,
@@ -235,6 +236,47 @@ describe.each(BEHAVIOUR_STORES)('SessionStore over $name', ({ open }) => {
       expect(await failureOf(() => update({ createdAt, userId }))).toBeInstanceOf(SessionNotFoundError);
       expect(await store.get(id)).toEqual(other);
     });
+
+    it.each<[string, (read: Session) => Promise<unknown>]>([
+      ['touch', (session) => store.touch(session.id, { session })],
+      ['touchWithOutcome', (session) => store.touchWithOutcome(session.id, { session })],
+      ['attachSurface', (session) => store.attachSurface(session.id, 'late', { session })],
+      ['revoke', (session) => store.revoke(session.id, { session })],
+    ])('FIX-90 %s changes the session that the caller has read, and no other that got its id', async (_, change) => {
+      const { session, other } = await replaced();
+      const events: SessionEvent[] = [];
+      const listening = store.events.stream.subscribe((event) => events.push(event));
+
+      expect(await failureOf(() => change(session))).toBeInstanceOf(SessionNotFoundError);
+      expect(await store.get(other.id)).toEqual(other);
+      listening.unsubscribe();
+      expect(events).toEqual([]);
+      await change(other);
+      expect(await store.get(other.id)).toMatchObject({ version: 2 });
+    });
+
+    it('FIX-90 erase keeps a session that got the id of the one that the caller has read', async () => {
+      const { session, other } = await replaced();
+
+      expect(await store.erase(other.id, { session })).toBe(false);
+      expect(await store.get(other.id)).toEqual(other);
+      expect(await store.erase(other.id, { session: other })).toBe(true);
+      expect(await store.get(other.id)).toBeNull();
+    });
+
+    it.each(['touch', 'revoke', 'erase'] as const)('FIX-90 %s rejects a session without its owner', async (method) => {
+      const session = await create();
+      const options = { session: { createdAt: session.createdAt } };
+
+      expect(await failureOf(() => store[method](session.id, options as never))).toBeInstanceOf(InvalidInputError);
+      expect(await store.get(session.id)).toEqual(session);
+    });
+
+    async function replaced(): Promise<{ session: Session; other: Session }> {
+      const session = await create();
+      await store.delete(session.id);
+      return { session, other: await create({ id: session.id }) };
+    }
 
     it.each<[string, unknown]>([
       ['an unknown key', { unset: [], ttlMs: 1 }],

@@ -40,6 +40,10 @@ describe.each(LIVE_STORES)('state that a handler writes after its session was de
       (id) => state.flow.save(id, 'onboarding', 'secret of ann'),
       (id) => manager.of('desk').getOrCreateState(id),
       (id) => app.sessions.updateMetadata(id, { secret: 'of ann' }),
+      (id) => app.sessions.attachSurface(id, 'surface of ann'),
+      (id) => app.sessions.touch(id),
+      (id) => app.sessions.revoke(id),
+      (id) => app.turns.submit('desk', 'secret of ann', { sessionId: id }),
     ];
     const { id } = await app.sessions.create({ userId: 'ann' });
     await app.turns.submit('desk', 'hello', { sessionId: id });
@@ -56,7 +60,14 @@ describe.each(LIVE_STORES)('state that a handler writes after its session was de
     expect((await state.task.list(id)).items).toEqual([]);
     expect(await state.flow.load(id, 'onboarding')).toBeNull();
     expect(await manager.of('desk').getState(id)).toBeNull();
-    expect(await app.sessions.get(id)).toMatchObject({ userId: 'bob', metadata: {} });
+    expect(await app.turns.list({ sessionId: id })).toEqual([]);
+    expect(await app.sessions.get(id)).toMatchObject({
+      userId: 'bob',
+      state: 'created',
+      attachedSurfaces: [],
+      metadata: {},
+      version: 1,
+    });
 
     await app.handle(desk).execute('own', { sessionId: id });
     expect(await state.tools.get(id, 'search', 'k')).toMatchObject({ value: 'of bob' });

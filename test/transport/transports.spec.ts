@@ -110,6 +110,23 @@ describe.each(TRANSPORTS)('guards and decorators in $name', ({ name, start, sess
       expect(reply).toMatchObject({ error: { statusCode: 404, code: 'SESSION_NOT_FOUND' } });
     });
 
+    it('FIX-90 does not touch a session that got the id of the one that the guard has read', async () => {
+      const sessionId = await annsSession();
+      const get = sessions.get.bind(sessions);
+      const replaced = jest.spyOn(sessions, 'get').mockImplementationOnce(async (id) => {
+        const session = await get(id);
+        await sessions.delete(id);
+        await sessions.create({ id, userId: 'bob' });
+        return session;
+      });
+
+      const reply = await asAnn('chat', { sessionId });
+
+      replaced.mockRestore();
+      expect(reply).toMatchObject({ error: { statusCode: 404, code: 'SESSION_NOT_FOUND' } });
+      expect(await sessions.get(sessionId)).toMatchObject({ userId: 'bob', state: 'created', version: 1 });
+    });
+
     it('NST-11 allows anonymous use with @AllowAnonymousSession, but no use by another user', async () => {
       const { id } = await sessions.create({ userId: 'bob' });
 

@@ -1,6 +1,7 @@
 import { isId } from '../../common/ids.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
-import { SessionStateError } from '../../ledger/session.errors.js';
+import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
+import { isSameSession } from '../../ledger/session.lifecycle.js';
 import { type Session, SESSION_STATES } from '../../ledger/session.js';
 import { isChildSession } from '../../orchestrator/child-session.js';
 import { type SessionPage, type SessionStore } from '../../session/session-store.service.js';
@@ -62,14 +63,26 @@ export class ChatSessions {
     const session = await this.sessions.get(chatId);
     const own = session && ownsSession(principal, session) ? session : await this.find(principal, chatId);
     if (!own) return;
-    // Stops the running turn and its streams.
-    await this.sessions.revoke(own.id);
-    await this.sessions.erase(own.id);
+    try {
+      // Stops the running turn and its streams.
+      await this.sessions.revoke(own.id, { session: own });
+    } catch (error) {
+      // Deleted concurrently. Another session may have the id now (FIX-90).
+      if (SessionNotFoundError.isInstance(error)) return;
+      throw error;
+    }
+    await this.sessions.erase(own.id, { session: own });
   }
 
   /** Records activity. */
-  async touch(sessionId: string): Promise<void> {
-    await this.sessions.touch(sessionId);
+  async touch(session: Session): Promise<void> {
+    await this.sessions.touch(session.id, { session });
+  }
+
+  /** Returns false if the session was deleted. Another session may have its id then (FIX-90). */
+  async isCurrent(session: Session): Promise<boolean> {
+    const stored = await this.sessions.get(session.id);
+    return stored !== null && isSameSession(stored, session);
   }
 
   /** Returns whether a session belongs to the user and can be used. */

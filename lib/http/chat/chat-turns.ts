@@ -4,6 +4,7 @@ import { stoppedAnswer } from '../../chat/stopped-message.js';
 import { type UIMessage } from '../../chat/ui-message.js';
 import { isUserSignal } from '../../chat/user-signals.js';
 import { InvalidInputError, StoreRejectedError } from '../../common/sessions.error.js';
+import { type Session } from '../../ledger/session.js';
 import { TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
 import { isTerminal, TURN_STATUSES, type Turn } from '../../ledger/turn.js';
 import { toTurnInput as checkTurnInput } from '../../turn/turn.inputs.js';
@@ -57,9 +58,9 @@ export class ChatTurns {
    * @throws as `TurnService.submit`; TurnNotFoundError for an unknown answer; TurnSettledError for an answer of the user
    * that comes after the end of its turn
    */
-  async accept(sessionId: string, request: ChatRequest): Promise<ChatRange> {
-    if (request.message.role === 'assistant') return this.answer(sessionId, request.message);
-    const turn = await this.submit(sessionId, request);
+  async accept(session: Session, request: ChatRequest): Promise<ChatRange> {
+    if (request.message.role === 'assistant') return this.answer(session.id, request.message);
+    const turn = await this.submit(session, request);
     return { turnId: turn.id, segment: 0, skip: 0 };
   }
 
@@ -91,17 +92,19 @@ export class ChatTurns {
     return turn;
   }
 
+  /** @param messageId the message of the user, or the answer. Default: returns the current turn */
+  async openTurn(sessionId: string, messageId?: string): Promise<Turn | undefined> {
+    const open = await this.openWithoutEnded(sessionId);
+    // An edited message has the id of the earlier one.
+    return messageId === undefined ? open.at(0) : open.findLast((each) => hasMessage(each, messageId));
+  }
+
   /**
    * Cancels a turn, and keeps the message of the user and the answer so far (AIS-10). A turn that has not begun keeps
    * nothing (AIS-38).
-   * @param messageId the message of the user, or the answer. Default: the current turn is cancelled
    * @returns whether the turn was open
    */
-  async stop(sessionId: string, messageId?: string): Promise<boolean> {
-    const open = await this.openWithoutEnded(sessionId);
-    // An edited message has the id of the earlier one.
-    const turn = messageId === undefined ? open.at(0) : open.findLast((each) => hasMessage(each, messageId));
-    if (!turn) return false;
+  async stop(turn: Turn): Promise<boolean> {
     const { status } = await this.interrupt(turn);
     return !isTerminal(status) || status === 'cancelled';
   }
@@ -119,7 +122,8 @@ export class ChatTurns {
     }
   }
 
-  private async submit(sessionId: string, request: ChatRequest): Promise<Turn> {
+  private async submit(session: Session, request: ChatRequest): Promise<Turn> {
+    const { id: sessionId } = session;
     const input = toTurnInput(request.message);
     const replaced = await this.replacedBy(sessionId, request);
     const first = replaced && (await this.replaced.firstOf(replaced));
@@ -128,6 +132,7 @@ export class ChatTurns {
       known ??
       (await this.turns.submit(this.orchestratorOf(request, replaced), input, {
         sessionId,
+        session,
         idempotencyKey: requestKeyOf(request, replaced?.id),
         attributes: endedWaitOf(await this.open(sessionId)),
         ...(first === undefined ? {} : { replaces: first.id }),

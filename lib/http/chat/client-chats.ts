@@ -62,8 +62,8 @@ export class ClientChats implements OnApplicationBootstrap {
   async accept(principal: Principal, chatId: string, request: ChatRequest): Promise<ChatRange> {
     this.turns.check(request);
     const session = await this.sessionFor(principal, chatId, request);
-    const range = await this.turns.accept(session.id, request);
-    await this.touch(session.id);
+    const range = await this.turns.accept(session, request);
+    await this.touch(session);
     return range;
   }
 
@@ -103,7 +103,11 @@ export class ClientChats implements OnApplicationBootstrap {
   /** Stops the current answer, or cancels the given message. */
   async stop(principal: Principal, chatId: string, { messageId }: StopChatRequest): Promise<StoppedChat> {
     const session = await this.sessions.find(principal, chatId);
-    return { stopped: session !== null && (await this.turns.stop(session.id, messageId)) };
+    if (!session) return { stopped: false };
+    const turn = await this.turns.openTurn(session.id, messageId);
+    // Read after the turn: another session may have got the id, and this may be its turn (FIX-90).
+    if (!turn || !(await this.sessions.isCurrent(session))) return { stopped: false };
+    return { stopped: await this.turns.stop(turn) };
   }
 
   /** Returns a page of messages; an unknown chat has none. */
@@ -143,11 +147,11 @@ export class ClientChats implements OnApplicationBootstrap {
   }
 
   /** Records activity. The turn is already accepted, so errors are ignored. */
-  private async touch(sessionId: string): Promise<void> {
+  private async touch(session: Session): Promise<void> {
     try {
-      await this.sessions.touch(sessionId);
+      await this.sessions.touch(session);
     } catch (error) {
-      this.logger.warn(`Could not touch session ${loggedId(sessionId)} after its turn was accepted.`, traceOf(error));
+      this.logger.warn(`Could not touch session ${loggedId(session.id)} after its turn was accepted.`, traceOf(error));
     }
   }
 }

@@ -95,7 +95,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @UseSession({ touch: false, states: SESSION_STATES })
     @describedAs('end')
     async end(@CurrentSession() session: Session): Promise<void> {
-      await this.sessions.revoke(session.id);
+      await this.sessions.revoke(session.id, { session });
     }
 
     @Post('revoke')

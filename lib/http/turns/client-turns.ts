@@ -60,19 +60,20 @@ export class ClientTurns implements OnApplicationBootstrap {
   }
 
   /** @throws as `TurnService.submit`; errors do not reveal hidden turns */
-  async submit(sessionId: string, body: SubmitTurnBody, idempotencyKey?: string): Promise<TurnView> {
+  async submit(session: Session, body: SubmitTurnBody, idempotencyKey?: string): Promise<TurnView> {
     const { text, content, metadata, whenBusy } = body;
     const orchestrator = this.orchestratorOf(body);
     this.assertAllowed(whenBusy);
     // The service checks its size.
     const input = toTurnInput({ text, content, metadata }, Infinity, 'body');
     const turn = await this.accept(orchestrator, input, {
-      sessionId,
+      sessionId: session.id,
+      session,
       ...(whenBusy === undefined ? {} : { whenBusy }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     });
     // A rejected request does not count as activity.
-    await this.touch(sessionId);
+    await this.touch(session);
     return this.viewOf(turn);
   }
 
@@ -135,11 +136,11 @@ export class ClientTurns implements OnApplicationBootstrap {
   }
 
   /** Records activity. The turn is already accepted, so errors are ignored. */
-  private async touch(sessionId: string): Promise<void> {
+  private async touch(session: Session): Promise<void> {
     try {
-      await this.sessions.touch(sessionId);
+      await this.sessions.touch(session.id, { session });
     } catch (error) {
-      this.logger.warn(`Could not touch session ${loggedId(sessionId)} after its turn was accepted.`, traceOf(error));
+      this.logger.warn(`Could not touch session ${loggedId(session.id)} after its turn was accepted.`, traceOf(error));
     }
   }
 

@@ -33,7 +33,7 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
       @CurrentSession() session: Session,
       @Res({ passthrough: true }) response: HttpResponse,
     ): Promise<TurnView> {
-      const turn = await this.turns.submit(session.id, readBody(SubmitTurnBody, request), idempotencyKeyOf(request));
+      const turn = await this.turns.submit(session, readBody(SubmitTurnBody, request), idempotencyKeyOf(request));
       response.header('Location', `${pathOf(request)}/${encodeURIComponent(turn.id)}`);
       return turn;
     }

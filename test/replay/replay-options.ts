@@ -8,7 +8,7 @@ FILE is JSON Lines with one conversation per line: { "id", "messages": [...] }, 
 
   --sessions N     only the first N conversations
   --kill-every N   kill a worker process (SIGKILL) after every N settled turns and start it again
-  --concurrency N  with --queue in-process: the number of turns that run at a time (default 32)
+  --concurrency N  the number of turns that a process runs at a time (default 32)
   --adapter NAME   sqlite (default), memory, postgres, mysql or redis; a server is started for it, unless
                    TEST_POSTGRES_URL, TEST_MYSQL_URL or TEST_REDIS_URL names one
   --queue NAME     in-process (default): one process does everything; or bullmq: one accepts turns, others run them. BullMQ
@@ -28,7 +28,7 @@ export interface ReplayOptions {
   readonly file: string;
   readonly sessions: number;
   readonly killEvery?: number;
-  /** Default: that of the module. */
+  /** Default: that of the queue. */
   readonly concurrency?: number;
   readonly adapter: ReplayAdapter;
   readonly queue: ReplayQueue;
@@ -53,9 +53,6 @@ export function parseOptions(args: string[]): ReplayOptions | null {
     throw new UsageError('--queue bullmq needs a server that processes share: --adapter postgres, mysql or redis.');
   }
   const concurrency = toCount('--concurrency', values.concurrency);
-  if (queue === 'bullmq' && concurrency !== undefined) {
-    throw new UsageError('--concurrency is for --queue in-process.');
-  }
   if (queue === 'in-process' && workers > 1) throw new UsageError('--workers is for --queue bullmq.');
   const sessions = toCount('--sessions', values.sessions) ?? Infinity;
   return { file, adapter, queue, workers, sessions, killEvery, concurrency };

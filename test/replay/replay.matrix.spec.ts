@@ -73,6 +73,24 @@ describe('replay', () => {
     180_000,
   );
 
+  // One of two workers is killed. A lane waits for the lease of the dead worker, and then for all lanes that BullMQ notifies before it.
+  (REDIS.url === '' ? it.skip : it)(
+    'FIX-83 lets no lane wait much longer than the others if BullMQ notifies them, with kills',
+    async () => {
+      const file = recordFile(...Array.from({ length: 200 }, (_, lane) => smallTalk(`a-${lane}`, 20)));
+      const queue = ['--adapter', 'redis', '--queue', 'bullmq', '--workers', '2', '--concurrency', '8'];
+
+      const { code, stdout } = await replay(file, '--kill-every', '67', ...queue);
+
+      const waits = cells(stdout);
+      expect(Number(waits.kills)).toBeGreaterThanOrEqual(2);
+      expect(Number(waits['longest wait s'])).toBeLessThanOrEqual(3 * Number(waits['median wait s']));
+      expect(Number(waits['worst ratio'])).toBeLessThanOrEqual(5);
+      expect(code).toBe(0);
+    },
+    180_000,
+  );
+
   const airlineTitle = 'TRN-15 replays ten recorded conversations of an airline agent with kills';
   if (existsSync(AIRLINE)) {
     it(
@@ -141,7 +159,6 @@ describe('arguments of replay', () => {
     ['an unknown queue', ['a', '--queue', 'kafka'], '--queue must be one of in-process'],
     ['BullMQ without a server', ['a', '--queue', 'bullmq'], '--queue bullmq needs a server'],
     ['workers without BullMQ', ['a', '--adapter', 'redis', '--workers', '2'], '--workers is for --queue bullmq'],
-    ['a limit with BullMQ', ['a', '--queue', 'bullmq', '--adapter', 'redis', '--concurrency', '8'], '--concurrency is'],
     ['no turn at a time', ['a', '--concurrency', '0'], '--concurrency must be an integer of at least 1. Received: 0.'],
     ['a memory that is killed', ['a', '--adapter', 'memory', '--kill-every', '5'], 'memory does not'],
   ])('TRN-15 rejects %s', (_, args, message) => {

@@ -41,7 +41,7 @@ export interface WorkerSetup {
   readonly role: ProcessRole;
   /** The queue. Default: in process. */
   readonly queue?: QueuePlace;
-  /** The number of turns that the queue in process runs at a time. Default: that of the module. */
+  /** The number of turns that each process runs at a time. Default: that of the queue. */
   readonly concurrency?: number;
 }
 

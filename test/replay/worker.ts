@@ -94,7 +94,7 @@ class Replay implements WorkerCalls {
         retry: { maxLost: 1000, backoff: { type: 'fixed', delayMs: 100 } },
         // Short, so that the lane of a killed worker is soon free.
         leaseMs: 1000,
-        ...(setup.queue ? { queue: queueAt(setup.queue) } : { concurrency: setup.concurrency }),
+        ...(setup.queue ? { queue: queueAt(setup.queue, setup.concurrency) } : { concurrency: setup.concurrency }),
       },
     }),
     SessionsModule.forFeature([Recorded]),

@@ -9,10 +9,11 @@ export interface QueuePlace {
   readonly place: string;
 }
 
-export function queueAt({ server, url, place }: QueuePlace): BullmqQueue {
-  if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place });
+export function queueAt({ server, url, place }: QueuePlace, concurrency?: number): BullmqQueue {
+  if (server === 'redis') return bullmqQueue({ connection: { url }, prefix: place, concurrency });
   return bullmqQueue({
     connection: { connectionString: url, schema: place, migrate: true },
     backendFactory: bullmq.createPostgresBackend,
+    concurrency,
   });
 }

@@ -153,7 +153,7 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   /**
-   * Runs the attempt to its end. Rejects only if the release of a turn that this process cannot run fails.
+   * Runs the attempt to its end. Never rejects.
    * @param next returns a claim of the lane's next turn, for the commit that settles this one. Not called if the visit
    * has no slot for that turn, because the handler has left a wait for another turn running
    */
@@ -162,14 +162,10 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   private async runClaimed(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
-    if (!this.isKnown) {
-      // Another process may have the orchestrator. No failure is counted, and the lane is offered again later.
-      await this.giveBack(this.dependencies.settings.reconcileMs);
-      return { type: 'unknown' };
-    }
-    // The handler has not begun, and the lease has ended: this process was too slow. If another worker has claimed the
-    // turn since, its fence rejects the release.
-    if (this.lease.hasEnded) return this.returnUnbegun();
+    // Another process may have the orchestrator, so the lane is offered again later.
+    if (!this.isKnown) return this.returnUnbegun(this.dependencies.settings.reconcileMs, { type: 'unknown' });
+    // This process was too slow (FIX-62). If another worker has claimed the turn since, its fence rejects the release.
+    if (this.lease.hasEnded) return this.returnUnbegun(0, { type: 'returned', why: 'released', notifyAfterMs: 0 });
 
     this.stop.start();
     try {
@@ -336,11 +332,11 @@ export class TurnAttempt implements AttemptHandle {
     );
   }
 
-  /** Returns a turn whose lease ended before its handler began, without counting a loss (FIX-62). */
-  private async returnUnbegun(): Promise<AttemptOutcome> {
+  /** Releases a turn whose handler has not begun. No failure and no loss is counted. */
+  private async returnUnbegun(delayMs: number, outcome: AttemptOutcome): Promise<AttemptOutcome> {
     try {
-      await this.giveBack(0);
-      return { type: 'returned', why: 'released', notifyAfterMs: 0 };
+      await this.giveBack(delayMs);
+      return outcome;
     } catch (error) {
       return { type: 'lost', error };
     }

@@ -1,7 +1,10 @@
 import { jest } from '@jest/globals';
 import { defineOrchestrator } from 'nestjs-agent-sessions';
 import { type ClaimedTurn, TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions/adapter';
-import { claimRequest } from '../support/ledger-requests.js';
+import { mintId } from '../../lib/common/ids.js';
+import { capturingLogger } from '../support/capturing-logger.js';
+import { eventually } from '../support/eventually.js';
+import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { LIVE_STORES, startApplication } from '../support/running-application.js';
 
 const LEASE_MS = 900;
@@ -89,6 +92,40 @@ describe.each(LIVE_STORES)('a claim whose answer arrives after the lease has end
     expect((await app.turns.get(id))?.lost).toBe(isTaken ? 1 : 0);
     await app.close();
     expect(attempts).toEqual(isTaken ? [] : [1]);
+  });
+
+  it.each([
+    ['FIX-62', 'whose lease has ended', 'desk'],
+    ['FIX-84', 'that this process cannot run', 'ghost'],
+  ])('%s logs as lost a turn %s and that cannot be released', async (_, __, orchestrator) => {
+    const adapter = open();
+    const { lines, logger } = capturingLogger();
+    const claims: string[] = [];
+    const turns = overriding(adapter.turns, {
+      claim: async (sessionId, request) => {
+        const claimed = await adapter.turns.claim(sessionId, request);
+        if (claimed) claims.push(claimed.turn.id);
+        if (claimed && orchestrator === 'desk') await new Promise((resolve) => setTimeout(resolve, LEASE_MS));
+        return claimed;
+      },
+      release: async ({ sessionId, turnId, fence }) => {
+        throw new TurnFencedError(sessionId, turnId, fence);
+      },
+    });
+    const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'Done.' } });
+    const app = await startApplication({
+      adapter: { ...adapter, turns },
+      orchestrators: [desk],
+      logger,
+      turns: { leaseMs: LEASE_MS },
+    });
+    const sessionId = await app.session();
+    await adapter.turns.accept(turnRequest(mintId(), { sessionId, orchestrator }));
+    const warnings = (): string[] => lines.filter((line) => /^(warn|error) /.test(line));
+    await eventually(() => warnings().length > 0);
+    expect(warnings()[0]).toMatch(
+      new RegExp(`^warn Turn ${claims[0]} is no longer held by this worker.*TurnFencedError`, 's'),
+    );
   });
 });
 

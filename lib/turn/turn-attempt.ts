@@ -178,6 +178,8 @@ export class TurnAttempt implements AttemptHandle {
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (thrown) {
       const error = withoutProxy(thrown);
+      // The log looks the place up by this error.
+      this.thrownIn(this.places.get(thrown), error);
       this.lease.limit(SETTLE_MS);
       this.stop.abandon('failed');
       return await this.conclude(error, next)

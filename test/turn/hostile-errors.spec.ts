@@ -1,6 +1,7 @@
 import { defineOrchestrator, END_TURN, reply, TurnFailedError } from 'nestjs-agent-sessions';
 import { traceOf } from '../../lib/common/error-trace.js';
 import { isPermanent, retryAfterMs, toErrorRecord } from '../../lib/ledger/turn-error-record.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 function refuse(): never {
@@ -41,6 +42,28 @@ describe('values that cannot be read', () => {
     const { name, message } = toErrorRecord(thrown);
     expect([typeof name, typeof message, typeof traceOf(thrown)]).toEqual(['string', 'string', 'string']);
     expect([isPermanent(thrown), retryAfterMs(thrown)]).toEqual([false, 0]);
+  });
+});
+
+describe('the log of a handler that throws a value that cannot be read', () => {
+  it.each(Object.entries(THROWN))('FIX-91 NST-22 names the intent and the step that threw %s', async (_, create) => {
+    const { lines, logger } = capturingLogger();
+    const throws = (): never => {
+      throw create() as Error;
+    };
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: { answer: ({ input, step }) => (input.text === 'step' ? step('pay', throws) : throws()) },
+    });
+    const app = await startApplication({ orchestrators: [desk], logger, turns: { retry: { attempts: 1 } } });
+    for (const text of ['intent', 'step'])
+      await rejection(app.handle(desk).execute(text, { sessionId: await app.session() }), TurnFailedError);
+    // The value identifies the step that threw it. `undefined` identifies none.
+    const step = create() === undefined ? '' : ', step pay';
+    expect(lines.filter((line) => line.startsWith('error '))).toEqual([
+      expect.stringContaining(' in intent answer'),
+      expect.stringContaining(` in intent answer${step}`),
+    ]);
   });
 });
 

@@ -154,8 +154,9 @@ export class TurnAttempt implements AttemptHandle {
 
   /**
    * Runs the attempt to its end. Never rejects.
-   * @param next returns a claim of the lane's next turn, for the commit that settles this one. Not called if the visit
-   * has no slot for that turn, because the handler has left a wait for another turn running
+   * @param next returns a claim of the lane's next turn, for the commit that settles this one. Called again if the store
+   * rejects that commit. Not called if the visit has no slot for that turn, because the handler has left a wait for
+   * another turn running
    */
   async run(next: () => ClaimRequest | undefined): Promise<AttemptOutcome> {
     return this.runClaimed(() => (this.waits.isReleased ? undefined : next()));

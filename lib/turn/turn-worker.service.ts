@@ -198,10 +198,10 @@ export class TurnWorker {
   ): Promise<void> {
     if (this.isHeld && !given) return;
     const visitEnds = performance.now() + MAX_VISIT_MS;
+    // Not counted in `next`, which an attempt calls for each of its settlements.
     let turns = 0;
     let last = first;
     const next = (): ClaimRequest | undefined => {
-      turns += 1;
       if (this.isHeld || turns >= this.dependencies.settings.maxTurnsPerVisit || performance.now() >= visitEnds)
         return undefined;
       last = this.claims.next();
@@ -212,12 +212,16 @@ export class TurnWorker {
       const head = await this.claims.head(sessionId, first, slot);
       if (!head) return;
       try {
+        turns += 1;
         claimed = await this.runTurn(head.claimed, head.sentAt, head.slotOf(slot), next);
       } finally {
         head.ended();
       }
     }
-    while (claimed) claimed = await this.runTurn(claimed, last.sentAt, slot, next);
+    while (claimed) {
+      turns += 1;
+      claimed = await this.runTurn(claimed, last.sentAt, slot, next);
+    }
   }
 
   /** @returns the lane's next turn, if settling returned one */

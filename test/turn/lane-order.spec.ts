@@ -1,5 +1,13 @@
+import { jest } from '@jest/globals';
 import fc from 'fast-check';
-import { defineOrchestrator, PermanentTurnError, reply, type TurnContext } from 'nestjs-agent-sessions';
+import {
+  defineOrchestrator,
+  PermanentTurnError,
+  reply,
+  StoreRejectedError,
+  type TurnContext,
+} from 'nestjs-agent-sessions';
+import { type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { inGroups } from '../../lib/common/batches.js';
 import { type Application, gate, LIVE_STORES, startApplication } from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
@@ -13,6 +21,8 @@ interface Attempt {
 }
 
 describe.each(LIVE_STORES)('lanes over $name', ({ open }) => {
+  afterEach(() => jest.restoreAllMocks());
+
   it('TRN-02 runs 20 concurrent messages of one session in the order of their acceptance', async () => {
     const { desk, attempts } = recordingDesk(async () => pause(3));
     const { turns, session, handle } = await startApplication({ adapter: open(), orchestrators: [desk] });
@@ -105,6 +115,35 @@ describe.each(LIVE_STORES)('lanes over $name', ({ open }) => {
     // One visit of the busy lane: then the others have their turn.
     expect(before).toBeGreaterThan(0);
     expect(before).toBeLessThanOrEqual(16);
+  });
+
+  it('TRN-04 FIX-61 counts a turn once per visit, however often the store rejects its result', async () => {
+    const adapter = open();
+    const ledger = adapter.turns;
+    const turns = Object.assign(Object.create(ledger) as TurnLedger, {
+      // Accepts only the settlement without a report, which is the third.
+      settle: async (...[hold, settlement, next]: Parameters<TurnLedger['settle']>) => {
+        if (settlement.report) throw new StoreRejectedError('The report is refused.', 'Change it.');
+        return ledger.settle(hold, settlement, next);
+      },
+    });
+    const { pass, open: release } = gate();
+    const { desk, attempts } = recordingDesk(() => pass());
+    const { session, handle } = await startApplication({
+      adapter: { ...adapter, turns },
+      orchestrators: [desk],
+      turns: { concurrency: 1 },
+    });
+    // A visit also ends after some time.
+    jest.spyOn(performance, 'now').mockReturnValue(performance.now());
+    const [busy, calmOne] = [await session(), await session()];
+    for (let index = 0; index < 20; index += 1) await handle(desk).submit(`hot ${index}`, { sessionId: busy });
+    await eventually(() => attempts.length === 1);
+    await handle(desk).submit('cold', { sessionId: calmOne });
+    release();
+    await eventually(() => attempts.length === 21);
+
+    expect(attempts.findIndex(({ text }) => text === 'cold')).toBe(16);
   });
 });
 

@@ -284,7 +284,11 @@ export interface TurnLedger {
   accept(request: AcceptTurn): Promise<AcceptedTurn>;
   /** Claims the head of the lane. Returns `null` unless it is due and no other worker runs it. */
   claim(sessionId: string, request: ClaimRequest): Promise<ClaimedTurn | null>;
-  /** Extends the lease to `leaseMs` milliseconds from now, by the store's clock. @throws TurnFencedError */
+  /**
+   * Extends the lease to `leaseMs` milliseconds from now, by the store's clock. Withdraws the offers that `due` made because
+   * the lease had lapsed.
+   * @throws TurnFencedError
+   */
   renew(hold: TurnHold, leaseMs: number): Promise<RenewedLease>;
   /**
    * Settles the turn and writes its changes.
@@ -343,8 +347,8 @@ export interface TurnLedger {
   lanes(query: LaneQuery): Promise<LanePage>;
   /**
    * Returns sessions whose lanes need a worker now: work without a worker, an expired lease, a due retry or timeout.
-   * A returned lane is omitted from the next calls for a period that grows until a worker claims it. Returns none while all lanes
-   * are paused. Once a claim of a paused lane was rejected, the lane is omitted until it is opened.
+   * A returned lane is omitted from the next calls for a period that grows until a worker claims it or renews its lease. Returns
+   * none while all lanes are paused. Once a claim of a paused lane was rejected, the lane is omitted until it is opened.
    * @param includeOffered includes the omitted lanes, starting with those that wait longest, because the process that they were
    * offered to is gone (FIX-16)
    */

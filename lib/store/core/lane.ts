@@ -163,7 +163,7 @@ export function cancelOpenTurns(tx: Transaction, sessionId: string): number {
 
 /**
  * Offers due lanes: the reconciler notifies workers of the returned lanes. Workers may be too busy to claim an offered
- * lane, so it is due again after 1 s, 2 s, 4 s, and then every 5 s. A claim ends the offers.
+ * lane, so it is due again after 1 s, 2 s, 4 s, and then every 5 s. A claim or a renewal ends the offers.
  * @param includeOffered also returns offered lanes whose pause has not ended, see `TurnLedger.due`
  */
 export function offerDueLanes(tx: Transaction, limit: number, includeOffered: boolean): string[] {

@@ -40,7 +40,7 @@ export const TABLES = {
     awaited: 'text?',
     /** When the lane is next due. null: not before a change. */
     attentionAt: 'integer?',
-    /** The number of offers since the last claim. */
+    /** The number of offers since the last claim or renewal. */
     offers: 'integer',
     /** The value of attentionAt before the first of these offers. */
     firstAttentionAt: 'integer?',

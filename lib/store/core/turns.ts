@@ -61,7 +61,7 @@ export class CoreTurnLedger implements TurnLedger {
     return this.db.write((tx) => {
       const { turn } = held(tx, hold);
       const leaseUntil = tx.now + leaseMs;
-      tx.lanes.update(hold.sessionId, { leaseUntil, attentionAt: leaseUntil });
+      tx.lanes.update(hold.sessionId, { leaseUntil, attentionAt: leaseUntil, offers: 0 });
       return turn.cancelMode === null ? {} : { cancelMode: turn.cancelMode };
     });
   }

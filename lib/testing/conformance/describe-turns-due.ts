@@ -4,6 +4,8 @@ import { type ConformanceContext } from './target.js';
 /** How long these tests wait for an offer: longer than the store's first few postponements. */
 const PATIENCE_MS = 10_000;
 const POLL_MS = 50;
+/** Milliseconds for which `due` with `includeOffered` also returns lanes that were offered before. */
+const OFFERED_MS = 5000;
 /** A query that takes longer means that the machine was stalled. */
 const LATE_MS = 5 * POLL_MS;
 
@@ -141,6 +143,25 @@ export function describeTurnsDue(context: ConformanceContext): void {
     await within(PATIENCE_MS, async () => (await whichAreDue(waiting)).length === 1);
     await lane.adapter.turns.release((await lane.run('first')).hold, 0);
     expect(await offeredFirst(lane, waiting)).toEqual([lane.sessionId, waiting.sessionId]);
+  });
+
+  it('FIX-16 withdraws the offers of a lane whose worker renews its lapsed lease', async () => {
+    const { turns } = lane.adapter;
+    const { hold } = await lane.run('first', { leaseMs: SHORT_MS });
+    await lane.elapse(SHORT_MS);
+    expect(await isDue()).toBe(true);
+    const other = await TestLane.open(context);
+    await other.run('first', { leaseMs: SHORT_MS });
+    await other.elapse(SHORT_MS);
+
+    // With the offer, the lane would be returned although its lease lasts.
+    await turns.renew(hold, OFFERED_MS);
+    expect(await offeredFirst(lane)).toEqual([]);
+
+    // The next loss counts from the end of the new lease.
+    await turns.renew(hold, SHORT_MS);
+    await lane.elapse(SHORT_MS);
+    expect(await offeredFirst(lane, other)).toEqual([other.sessionId, lane.sessionId]);
   });
 
   function due(limit: number): Promise<string[]> {

@@ -1,5 +1,6 @@
 -- Returns lanes to notify, the most overdue first. include_offered adds postponed lanes, the longest waiting first. Each
--- returned lane is postponed by a delay that doubles until a worker claims it. Locked lanes are skipped.
+-- returned lane is postponed by a delay that doubles until a worker claims it or renews its lease.
+-- Locked lanes are skipped.
 CREATE FUNCTION {due_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   at bigint := {now_v1}();

@@ -28,7 +28,7 @@ BEGIN
     RETURN {fenced_v1}(given.session_id, given.turn_id, given.fence);
   END IF;
   lease_end := {now_v1}() + given.lease_ms;
-  UPDATE {lane} SET lease_until = lease_end, attention_at = lease_end WHERE session_id = given.session_id;
+  UPDATE {lane} SET lease_until = lease_end, attention_at = lease_end, offers = 0 WHERE session_id = given.session_id;
   RETURN json_build_object('cancel_mode', turn.cancel_mode);
 END $$;
 

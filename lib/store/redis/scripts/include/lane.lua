@@ -12,7 +12,7 @@ local BEFORE_OTHERS = 0
 -- fence: the fence of the last claim
 -- head: the id of the first open turn
 -- holder, leaseUntil: the claim of the head, while it runs
--- offers: the number of offers since the last claim
+-- offers: the number of offers since the last claim or renewal
 -- firstAttentionAt: the score in `due` before the first of these offers
 -- mode, epochs, awaited
 -- The ids of the turns behind the head are a list.

@@ -1,4 +1,5 @@
--- Offers a lane without a running turn. The pause before the next offer doubles until a worker claims the lane.
+-- Offers a lane without a running turn. The pause before the next offer doubles until a worker claims the lane or
+-- renews its lease.
 -- @include common, lane
 
 -- Returns a lane of the index, or nil if a worker runs it. Such a lane is checked again when its lease ends.

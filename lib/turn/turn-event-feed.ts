@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { type OutsideRequests, outsideRequests } from '../common/background-work.js';
 import { loggedId } from '../common/log-details.js';
@@ -50,7 +49,7 @@ export interface FeedSources {
 export class TurnEventFeed {
   /** The terminal event (`SETTLED`), once the turn has ended and its last stored event is known. */
   end: TurnEvent | null = null;
-  /** The event of a turn that waits for a signal (`WAITING`), a new object for each wait. Null once it continues. */
+  /** The event of a turn that waits for a signal (`WAITING`). Null once the turn may have continued. */
   wait: TurnEvent | null = null;
   /** True if no more events follow: the turn has ended or was deleted, or the process stops. */
   isOver = false;
@@ -152,8 +151,9 @@ export class TurnEventFeed {
     this.skipPause();
   }
 
-  /** Called when the turn has changed. */
+  /** Called when the turn may have changed: the next check reads it again. */
   changed(): void {
+    this.wait = null;
     this.ledgerDueAt = 0;
     this.skipPause();
   }
@@ -211,12 +211,12 @@ export class TurnEventFeed {
    */
   private async check(): Promise<void> {
     if (this.isOver) return;
+    const { last } = this;
     const turn = await this.readTurnIfDue();
     if (turn === null || (turn && (await this.isRevoked(turn)))) {
       this.cut();
       return;
     }
-    const { last } = this;
     const isDue = turn !== undefined || !this.hasLocalEvents;
     const hasMore = isDue && (await this.readPage());
     this.hasLocalEvents = false;
@@ -226,8 +226,8 @@ export class TurnEventFeed {
       // Readers that have taken this page get the next one without a pause.
       this.skipPause();
     }
-    // The events may be newer than the wait, so read the turn again.
-    else if (turn?.status === 'waiting' && this.last > last) this.changed();
+    // The turn may have continued after it was read: events have arrived, or `changed` was called. So read it again.
+    else if (turn?.status === 'waiting' && (this.last > last || this.ledgerDueAt === 0)) this.changed();
     else if (turn) this.applyTurn(turn);
     this.cutAtSessionEnd();
   }
@@ -266,23 +266,16 @@ export class TurnEventFeed {
   /** Updates the feed from a turn whose events are all known. */
   private applyTurn(turn: Turn): void {
     this.status = turn.status;
-    this.applyWait(turn);
+    this.wait = null;
+    if (turn.status === 'waiting') {
+      const data = toTurnWaiting(turn) as object as JsonObject;
+      this.wait = deepFreeze({ offset: this.last, type: WAITING, data });
+      this.wake();
+    }
     if (isTerminal(turn.status)) {
       const end = toTurnEnd(turn, this.sources.readFailure) as object as JsonObject;
       this.finish({ offset: this.last + 1, type: SETTLED, data: end });
     }
-  }
-
-  /** Updates `wait`. Wakes the readers only for another wait than before. */
-  private applyWait(turn: Turn): void {
-    if (turn.status !== 'waiting') {
-      this.wait = null;
-      return;
-    }
-    const data = toTurnWaiting(turn) as object as JsonObject;
-    if (isDeepStrictEqual(this.wait?.data, data)) return;
-    this.wait = deepFreeze({ offset: this.last, type: WAITING, data });
-    this.wake();
   }
 
   /** Adds the events that are newer than `last`, and drops the oldest ones that exceed the buffer. */

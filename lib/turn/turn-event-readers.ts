@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { Observable } from 'rxjs';
 import { outsideRequests } from '../common/background-work.js';
@@ -75,7 +76,8 @@ export class TurnEventReaders {
           yield event;
         }
         if (page.length > 0) continue;
-        if (feed.wait && feed.wait !== wait) {
+        // After a check, the same wait is another object.
+        if (feed.wait && !isDeepStrictEqual(feed.wait, wait)) {
           wait = feed.wait;
           yield wait;
           continue;
@@ -182,7 +184,10 @@ export class TurnEventReaders {
   }
 
   private join(turnId: string): OpenFeed {
-    const open = this.feeds.get(turnId) ?? this.open(turnId);
+    const known = this.feeds.get(turnId);
+    // Earlier readers may not have read for long, so the feed may have a wait that has ended.
+    known?.feed.changed();
+    const open = known ?? this.open(turnId);
     open.readers += 1;
     return open;
   }

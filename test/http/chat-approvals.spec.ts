@@ -8,6 +8,7 @@ import {
   SESSIONS_ADAPTER,
   type SessionsAdapter,
   type TurnContext,
+  type TurnEvent,
   TurnSettledError,
 } from 'nestjs-agent-sessions';
 import { type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
@@ -176,6 +177,35 @@ describe.each(VERSIONS)('approvals of chats, with ai %i', (version) => {
       expect(textOf(each.lastMessage)).toBe('One moment.It is done.');
     }
     expect(orders.refunded).toEqual(['7']);
+  });
+
+  it('AIS-16 sends an approval once while another reader of the answer does not read', async () => {
+    const orders = shop(sdk);
+    const adapter = memoryAdapter();
+    const orchestrators = [orders.orchestrator];
+    const app = await startChatApp({ adapter, role: 'submit', orchestrators, chat: { protocol: version } });
+    const worker = await startApplication({ adapter, role: 'work', orchestrators });
+    const sent: string[] = [];
+    const counting: typeof fetch = (input, init) => {
+      sent.push(init?.method ?? 'GET');
+      return fetch(input, init);
+    };
+    const chat = frontEnd({ version, api: app.url, headers: ANN, fetch: counting });
+    await chat.sendMessage({ text: 'Refund 7.' });
+    await worker.close();
+    const [{ id: turnId }] = await app.turns.list({ sessionId: chat.id });
+    const stalled = app.turns.readEvents(turnId)[Symbol.asyncIterator]();
+    while (((await stalled.next()).value as TurnEvent).type !== 'waiting');
+
+    await decide(chat);
+    await eventually(() => sent.length >= 2);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(sent).toEqual(['POST', 'POST']);
+    await startApplication({ adapter, role: 'work', orchestrators });
+    await eventually(() => chat.status === 'ready');
+    expect(textOf(chat.lastMessage)).toBe('One moment.It is done.');
+    expect(sent).toEqual(['POST', 'POST']);
+    await stalled.return?.();
   });
 
   it('AIS-32 keeps a received approval as interrupted if the answer is stopped before it continues', async () => {

@@ -12,6 +12,7 @@ import { inProduction } from '../support/production.js';
 inProduction();
 
 const RUNNING = { id: 't', sessionId: 's', status: 'running' } as Turn;
+const WAITS = { ...RUNNING, status: 'waiting', waitingFor: { signal: 'approval' } } as Turn;
 const SETTLED = { ...RUNNING, status: 'completed', turnIndex: 0, reply: { text: 'done' } } as Turn;
 const never = new AbortController().signal;
 
@@ -140,6 +141,32 @@ describe('what readers of one turn share', () => {
     void feed.news(never);
     await eventually(() => feed.isOver);
     expect(steadyClock.now() - startedAt).toBeLessThan(500);
+  });
+
+  it.each<[string, (feed: TurnEventFeed) => void]>([
+    ['an event that this process stores', (feed) => feed.addLocal(eventsOf(1, 1))],
+    ['an event that a reader has read', (feed) => feed.share(eventsOf(1, 1))],
+    ['a notification', (feed) => feed.changed()],
+  ])('TRN-30 gives no wait of a turn that continues while it is read, as %s shows', async (_, arrive) => {
+    const waits: unknown[] = [];
+    let reads = 0;
+    const feed = new TurnEventFeed('t', {
+      ...logOf([]).place,
+      ledger: {
+        get: async () => {
+          reads += 1;
+          // Read already, and continued before the result is here.
+          if (reads === 2) arrive(feed);
+          return reads === 2 ? WAITS : RUNNING;
+        },
+      },
+    });
+    await feed.ready;
+    while (reads < 3) {
+      await feed.news(AbortSignal.timeout(50));
+      waits.push(feed.wait);
+    }
+    expect(waits).toEqual(waits.map(() => null));
   });
 
   it('TRN-32 finds the end of a turn of another process soon after its last event, with one more look', async () => {

@@ -576,6 +576,50 @@ describe('readers', () => {
     expect(other.events).toHaveLength(2);
   });
 
+  it.each([
+    ['received', true],
+    ['lost', false],
+  ])('TRN-30 a new reader gets no wait that has ended, if the notification is %s', async (_, isNotified) => {
+    const adapter = memoryAdapter();
+    const ask = async (turn: TurnContext): Promise<void> => {
+      await turn.emit({ type: 'delta', data: 'Asking.' });
+      await turn.waitFor('approval');
+    };
+    const worker = await start(adapter, ask);
+    const changes = isNotified ? adapter.changes : { subscribe: () => () => {} };
+    const web = await startApplication({ adapter: { ...adapter, changes }, role: 'submit' });
+    const { id } = await worker.turns.submit('desk', 'go', { sessionId: await worker.session() });
+    await eventually(async () => (await worker.turns.get(id))?.status === 'waiting');
+    await worker.close();
+
+    // A reader that has received the wait, and does not ask for the next event.
+    const stalled = web.turns.readEvents(id)[Symbol.asyncIterator]();
+    const types = [await stalled.next(), await stalled.next()].map(({ value }) => (value as TurnEvent).type);
+    expect(types).toEqual(['delta', 'waiting']);
+    await web.turns.signal(id, 'approval');
+    const { events, over } = follow(web.turns, id);
+    await eventually(() => events.length > 0);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await start(adapter, ask);
+    await over;
+    expect(events.map(({ type }) => type)).toEqual(['delta', 'attempt', 'delta', 'settled']);
+    await stalled.return?.();
+  });
+
+  it('TRN-30 each reader gets a wait once, whoever joins and however often the turn is read', async () => {
+    const { turns, session } = await start(memoryAdapter(), async (turn) => void (await turn.waitFor('approval')));
+    const { id } = await turns.submit('desk', 'go', { sessionId: await session() });
+    const first = follow(turns, id);
+    await eventually(() => first.events.length > 0);
+    const second = follow(turns, id);
+    await eventually(() => second.events.length > 0);
+    // The feed reads the turn each second.
+    await new Promise((resolve) => setTimeout(resolve, 1200));
+    await turns.signal(id, 'approval');
+    await Promise.all([first.over, second.over]);
+    for (const { events } of [first, second]) expect(events.map(({ type }) => type)).toEqual(['waiting', 'settled']);
+  });
+
   it('TRN-32 TRN-14 at shutdown, streams end without a terminal event, and another process continues', async () => {
     const adapter = memoryAdapter();
     const { pass, open: release } = gate();

@@ -285,7 +285,11 @@ export class TurnEventFeed {
     // New events prove that the turn was running a moment ago.
     this.status = 'running';
     this.wait = null;
-    if (fresh[0].offset !== this.last + 1) this.skipTo(fresh[0].offset - 1);
+    if (fresh[0].offset > this.last + 1) {
+      // The log has a gap. The buffer must not have gaps.
+      this.tail.length = 0;
+      this.tailLength = 0;
+    }
     for (const event of fresh) {
       // Readers share the event.
       deepFreeze(event);
@@ -296,15 +300,6 @@ export class TurnEventFeed {
     let dropped = 0;
     for (; this.tailLength > TAIL_LENGTH; dropped += 1) this.tailLength -= lengthOf(this.tail[dropped]);
     this.tail.splice(0, dropped);
-    this.wake();
-  }
-
-  /** Continues after a gap in the log. Empties the buffer, which must not contain gaps. */
-  private skipTo(offset: number): void {
-    if (offset <= this.last) return;
-    this.tail.length = 0;
-    this.tailLength = 0;
-    this.last = offset;
     this.wake();
   }
 

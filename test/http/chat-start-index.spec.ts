@@ -5,7 +5,7 @@ import { type UIChunk } from '../../lib/chat/ui-message.js';
 import { approvalSignal } from '../../lib/chat/user-signals.js';
 import { eventually } from '../support/eventually.js';
 import { startApplication } from '../support/running-application.js';
-import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
+import { type ChatApp, type ChatAppOptions, chunksOf, said, startChatApp } from './chat-app.js';
 import { startAssistant } from './chat-assistant.js';
 
 const RUN_ID = 'x-workflow-run-id';
@@ -46,6 +46,19 @@ describe('startIndex, as WorkflowChatTransport sends it', () => {
     expect(response.headers.get(TAIL_INDEX)).toBe('4');
     expect(await chunksOf(response)).toEqual(chunks);
     expect((await app.ask('GET', `/one/${run}/stream?startIndex=0`)).headers.has(TAIL_INDEX)).toBe(false);
+  });
+
+  it('AIS-13 AIS-14 is rejected with protocol 6, whose responses may begin with a replay', async () => {
+    const { app, chunks, run } = await answered({ protocol: 6 });
+    expect(chunks.length).toBeGreaterThan(10);
+    for (const path of ['/one/one/stream', `/one/${run}/stream`, '/one/stream']) {
+      for (const start of [-1, 0, 7]) {
+        const response = await app.ask('GET', `${path}?startIndex=${start}`);
+        expect(response.status).toBe(400);
+        expect(await response.json()).toMatchObject({ message: expect.stringContaining('protocol: 7') as unknown });
+      }
+    }
+    expect((await app.ask('GET', '/one/stream')).status).toBe(204);
   });
 
   it('AIS-32 shows a received approval once, at the same index before and after the answer continues', async () => {
@@ -109,9 +122,9 @@ class Outage {
   }
 }
 
-async function answered(): Promise<{ app: ChatApp; chunks: UIChunk[]; run: string }> {
+async function answered(chat: ChatAppOptions['chat'] = {}): Promise<{ app: ChatApp; chunks: UIChunk[]; run: string }> {
   const { orchestrator } = await startAssistant();
-  const app = await startChatApp({ orchestrators: [orchestrator] });
+  const app = await startChatApp({ orchestrators: [orchestrator], chat });
   const response = await app.ask('POST', '/one', { body: { messages: [said('Where is order 7?')] } });
   return { app, chunks: await chunksOf(response), run: response.headers.get(RUN_ID)! };
 }

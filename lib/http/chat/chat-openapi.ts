@@ -62,7 +62,8 @@ const START: Schema = {
   required: false,
   schema: {
     type: 'integer',
-    description: 'The number of chunks that the client has received of the response. Negative: replays the response.',
+    description:
+      'The number of chunks that the client has received of the response. Negative: replays the response. Requires protocol 7.',
   },
 };
 

@@ -8,7 +8,7 @@ import { StreamGuard } from '../controllers/stream.guard.js';
 import { isNothingToResume } from '../http.errors.js';
 import { readJson } from './chat-body.js';
 import { type ChatMessage, ChatResponses } from './chat-responses.js';
-import { type ChatRange } from './chat-stream.js';
+import { type ChatRange, ChatStream } from './chat-stream.js';
 import { ChatStreamQuery, toChatRequest } from './chat.inputs.js';
 import { ClientChats } from './client-chats.js';
 
@@ -48,6 +48,7 @@ export class ChatResumeGuard extends StreamGuard {
   constructor(
     @Inject(ClientChats) private readonly chats: ClientChats,
     @Inject(ChatResponses) private readonly responses: ChatResponses,
+    @Inject(ChatStream) private readonly stream: ChatStream,
   ) {
     super();
   }
@@ -59,6 +60,11 @@ export class ChatResumeGuard extends StreamGuard {
   ): Promise<Observable<ChatMessage>> {
     const principal = principalOf(context);
     const { startIndex } = readQuery(ChatStreamQuery, request, ['startIndex']);
+    if (startIndex !== undefined && this.stream.protocol === 6) {
+      // Its responses may begin with a replay, so the chunks of two responses cannot be counted.
+      const problem = 'must not be set with `protocol: 6`. Set `protocol: 7` of the chat controller.';
+      throw new InvalidInputError('query.startIndex', problem);
+    }
     const skip = startIndex === undefined ? undefined : Math.max(startIndex, 0);
     // With `startIndex`, the id may be the name of a response.
     const id = request.params?.run ?? idOf(request);

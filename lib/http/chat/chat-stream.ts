@@ -22,8 +22,8 @@ export interface ChatRange {
   /** The segment that the response begins with, see `segmentsOf`. */
   readonly segment: number;
   /**
-   * The number of chunks of this response that the client has received. Absent: the response begins with a replay,
-   * which is the fewest chunks that show the whole answer so far; the segment is then 0.
+   * The number of chunks of this response that the client has received. Protocol 6: always 0. Absent: the response
+   * begins with a replay, which is the fewest chunks that show the whole answer so far; the segment is then 0.
    */
   readonly skip?: number;
   /**
@@ -54,7 +54,7 @@ export class ChatStream {
     private readonly turns: Pick<TurnService, 'get' | 'readEvents'>,
     private readonly log: Pick<TurnEventLog, 'read'>,
     private readonly ledger: Pick<TurnLedger, 'signals'>,
-    private readonly protocol: Protocol,
+    readonly protocol: Protocol,
   ) {}
 
   /**
@@ -99,8 +99,8 @@ export class ChatStream {
    * 1. If the client replays or resumes: all stored chunks at once, with the received answers of the user.
    * 2. The chunks of later events, until the answer ends or waits for its user; {@link CUT} if the events end before.
    *
-   * A client reconnects with the number of chunks that it has, so each connection must yield the same chunks in the
-   * same order. A replay is the exception.
+   * With protocol 7, a client reconnects with the number of chunks that it has, so each connection must yield the same
+   * chunks in the same order. A replay is the exception.
    */
   private async *response(
     { turnId, segment, skip, isResumed = false }: ChatRange,
@@ -110,8 +110,8 @@ export class ChatStream {
     // The reader needs all events from the first one, because a large chunk is stored as several events.
     const reader = new UIEventReader();
     let after = 0;
-    // Protocol 6 lacks a chunk for a reset. A client without chunks gets a replay, which omits replaced chunks.
-    const isReplay = skip === undefined || (skip === 0 && segment === 0 && this.protocol === 6);
+    // Protocol 6 lacks a chunk for a reset, so its clients get a replay, which omits replaced chunks.
+    const isReplay = skip === undefined || (segment === 0 && this.protocol === 6);
     /** The answers of the user that were sent before the turn stored them. It stores them when it continues. */
     const early = new Set<string>();
     if (isReplay || isResumed) {

@@ -1,12 +1,17 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
-import { defineOrchestrator, PermanentTurnError, reply, type SessionsErrorBody } from 'nestjs-agent-sessions';
+import {
+  defineOrchestrator,
+  memoryAdapter,
+  PermanentTurnError,
+  reply,
+  type SessionsErrorBody,
+} from 'nestjs-agent-sessions';
 import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
 import request from 'supertest';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
 import { type UIMessage } from '../../lib/chat/ui-message.js';
-import { ChatStream } from '../../lib/http/chat/chat-stream.js';
 import { type ChatRequest, textOf as textOfRequest } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
@@ -308,16 +313,20 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     });
 
     it('AIS-19 hides an unknown error after the headers', async () => {
+      const store = memoryAdapter();
+      let isBroken = false;
+      const read: typeof store.events.read = (...args) =>
+        isBroken ? Promise.reject(new Error('hunter2')) : store.events.read(...args);
+      const adapter = { ...store, events: Object.assign(Object.create(store.events) as typeof store.events, { read }) };
       const { orchestrator } = await startAssistant();
-      const app = await startChatApp({ platform, orchestrators: [orchestrator], chat: { protocol: version } });
-      jest.spyOn(app.app.get(ChatStream), 'chunks').mockImplementation(async function* () {
-        yield { type: 'start' };
-        throw new Error('hunter2');
-      });
-      const response = await app.ask('POST', '/one', { body: { messages: [said('Hello.')] } });
+      const app = await startChatApp({ platform, adapter, orchestrators: [orchestrator], chat: { protocol: version } });
+      const body = { messages: [said('Hello.')] };
+      await chunksOf(await app.ask('POST', '/one', { body }));
+      isBroken = true;
+      // A repeated message is the same turn. Its response reads the stored chunks.
+      const response = await app.ask('POST', '/one', { body });
       expect(response.status).toBe(200);
       expect(await chunksOf(response)).toEqual([
-        { type: 'start' },
         { type: 'error', errorText: JSON.stringify({ code: 'INTERNAL', message: 'Internal server error' }) },
       ]);
     });

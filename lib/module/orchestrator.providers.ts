@@ -28,7 +28,7 @@ import { TurnContextFactory } from '../orchestrator/turn-context.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { ownedState } from '../state/owned-state.js';
 import { StateModules } from '../state/state-modules.js';
-import { ownSession } from '../turn/running-turn.js';
+import { knownSession } from '../turn/running-turn.js';
 import { TurnContexts } from '../turn/turn-contexts.js';
 import { TurnRunner } from '../turn/turn-runner.js';
 import { TurnService } from '../turn/turn.service.js';
@@ -115,9 +115,14 @@ export const ORCHESTRATION_PROVIDERS: Provider[] = [
   StepPredicates,
   provide(
     OrchestrationAgents,
-    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, OrchestrationEvents],
-    (stores: SessionsAdapter, { orchestration }: SessionsSettings, events: OrchestrationEvents) => {
-      const states = ownedState(stores, ownSession(stores.turns));
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, OrchestrationEvents, SessionStore],
+    (
+      stores: SessionsAdapter,
+      { orchestration }: SessionsSettings,
+      events: OrchestrationEvents,
+      sessions: SessionStore,
+    ) => {
+      const states = ownedState(stores, knownSession(stores.turns, sessions));
       return new OrchestrationAgents(orchestrationParts(states, orchestration, events, stores.state));
     },
   ),

@@ -16,7 +16,7 @@ import { ownedLog, ownedState } from '../state/owned-state.js';
 import { type BuiltInState, SessionStateService } from '../state/session-state.service.js';
 import { StateModules } from '../state/state-modules.js';
 import { Telemetry } from '../telemetry/telemetry.js';
-import { ownSession } from '../turn/running-turn.js';
+import { knownSession, ownSession } from '../turn/running-turn.js';
 import { type SessionsSettings } from './sessions.settings.js';
 
 /** Sessions, their records, and the sweep. */
@@ -44,8 +44,8 @@ function sweeperOf(
   return new SessionSweeper(sessions, adapter, sweep, findProvider(moduleRef, SchedulerRegistry), telemetry);
 }
 
-function ownedStores(stores: SessionsAdapter): Parameters<typeof builtInState>[0] {
-  const known = ownSession(stores.turns);
+function ownedStores(stores: SessionsAdapter, sessions: SessionStore): Parameters<typeof builtInState>[0] {
+  const known = knownSession(stores.turns, sessions);
   return { conversations: ownedLog(stores, known), turns: stores.turns, state: ownedState(stores, known) };
 }
 
@@ -53,8 +53,9 @@ function ownedStores(stores: SessionsAdapter): Parameters<typeof builtInState>[0
 export const STATE_PROVIDERS: Provider[] = [
   provide(
     BUILT_IN_STATE,
-    [OBSERVED_ADAPTER, SESSIONS_SETTINGS],
-    (stores: SessionsAdapter, { state }: SessionsSettings) => builtInState(ownedStores(stores), state),
+    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, SessionStore],
+    (stores: SessionsAdapter, { state }: SessionsSettings, sessions: SessionStore) =>
+      builtInState(ownedStores(stores, sessions), state),
   ),
   provide(
     StateModules,

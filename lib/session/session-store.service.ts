@@ -19,6 +19,7 @@ import {
 } from '../ledger/session.js';
 import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
+import { replaceRequestSession, requestSession } from './request-session.js';
 import { type SessionStoreConfig } from './session-store.config.js';
 import { emitActivity, SessionEvents } from './session-events.js';
 import { SessionQuery } from '../ledger/session-query.js';
@@ -135,7 +136,7 @@ export class SessionStore {
     assertId(input.id, 'session.id');
     for (let attempt = 1; ; attempt += 1) {
       const known = await this.adapter.fetchById(draft.id);
-      if (known) return this.assertUsable(known, draft);
+      if (known) return this.opened(this.assertUsable(known, draft));
       try {
         return this.created(await this.adapter.create(draft, this.surfaceRules));
       } catch (error) {
@@ -387,7 +388,7 @@ export class SessionStore {
     assertNotSet(unset, given, 'options.unset');
     const removed = Object.fromEntries(unset.map((key) => [key, null]));
     const patch = { ...given, ...removed };
-    const required = read ?? this.known(sessionId) ?? undefined;
+    const required = read ?? this.own(sessionId);
     const { session } = await this.adapter.mergeMetadata(sessionId, patch, this.maxMetadataBytes, required);
     return session;
   }
@@ -398,7 +399,12 @@ export class SessionStore {
     options: SessionChangeOptions,
   ): Pick<Session, 'createdAt' | 'userId'> | undefined {
     const { session } = checkInput(SessionChangeOptions, options, 'options');
-    return session ?? this.known(sessionId) ?? undefined;
+    return session ?? this.own(sessionId);
+  }
+
+  /** Returns the session that the current code works for, if it has this id. */
+  private own(sessionId: string): Pick<Session, 'createdAt' | 'userId'> | undefined {
+    return this.known(sessionId) ?? requestSession(this)(sessionId) ?? undefined;
   }
 
   private async revokeOne(
@@ -437,6 +443,11 @@ export class SessionStore {
   private created({ session, created, movedFrom }: CreatedSession): Session {
     for (const surfaceId of session.attachedSurfaces) this.emitMoved(movedFrom, surfaceId);
     if (created) this.events.emit({ type: 'created', session });
+    return this.opened(session);
+  }
+
+  private opened(session: Session): Session {
+    replaceRequestSession(this, session);
     return session;
   }
 

@@ -43,7 +43,8 @@ export const MustBeSession = (): PropertyDecorator => Must(isOwned, 'must be a s
 export class SessionChangeOptions {
   /**
    * The session that the caller has read. If the id was deleted and created again since, the change is rejected (FIX-90).
-   * Default: inside a handler, the session of its turn; otherwise any session with the id.
+   * Default: the session of the current turn, or of the current request to a handler with `@UseSession()`, if it has this
+   * id; otherwise any session with the id.
    */
   @Optional()
   @MustBeSession()

@@ -4,22 +4,33 @@ import { type Session } from '../ledger/session.js';
 import { handlerName } from './transport.js';
 import { transportOf } from './transport-of.js';
 
-const sessions = new WeakMap<object, Session | null>();
+/** A session that `SessionGuard` has read, and the `SessionStore` that it was read from. */
+interface KeptSession {
+  readonly session: Session;
+  readonly store: object;
+}
+
+const sessions = new WeakMap<object, KeptSession | null>();
 
 /**
  * Stores the session for this call of the handler, and in GraphQL for the fields below; `null` if the session is optional
  * and the request names none.
  */
-export function keepSession(context: ExecutionContext, session: Session | null): void {
+export function keepSession(context: ExecutionContext, kept: KeptSession | null): void {
   const [carrier] = transportOf(context).carriers(context);
-  sessions.set(carrier, session);
+  sessions.set(carrier, kept);
+}
+
+/** Returns the session of this call of the handler; `undefined` if it has none. */
+export function keptSession(context: ExecutionContext): KeptSession | undefined {
+  return keptOf(context).find((each) => each) ?? undefined;
 }
 
 /** @throws SessionsConfigurationError if `SessionGuard` did not run */
 export function sessionOf(context: ExecutionContext, asked: string): Session | undefined {
   const kept = keptOf(context);
-  const session = kept.find((each) => each);
-  if (session || kept.includes(null)) return session ?? undefined;
+  const found = kept.find((each) => each);
+  if (found || kept.includes(null)) return found?.session;
   throw new SessionsConfigurationError(
     `${handlerName(context)} asks for ${asked}, but SessionGuard did not run. Add @UseSession() and SessionGuard, for ` +
       'example @UseGuards(AuthGuard, SessionGuard).',
@@ -32,15 +43,15 @@ export function sessionOf(context: ExecutionContext, asked: string): Session | u
  * @throws SessionsConfigurationError if `SessionGuard` found none
  */
 export function requiredSession(context: ExecutionContext, asks: string, guards: string): Session {
-  const session = keptOf(context).find((each) => each);
-  if (session) return session;
+  const kept = keptSession(context);
+  if (kept) return kept.session;
   throw new SessionsConfigurationError(
     `${handlerName(context)} ${asks}, but the request has no session. Add a required @UseSession() and SessionGuard, for ` +
       `example @UseGuards(${guards}).`,
   );
 }
 
-function keptOf(context: ExecutionContext): (Session | null | undefined)[] {
+function keptOf(context: ExecutionContext): (KeptSession | null | undefined)[] {
   const carriers = transportOf(context).carriers(context);
   return carriers.map((carrier) => sessions.get(carrier));
 }

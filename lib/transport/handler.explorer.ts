@@ -4,6 +4,7 @@ import { methodAt, type MethodMark, methodNames } from '../common/method-mark.js
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { ANONYMOUS_SESSION, USED_SESSION } from './session.decorators.js';
 import { SessionGuard } from './session.guard.js';
+import { SessionInterceptor } from './session.interceptor.js';
 import { sessionParameterOf } from './session-parameter.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 import { REQUIRED_TOOL } from './tool.decorators.js';
@@ -17,10 +18,13 @@ const MESSAGE_PATTERN = 'microservices:pattern';
 const SUBSCRIBED_MESSAGE = 'websockets:message_mapping';
 const GRAPHQL_TYPE = 'graphql:resolver_type';
 
+// An instance: Nest has already collected the classes that it creates.
+const SESSION_INTERCEPTOR = new SessionInterceptor();
+
 /**
- * Restores the marks of handlers whose method another decorator or a subclass replaced, and stops the start if a marked handler
- * lacks its guard (FIX-72), or a handler that needs a session lacks `@UseSession()` (DAY-04). It is created before Nest registers the
- * handlers, which is when Nest reads their interceptors.
+ * Restores the marks of handlers whose method another decorator or a subclass replaced, and adds the interceptor of
+ * `@UseSession()`. Stops the start if a marked handler lacks its guard (FIX-72), or a handler that needs a session lacks
+ * `@UseSession()` (DAY-04). It is created before Nest registers the handlers, which is when Nest reads their interceptors.
  */
 export class HandlerExplorer implements OnModuleInit {
   private readonly guards: readonly { mark: MethodMark<unknown>; type: Type<CanActivate>; instance: CanActivate }[];
@@ -40,6 +44,8 @@ export class HandlerExplorer implements OnModuleInit {
       const prototype = type.prototype as object;
       for (const mark of [USED_SESSION, ANONYMOUS_SESSION, REQUIRED_TOOL]) mark.restore(prototype);
       for (const method of REQUIRED_TOOL.of(prototype).keys()) restoreInterceptor(prototype, method);
+      if (USED_SESSION.isOn(type) || REQUIRED_TOOL.isOn(type)) addSessionInterceptor(type);
+      for (const method of USED_SESSION.of(prototype).keys()) addSessionInterceptor(methodAt(prototype, method));
     }
   }
 
@@ -112,6 +118,14 @@ function restoreInterceptor(prototype: object, method: string | symbol): void {
   if (!handler || metadataList(INTERCEPTORS, handler).some((each) => isOf(each, ToolUseInterceptor))) return;
   // An instance: Nest has already collected the classes that it creates for this module.
   UseInterceptors(new ToolUseInterceptor())(prototype, method, { value: handler });
+}
+
+/** Adds the interceptor of `@UseSession()` before those of the class or method: `ToolUseInterceptor` writes to the session. */
+function addSessionInterceptor(target: object | undefined): void {
+  if (!target) return;
+  const others = metadataList(INTERCEPTORS, target);
+  if (others.some((each) => isOf(each, SessionInterceptor))) return;
+  Reflect.defineMetadata(INTERCEPTORS, [SESSION_INTERCEPTOR, ...others], target);
 }
 
 function isHandler(method: object): boolean {

@@ -51,7 +51,8 @@ export class SessionGuard implements CanActivate {
     this.assertState(session, options);
     // Do not touch a session that is over: it cannot be resumed.
     const touched = options.touch !== false && !this.sessions.isOver(session);
-    keepSession(context, touched ? await this.touchSame(session) : session);
+    const current = touched ? await this.touchSame(session) : session;
+    keepSession(context, { session: current, store: this.sessions });
     return true;
   }
 

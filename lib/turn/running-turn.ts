@@ -3,6 +3,7 @@ import { type HandedPromises } from './handed-promises.js';
 import { type Session } from '../ledger/session.js';
 import { type AwaitedTurn, type TurnLedger } from '../ledger/turn.store.js';
 import { TurnReentryError } from '../ledger/turn.errors.js';
+import { requestSession } from '../session/request-session.js';
 import { type Awaits, type HandlerWaits } from './handler-waits.js';
 
 /**
@@ -55,6 +56,19 @@ export function ownSession(ledger: object): (sessionId: string) => Pick<Session,
     const { createdAt, userId } = session;
     return { createdAt, userId };
   };
+}
+
+/**
+ * Returns a function that returns the session of the turn or of the request that the current code works for, if it has the
+ * given id.
+ * @param store the `SessionStore` of the application that calls the function, and `ledger` its ledger
+ */
+export function knownSession(
+  ledger: object,
+  store: object,
+): (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null {
+  const [ofTurn, ofRequest] = [ownSession(ledger), requestSession(store)];
+  return (sessionId) => ofTurn(sessionId) ?? ofRequest(sessionId);
 }
 
 /** The handler that waits for another turn. */

@@ -16,7 +16,7 @@ import {
   assertNoReentry,
   beforeChildTurn,
   handOut,
-  ownSession,
+  knownSession,
   waitForTurn,
   type WaitingCaller,
 } from './running-turn.js';
@@ -410,7 +410,7 @@ export class TurnService {
 
   /** Validates a submission. @throws InvalidInputError, SessionsConfigurationError, TooLargeError */
   private toAcceptRequest({ orchestrator, input, options, callers }: Submission): AcceptTurn {
-    const { settings, runner, foreignSessions, ledger } = this.dependencies;
+    const { settings, runner, foreignSessions, ledger, sessions } = this.dependencies;
     const { generateId, idempotencyTtlMs, logsConversations, maxInputBytes, maxSessionLifetimeMs } = settings;
     const { sessionId, idempotencyKey: key, whenBusy = settings.whenBusy } = options;
     assertId(sessionId, 'sessionId');
@@ -427,7 +427,7 @@ export class TurnService {
       hash: hashOf(orchestrator, turnInput, options.replaces),
       ttlMs: idempotencyTtlMs,
     };
-    const required = options.session ?? ownSession(ledger)(sessionId);
+    const required = options.session ?? knownSession(ledger, sessions)(sessionId);
     return {
       id: options.id ?? generateId(),
       sessionId,

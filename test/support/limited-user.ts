@@ -4,7 +4,10 @@ import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-session
 import { DataSource } from 'typeorm';
 import { type SqlServer } from './servers.js';
 
-/** A user of a server that has only the privileges of the documentation, and tables for it. */
+/**
+ * A user of a server that has only the privileges of the documentation, and tables for it. On MySQL and MariaDB, it may also write
+ * while another test makes the server read-only.
+ */
 export class LimitedUser {
   private constructor(
     /** A connection of an administrator. */
@@ -23,7 +26,12 @@ export class LimitedUser {
     const server = await new DataSource({ type, url }).initialize();
     const name = `${tablePrefix}user`;
     if (type === 'postgres') await server.query(`CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);
-    else await server.query(`CREATE USER ${name} IDENTIFIED BY 'secret'`);
+    else {
+      await server.query(`CREATE USER ${name} IDENTIFIED BY 'secret'`);
+      const [{ version }] = await server.query<[{ version: string }]>('SELECT VERSION() AS version');
+      const privilege = version.includes('MariaDB') ? 'READ_ONLY ADMIN' : 'CONNECTION_ADMIN';
+      await server.query(`GRANT ${privilege} ON *.* TO ${name}`);
+    }
     const own = new URL(url);
     [own.username, own.password] = [name, 'secret'];
     const user = new LimitedUser(server, tablePrefix, own.href, type, name);

@@ -1,5 +1,4 @@
 import { SessionsError } from '../common/sessions.error.js';
-import { fieldOf } from '../common/thrown.js';
 import { turnMessages } from './turn.messages.js';
 import { type Turn, type TurnErrorRecord } from './turn.js';
 
@@ -266,21 +265,13 @@ export class LaneDrainingError extends SessionsError {
   }
 }
 
-/** Marks the errors of every copy of this package. */
-const PERMANENT = Symbol.for('nestjs-agent-sessions.permanent-turn-error');
-
-/** Thrown by a handler to fail its turn without retries (TRN-08). */
-export class PermanentTurnError extends Error {
+/**
+ * Thrown by a handler to fail its turn without retries (TRN-08). HTTP 500 outside of turns. A subclass may set its own `code`, which
+ * callers of the turn find in `failure.code` of TurnFailedError.
+ */
+export class PermanentTurnError extends SessionsError {
+  static override readonly codes = ['PERMANENT_TURN_ERROR'];
+  readonly code: string = 'PERMANENT_TURN_ERROR';
+  /** A retry cannot succeed. */
   readonly permanent = true;
-  override readonly name = 'PermanentTurnError';
-
-  /** Returns whether the error is a PermanentTurnError, also of another copy of this package. */
-  static isInstance(this: void, error: unknown): error is PermanentTurnError {
-    return fieldOf(error, PERMANENT) === true;
-  }
-
-  /** @internal */
-  get [PERMANENT](): true {
-    return true;
-  }
 }

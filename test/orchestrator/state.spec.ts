@@ -326,7 +326,12 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
 
     const attributes = { channel: 'web' };
     const error = await rejection(say(sessionId, 'fail', { attributes }), TurnFailedError);
-    expect(error.failure).toEqual({ name: 'PermanentTurnError', message: 'the shop is closed' });
+    expect(error.failure).toEqual({
+      name: 'PermanentTurnError',
+      message: 'the shop is closed',
+      code: 'PERMANENT_TURN_ERROR',
+      details: {},
+    });
     expect(await stored(app, sessionId)).toEqual(before);
     const record = await app.turns.get(error.turnId);
     expect(record).toMatchObject({

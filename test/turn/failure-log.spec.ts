@@ -63,7 +63,7 @@ describe('what the log says of a handler that throws', () => {
     });
     expect(entries).toEqual([
       expect.stringMatching(
-        /^error .* in attempt 1 \(failures: 1 of 3\) in intent answer, with an error that is not retried\. .*PermanentTurnError\n.*failure-log\.spec\.ts/s,
+        /^error .* in attempt 1 \(failures: 1 of 3\) in intent answer, with an error that is not retried\. .*PermanentTurnError \[PERMANENT_TURN_ERROR\]\n.*failure-log\.spec\.ts/s,
       ),
     ]);
     expect(entries[0]).not.toContain(SAID);

@@ -2,6 +2,7 @@ import {
   defineOrchestrator,
   PermanentTurnError,
   reply,
+  SessionsError,
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
@@ -101,9 +102,40 @@ describe.each(LIVE_STORES)('retries over $name', ({ open }) => {
     const sessionId = await session();
     const ours = await rejection(handle(desk).execute('ours', { sessionId }), TurnFailedError);
     const own = await rejection(handle(desk).execute('own', { sessionId }), TurnFailedError);
-    expect(ours.failure).toEqual({ name: 'PermanentTurnError', message: 'no such order' });
+    expect(ours.failure).toEqual({
+      name: 'PermanentTurnError',
+      message: 'no such order',
+      code: 'PERMANENT_TURN_ERROR',
+      details: {},
+    });
     expect(own.failure).toEqual({ name: 'RangeError', message: 'out of stock', code: 'E_STOCK' });
     expect(attempts).toHaveLength(2);
+  });
+
+  it('TRN-08 reports the code and fields of a class that extends PermanentTurnError', async () => {
+    class OrderGoneError extends PermanentTurnError {
+      override readonly code = 'ORDER_GONE';
+
+      constructor(readonly orderId: string) {
+        super(`Order ${orderId} does not exist.`);
+      }
+    }
+    const thrown = new OrderGoneError('7');
+    expect([PermanentTurnError, SessionsError].map((each) => each.isInstance(thrown))).toEqual([true, true]);
+    expect([thrown.code, thrown.getStatus()]).toEqual(['ORDER_GONE', 500]);
+
+    const { desk, attempts } = failingDesk(() => {
+      throw thrown;
+    });
+    const { session, handle } = await startApplication({ adapter: open(), orchestrators: [desk] });
+    const error = await rejection(handle(desk).execute('go', { sessionId: await session() }), TurnFailedError);
+    expect(error.failure).toEqual({
+      name: 'OrderGoneError',
+      message: 'Order 7 does not exist.',
+      code: 'ORDER_GONE',
+      details: { orderId: '7' },
+    });
+    expect(attempts).toHaveLength(1);
   });
 
   it('TRN-08 attempts: 1 means no second one', async () => {

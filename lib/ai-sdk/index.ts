@@ -26,7 +26,7 @@ export { approvalSignal, type RepeatedCall, toolOutputSignal } from '../chat/use
 // Messages and streams
 export { fromModelMessages, toModelMessages, type ModelMessagesOptions } from './model-messages.js';
 export { fromUIMessage, toUIMessages } from './ui-messages.js';
-export { type UIChunk, type UIMessage, type UIPart } from '../chat/ui-message.js';
+export { type AnyUIMessage, type UIChunk, type UIPart } from '../chat/ui-message.js';
 export { type UIStream, uiStream, type UITurn } from '../chat/ui-stream.js';
 
 // Scripted models

@@ -5,11 +5,11 @@ import {
   streamText,
   type ToolModelMessage,
   type ToolSet,
-  type UIMessage as SdkUIMessage,
+  type UIMessage,
   type UIMessageStreamOptions,
 } from 'ai';
 import { fromAnswer } from '../chat/stored-messages.js';
-import { type UIMessage } from '../chat/ui-message.js';
+import { type AnyUIMessage } from '../chat/ui-message.js';
 import { uiStream } from '../chat/ui-stream.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
 import { reply, turnOutcome, type TurnOutcome } from '../orchestrator/turn-outcome.js';
@@ -60,7 +60,7 @@ export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<T
    */
   readonly messages?: readonly ModelMessage[];
   /** Returns the metadata of the UI message, see `toUIMessageStream`. Default: none. */
-  readonly messageMetadata?: UIMessageStreamOptions<SdkUIMessage>['messageMetadata'];
+  readonly messageMetadata?: UIMessageStreamOptions<UIMessage>['messageMetadata'];
 };
 
 /**
@@ -149,7 +149,7 @@ async function toModelContent(
 ): Promise<ToolModelMessage['content']> {
   const approvals = answered.filter(isApproval).map((each) => toApprovalResponse(each, each.approvalId));
   const calls = answered.flatMap((each) => (isApproval(each) ? [] : [toCallPart(each)]));
-  const message = { role: 'assistant', parts: calls } as unknown as SdkUIMessage;
+  const message = { role: 'assistant', parts: calls } as unknown as UIMessage;
   const converted = await sdk.convertToModelMessages([message], tools && { tools });
   const results = converted.flatMap(({ role, content }) => (role === 'tool' ? content : []));
   return [...(approvals as ToolModelMessage['content']), ...results];
@@ -163,7 +163,7 @@ async function responseMessagesOf(result: {
   return (await result.responseMessages) ?? (await result.response).messages;
 }
 
-function outcomeOf(message: UIMessage, text: string): TurnOutcome {
+function outcomeOf(message: AnyUIMessage, text: string): TurnOutcome {
   const outcome = { messages: [fromAnswer(message)] };
   return text === '' ? turnOutcome(outcome) : reply(text, outcome);
 }

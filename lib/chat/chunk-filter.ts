@@ -6,7 +6,7 @@ import { newsOf } from './chunk-news.js';
 import { counterpart, partsOfStep } from './matching-parts.js';
 import { mergeMetadata } from './merge-metadata.js';
 import { MessageFold, UI_RESET } from './message-fold.js';
-import { type UIChunk, type UIMessage, type UIPart } from './ui-message.js';
+import { type AnyUIMessage, type UIChunk, type UIPart } from './ui-message.js';
 
 /**
  * Filters the chunks of an attempt: it returns only those that clients do not have from earlier attempts of the turn
@@ -41,7 +41,7 @@ export class ChunkFilter {
   }
 
   /** The message that clients have after all chunks that were stored or returned. */
-  get message(): UIMessage {
+  get message(): AnyUIMessage {
     return this.shown.message;
   }
 

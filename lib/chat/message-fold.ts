@@ -1,7 +1,7 @@
 import { blockKindOf, type BlockKind, type ChunkFields, isData, type PartFields } from './chunk-fields.js';
 import { mergeMetadata } from './merge-metadata.js';
 import { parsePartialJson } from './partial-json.js';
-import { type UIChunk, type UIMessage, type UIPart } from './ui-message.js';
+import { type AnyUIMessage, type UIChunk, type UIPart } from './ui-message.js';
 
 /**
  * A chunk that removes the parts of the current step, as version 7's `reset-step` does. It is never sent to a client.
@@ -20,7 +20,7 @@ export class MessageFold {
   private readonly open = new Map<string, number>();
 
   /** The message. Later chunks do not change it. */
-  get message(): UIMessage {
+  get message(): AnyUIMessage {
     const metadata = this.metadata === undefined ? {} : { metadata: this.metadata };
     return { id: this.id, role: 'assistant', ...metadata, parts: this.list.map(withPartialInput) };
   }

@@ -2,10 +2,10 @@ import { toJson } from '../common/json.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { AnswerParts } from './answer-parts.js';
 import { readStored, type StoredMessage, uiFieldsOf } from './stored-content.js';
-import { type UIMessage, type UIPart } from './ui-message.js';
+import { type AnyUIMessage, type UIPart } from './ui-message.js';
 
 /** A UI message to which parts are added. */
-interface OpenMessage extends UIMessage {
+interface OpenMessage extends AnyUIMessage {
   readonly parts: UIPart[];
 }
 
@@ -14,7 +14,7 @@ interface OpenMessage extends UIMessage {
  * of a user or of the system. The id and the metadata are stored as `metadata.ui`.
  * @throws StateSerializationError for values that JSON cannot represent
  */
-export function fromUIMessage({ id, role, parts, metadata }: UIMessage): MessageDraft {
+export function fromUIMessage({ id, role, parts, metadata }: AnyUIMessage): MessageDraft {
   const content = (role === 'assistant' ? undefined : plainTextOf(parts)) ?? parts;
   return toJson({ role, content, metadata: { ui: { id, metadata } } }, 'message') as unknown as MessageDraft;
 }
@@ -23,7 +23,7 @@ export function fromUIMessage({ id, role, parts, metadata }: UIMessage): Message
  * Returns the draft that stores an answer. The message has no id of its own: clients know it by the id of its turn.
  * @throws StateSerializationError for values that JSON cannot represent
  */
-export function fromAnswer({ parts, metadata }: UIMessage): MessageDraft {
+export function fromAnswer({ parts, metadata }: AnyUIMessage): MessageDraft {
   const ui = metadata === undefined ? undefined : { ui: { metadata } };
   return toJson({ role: 'assistant', content: parts, metadata: ui }, 'message') as unknown as MessageDraft;
 }
@@ -37,7 +37,9 @@ export function fromAnswer({ parts, metadata }: UIMessage): MessageDraft {
  * - The id is the client's. If a client did not send the message, the id of an answer is the turn's id, because clients
  *   received the answer under this id. Otherwise it is the message's id.
  */
-export function toUIMessages<Message extends UIMessage = UIMessage>(messages: readonly StoredMessage[]): Message[] {
+export function toUIMessages<Message extends AnyUIMessage = AnyUIMessage>(
+  messages: readonly StoredMessage[],
+): Message[] {
   const answers = new AnswerParts();
   const found: OpenMessage[] = [];
   const ids = new Set<string>();

@@ -8,7 +8,7 @@ export interface UIPart {
 }
 
 /** A message as chat front ends show it. The `UIMessage` types of ai 6 and 7 are assignable to it. */
-export interface UIMessage {
+export interface AnyUIMessage {
   readonly id: string;
   readonly role: 'system' | 'user' | 'assistant';
   readonly metadata?: unknown;

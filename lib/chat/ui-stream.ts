@@ -1,7 +1,7 @@
 import { type EmittedEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { ChunkFilter } from './chunk-filter.js';
 import { chunksOfIteration, toIterationEvent, toUIEvents } from './ui-events.js';
-import { type UIChunk, type UIMessage } from './ui-message.js';
+import { type AnyUIMessage, type UIChunk } from './ui-message.js';
 import { parallelAnswers } from './chat.errors.js';
 
 /** The members of a turn that the stream uses. */
@@ -56,7 +56,7 @@ export class UIStream {
   }
 
   /** The message that clients have, without the parts of other iterations. */
-  get message(): UIMessage {
+  get message(): AnyUIMessage {
     return this.filter.message;
   }
 

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { convertStored, fromModelMessages, toModelMessages } from '../../lib/ai-sdk/model-messages.js';
 import { type ModelMessageLike, type ModelPart } from '../../lib/chat/stored-model-message.js';
 import { fromUIMessage, toUIMessages } from '../../lib/chat/stored-messages.js';
-import { type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIPart } from '../../lib/chat/ui-message.js';
 import { interruptedResult } from '../../lib/ledger/interrupted-result.js';
 import { toMessageDrafts } from '../../lib/conversation/message-draft.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
@@ -342,7 +342,7 @@ describe.each(VERSIONS)('stored messages for models of $name', ({ version, sdk, 
 
 describe('model messages', () => {
   it('AIS-06 are converted with the installed version of ai', async () => {
-    const message: UIMessage = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] };
+    const message: AnyUIMessage = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hello' }] };
     expect(await toModelMessages([fromUIMessage(message)])).toEqual([
       { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
     ]);

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
 import { type ChatMessages } from 'nestjs-agent-sessions/http';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { assertComplete, assertShown, comparable, outlineOf } from '../../lib/testing/chat/shown-answer.js';
 import { type ChatRequest, textOf } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { type Script, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
@@ -34,7 +34,7 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
   const stopped = new Set<string>();
   const failures: unknown[] = [];
   let url: string;
-  let undisturbed: UIMessage | undefined;
+  let undisturbed: AnyUIMessage | undefined;
 
   // All chats stop at different writes of the same process, so that one kill is enough for all of them.
   it('AIS-14 AIS-13 completes each answer once after SIGKILL before and after each write of an answer', async () => {
@@ -116,17 +116,17 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
     }
   }
 
-  function open(id: string, messages: readonly UIMessage[] = []): { chat: FrontEnd; network: Network } {
+  function open(id: string, messages: readonly AnyUIMessage[] = []): { chat: FrontEnd; network: Network } {
     const network = new Network();
     return { chat: frontEnd({ version, id, api: url, messages, fetch: network.fetch, onShown }), network };
   }
 
-  async function storedIn(id: string): Promise<readonly UIMessage[]> {
+  async function storedIn(id: string): Promise<readonly AnyUIMessage[]> {
     const response = await fetch(`${url}/${id}/messages`);
     return ((await response.json()) as ChatMessages).messages;
   }
 
-  function onShown(message: UIMessage): void {
+  function onShown(message: AnyUIMessage): void {
     if (message.role !== 'assistant') return;
     try {
       assertShown(message, TEXTS, undisturbed);
@@ -135,7 +135,7 @@ describe.each(VERSIONS)('a chat with ai %i, if the server is killed', (version) 
     }
   }
 
-  function expectAnswer(kill: string, answer: UIMessage): void {
+  function expectAnswer(kill: string, answer: AnyUIMessage): void {
     assertComplete(answer, TEXTS);
     const same = isSteady(kill) ? contentOf : outlineOf;
     expect([kill, same(answer)]).toEqual([kill, same(undisturbed!)]);
@@ -187,13 +187,13 @@ function chatOf({ messages }: ChatRequest): string {
 }
 
 /** Returns the id of the approval request in a message. */
-function requestIn(message: UIMessage | undefined): string | undefined {
+function requestIn(message: AnyUIMessage | undefined): string | undefined {
   const part = message?.parts.find(({ state }) => state === 'approval-requested');
   return part && (part.approval as { readonly id: string }).id;
 }
 
 /** Returns a message without its id, which is that of the turn. */
-function contentOf(message: UIMessage): unknown {
+function contentOf(message: AnyUIMessage): unknown {
   return comparable({ ...message, id: '' });
 }
 

@@ -6,7 +6,7 @@ import { Intent, Orchestrator, type TurnContext, type TurnOutcome } from 'nestjs
 import { z } from 'zod';
 import { type AnyLanguageModel, approvalSignal, streamReply } from '../../lib/ai-sdk/index.js';
 import { type ReplySdk, streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { diverging } from '../../sample/06-ai-chat/provider/script.js';
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
 import { comparable, fold } from '../chat/clients.js';
@@ -72,13 +72,13 @@ describe.each(VERSIONS)('an assistant with $name and a provider', ({ sdk, modelO
       ...['user', 'assistant', 'tool', 'tool', 'assistant'],
       ...['user', 'assistant', 'tool', 'assistant', 'tool'],
     ]);
-    const { content } = (await chat.log()).at(-1) as { content: UIMessage['parts'] };
+    const { content } = (await chat.log()).at(-1) as { content: AnyUIMessage['parts'] };
     expect(content.map(({ type }) => type)).toEqual([
       ...['step-start', 'reasoning', 'tool-findOrder'],
       ...['step-start', 'text', 'tool-refundOrder'],
       ...['step-start', 'text'],
     ]);
-    const message: UIMessage = { id, role: 'assistant', parts: content };
+    const message: AnyUIMessage = { id, role: 'assistant', parts: content };
     expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
   });
 });

@@ -5,7 +5,7 @@ import { approvalSignal, toolOutputSignal } from '../../lib/chat/user-signals.js
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
 import { idempotencyKeyOf } from '../../lib/ai-sdk/tool-call.js';
 import { toProtocol } from '../../lib/chat/protocol-chunks.js';
-import { type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIPart } from '../../lib/chat/ui-message.js';
 import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
 import { client7, comparable, fold } from '../chat/clients.js';
 import { LIVE_STORES } from '../support/running-application.js';
@@ -115,7 +115,7 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if a worker is kil
     expect(run.repeated).toEqual([]);
     for (const keys of run.keys.values()) expect(new Set(keys).size).toBe(1);
     const [, { content }] = await adapter.conversations.page(sessionId);
-    const message: UIMessage = { id, role: 'assistant', parts: content as readonly UIPart[] };
+    const message: AnyUIMessage = { id, role: 'assistant', parts: content as readonly UIPart[] };
     expect(message.parts).toEqual(expectedParts(run));
     const chunks = await chat.chunks(id);
     expect(comparable(fold(chunks))).toEqual(comparable(message));

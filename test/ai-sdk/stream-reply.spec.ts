@@ -8,7 +8,7 @@ import { toProtocol } from '../../lib/chat/protocol-chunks.js';
 import { segmentsOf } from '../../lib/chat/replay.js';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { uiStream } from '../../lib/chat/ui-stream.js';
 import { client6, client7, comparable, fold } from '../chat/clients.js';
 import { toolsOf } from '../chat/front-ends.js';
@@ -43,7 +43,7 @@ async function waiting({ app: { turns } }: Chat, id: string): Promise<void> {
 }
 
 /** Returns the message of the assistant as the endpoint for stored messages returns it. */
-async function storedMessage({ log }: Chat): Promise<UIMessage | undefined> {
+async function storedMessage({ log }: Chat): Promise<AnyUIMessage | undefined> {
   return toUIMessages(await log()).findLast(({ role }) => role === 'assistant');
 }
 
@@ -95,8 +95,8 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         ],
       });
       const chunks = await chat.chunks(id);
-      expect(comparable(await client6(toProtocol(chunks, 6).chunks))).toEqual(comparable(message as UIMessage));
-      expect(comparable(await client7(toProtocol(chunks, 7).chunks))).toEqual(comparable(message as UIMessage));
+      expect(comparable(await client6(toProtocol(chunks, 6).chunks))).toEqual(comparable(message as AnyUIMessage));
+      expect(comparable(await client7(toProtocol(chunks, 7).chunks))).toEqual(comparable(message as AnyUIMessage));
     });
 
     it('AIS-31 shows and stores an interrupted call as an error, wherever the worker is killed', async () => {
@@ -117,7 +117,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         const sessionId = await chat.app.session();
         if (kill) store.kill(sessionId, kill);
         const { id } = await chat.app.turns.execute('chat', sessionId, { sessionId });
-        const messages: readonly UIMessage[] = toUIMessages(await chat.app.adapter.conversations.page(sessionId));
+        const messages: readonly AnyUIMessage[] = toUIMessages(await chat.app.adapter.conversations.page(sessionId));
         const call = { type: 'tool-refund', toolCallId: `refund-${sessionId}`, input: { id: sessionId } };
         const times = executed.get(sessionId) ?? 0;
         const part = messages[1].parts.find(({ type }) => type === 'tool-refund')!;
@@ -255,7 +255,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         ]),
       ]);
 
-      const message = (await storedMessage(chat)) as UIMessage;
+      const message = (await storedMessage(chat)) as AnyUIMessage;
       expect(message.parts.filter(({ type }) => type.startsWith('tool-'))).toMatchObject([
         { state: 'output-available', approval: { id: 'refund-7', approved: true, reason: 'It was broken.' } },
         { state: 'output-available', output: 'found' },
@@ -265,9 +265,9 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       expect(segments).toHaveLength(2);
       expect(segments.map(([first]) => first)).toEqual([1, 2].map(() => ({ type: 'start', messageId: id })));
       expect(comparable(fold(segments.flat()))).toEqual(comparable(message));
-      let shown: UIMessage | undefined;
+      let shown: AnyUIMessage | undefined;
       for (const segment of segments) shown = await client7(toProtocol(segment, 7).chunks, shown);
-      expect(comparable(shown as UIMessage)).toEqual(comparable(message));
+      expect(comparable(shown as AnyUIMessage)).toEqual(comparable(message));
     });
 
     it('AIS-16 gives clients the same ids of approvals in every attempt', async () => {
@@ -348,7 +348,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         const { id, reply } = await chat.send('Refund orders 7 and 9.');
         expect(reply).toBe('Done.');
         expect(refunded).toEqual(['7']);
-        const message = (await storedMessage(chat)) as UIMessage;
+        const message = (await storedMessage(chat)) as AnyUIMessage;
         expect(message.parts.filter(({ type }) => type.startsWith('tool-'))).toMatchObject([
           { state: 'output-available', approval: { id: 'refund-7', approved: true, isAutomatic: true } },
           { state: 'output-denied', approval: { id: 'refund-9', approved: false, isAutomatic: true } },
@@ -397,7 +397,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       ];
       expect(saidIn(chat.asked[1]).slice(1)).toEqual(results);
 
-      const message = (await storedMessage(chat)) as UIMessage;
+      const message = (await storedMessage(chat)) as AnyUIMessage;
       expect(message.parts.filter(({ type }) => type.startsWith('tool-'))).toMatchObject([
         { state: 'output-available', output: 'found' },
         { state: 'output-available', input: { id: '1' }, output: { city: 'Paris' } },
@@ -411,9 +411,9 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       ]);
       for (const protocol of [6, 7] as const) {
         const client = protocol === 6 ? client6 : client7;
-        let shown: UIMessage | undefined;
+        let shown: AnyUIMessage | undefined;
         for (const segment of segments) shown = await client(toProtocol(segment, protocol).chunks, shown);
-        expect(comparable(shown as UIMessage)).toEqual(comparable(message));
+        expect(comparable(shown as AnyUIMessage)).toEqual(comparable(message));
       }
 
       await chat.send('Thanks.');
@@ -465,7 +465,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
           { type: 'text', value: 'refunded' },
         ]),
       ]);
-      const message = (await storedMessage(chat)) as UIMessage;
+      const message = (await storedMessage(chat)) as AnyUIMessage;
       expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
       expect(toolsOf(message)).toEqual(['tool-refund: output-available', 'tool-ask: output-available']);
     });
@@ -647,7 +647,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         ['assistant', ['It has shipped.']],
         ['user', ['Be more precise.']],
       ]);
-      const message = (await storedMessage(chat)) as UIMessage;
+      const message = (await storedMessage(chat)) as AnyUIMessage;
       expect(message.parts.flatMap(({ text }) => text ?? [])).toEqual(['It has shipped.', 'It has shipped today.']);
       const chunks = await chat.chunks(id);
       expect(comparable(fold(chunks))).toEqual(comparable(message));
@@ -662,7 +662,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       expect(chat.asked).toHaveLength(2);
       const chunks = await chat.chunks(id);
       expect(chunks.filter(({ type }) => type === 'text-start')).toHaveLength(2);
-      expect(comparable(fold(chunks))).toEqual(comparable((await storedMessage(chat)) as UIMessage));
+      expect(comparable(fold(chunks))).toEqual(comparable((await storedMessage(chat)) as AnyUIMessage));
     });
   });
 
@@ -685,7 +685,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
     });
     const { id } = await chat.send('hi');
     expect(asked).toHaveLength(2);
-    const message = (await storedMessage(chat)) as UIMessage;
+    const message = (await storedMessage(chat)) as AnyUIMessage;
     expect(message.parts.flatMap(({ text }) => text ?? [])).toEqual(['Answer 1.', 'Answer 2.']);
     expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
   });
@@ -706,7 +706,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       { after: (turn) => failUntil(2, turn) },
     );
     const { id } = await chat.send('hi');
-    const message = (await storedMessage(chat)) as UIMessage;
+    const message = (await storedMessage(chat)) as AnyUIMessage;
     expect(message.metadata).toEqual({ attempt: 1 });
     expect(message.parts).toContainEqual({ type: 'data-progress', id: 'p', data: 2 });
     expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
@@ -746,7 +746,7 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       { after: (turn) => failUntil(2, turn) },
     );
     const { id } = await chat.send('hi');
-    const message = (await storedMessage(chat)) as UIMessage;
+    const message = (await storedMessage(chat)) as AnyUIMessage;
     expect(message.parts).toMatchObject([
       { type: 'step-start' },
       { type: 'text', text: large },

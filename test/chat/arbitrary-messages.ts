@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { type ConversationMessage, type MessageDraft } from 'nestjs-agent-sessions';
 import { deepFreeze } from '../../lib/common/json.js';
-import { type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIPart } from '../../lib/chat/ui-message.js';
 
 type Fields = Readonly<Record<string, fc.Arbitrary<unknown>>>;
 
@@ -89,7 +89,7 @@ export const incompleteCall = fc.oneof(
 );
 
 /** UI messages with every kind of part. Their ids, and those of their calls and approvals, are unique. */
-export function uiMessages(call: fc.Arbitrary<UIPart>): fc.Arbitrary<UIMessage[]> {
+export function uiMessages(call: fc.Arbitrary<UIPart>): fc.Arbitrary<AnyUIMessage[]> {
   const assistantPart = fc.oneof(
     { arbitrary: call, weight: 3 },
     { arbitrary: part('step-start'), weight: 2 },
@@ -110,11 +110,14 @@ export function uiMessages(call: fc.Arbitrary<UIPart>): fc.Arbitrary<UIMessage[]
   return fc.array(message, { minLength: 1, maxLength: 6 }).map((messages) => messages.map(withUniqueIds));
 }
 
-function uiMessage(role: UIMessage['role'], parts: fc.Arbitrary<UIPart[]>): fc.Arbitrary<UIMessage> {
-  return object({ id: text, role: fc.constant(role), parts }, { metadata: json }) as unknown as fc.Arbitrary<UIMessage>;
+function uiMessage(role: AnyUIMessage['role'], parts: fc.Arbitrary<UIPart[]>): fc.Arbitrary<AnyUIMessage> {
+  return object(
+    { id: text, role: fc.constant(role), parts },
+    { metadata: json },
+  ) as unknown as fc.Arbitrary<AnyUIMessage>;
 }
 
-function withUniqueIds(message: UIMessage, index: number): UIMessage {
+function withUniqueIds(message: AnyUIMessage, index: number): AnyUIMessage {
   const parts = message.parts.map((each, at) => {
     const id = `${index}.${at}`;
     return {

@@ -4,7 +4,7 @@ import { ChunkFilter } from '../../lib/chat/chunk-filter.js';
 import { UI_RESET } from '../../lib/chat/message-fold.js';
 import { toProtocol } from '../../lib/chat/protocol-chunks.js';
 import { segmentsOf } from '../../lib/chat/replay.js';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { client7, comparable, fold, inOrder } from './clients.js';
 import { type Attempt, differentAttempts, equalAttempts, runTurn, type Turn } from './random-answers.js';
 
@@ -27,9 +27,9 @@ describe('ChunkFilter, if the model answers differently when it is asked again',
         const undisturbed = inOrder(await client7(toProtocol(written([], own), 7).chunks));
         expect(inOrder(await client7(toProtocol(stored, 7).chunks))).toEqual(undisturbed);
         // The same, with a response of its own after each wait.
-        let shown: UIMessage | undefined;
+        let shown: AnyUIMessage | undefined;
         for (const segment of segmentsOf(stored)) shown = await client7(toProtocol(segment, 7).chunks, shown);
-        expect(inOrder(shown as UIMessage)).toEqual(undisturbed);
+        expect(inOrder(shown as AnyUIMessage)).toEqual(undisturbed);
       }),
       { numRuns: 60 },
     );

@@ -5,7 +5,7 @@ import {
   type UIMessageChunk as Chunk7,
 } from '../ai-7/ai.js';
 import { MessageFold } from '../../lib/chat/message-fold.js';
-import { type UIChunk, type UIMessage, type UIPart } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk, type UIPart } from '../../lib/chat/ui-message.js';
 
 type Stream<T> = ReadableStream<T>;
 
@@ -15,7 +15,7 @@ interface Options {
 }
 
 /** The message that a client shows after some chunks. Rejects if the client does not accept them. */
-export type Client = (chunks: readonly UIChunk[], shown?: UIMessage) => Promise<UIMessage>;
+export type Client = (chunks: readonly UIChunk[], shown?: AnyUIMessage) => Promise<AnyUIMessage>;
 
 /** The client of ai 6. */
 export const client6: Client = (chunks, shown) => {
@@ -30,12 +30,12 @@ export const client7: Client = (chunks, shown) => {
 export const CLIENTS = { 6: client6, 7: client7 } as const;
 
 /** Returns a message as JSON, without the ids of reasoning and approvals, which differ from attempt to attempt. */
-export function comparable({ id, metadata, parts }: UIMessage): unknown {
+export function comparable({ id, metadata, parts }: AnyUIMessage): unknown {
   return JSON.parse(JSON.stringify({ id, metadata, parts: parts.map(withoutIds) })) as unknown;
 }
 
 /** Returns a comparable message with the parts of each step ordered by type: parts of other types may come first. */
-export function inOrder(message: UIMessage): unknown {
+export function inOrder(message: AnyUIMessage): unknown {
   const steps: UIPart[][] = [[]];
   for (const part of message.parts) {
     if (part.type === 'step-start') steps.push([]);
@@ -47,14 +47,14 @@ export function inOrder(message: UIMessage): unknown {
 }
 
 /** The message that MessageFold builds from chunks. */
-export function fold(chunks: readonly UIChunk[]): UIMessage {
+export function fold(chunks: readonly UIChunk[]): AnyUIMessage {
   const result = new MessageFold();
   for (const chunk of chunks) result.add(chunk);
   return result.message;
 }
 
 /** Returns what a client of version 7 has where version 6 keeps the input of a failed call in another field. */
-export function as7(message: UIMessage): UIMessage {
+export function as7(message: AnyUIMessage): AnyUIMessage {
   const parts = message.parts.map((part) => {
     if (part.state !== 'output-error' || part.rawInput === undefined) return part;
     const { rawInput, ...rest } = part;
@@ -69,17 +69,17 @@ function withoutIds(part: UIPart): UIPart {
 }
 
 /** Adds a chunk that changes nothing, because clients report a message only when it changes visibly. */
-function ended(chunks: readonly UIChunk[], shown?: UIMessage): UIChunk[] {
+function ended(chunks: readonly UIChunk[], shown?: AnyUIMessage): UIChunk[] {
   const starts = chunks.filter(({ type, messageId }) => type === 'start' && messageId !== undefined);
   return structuredClone([...chunks, { type: 'start', messageId: starts.at(-1)?.messageId ?? shown?.id ?? '' }]);
 }
 
 async function read(
   chunks: readonly UIChunk[],
-  shown: UIMessage | undefined,
+  shown: AnyUIMessage | undefined,
   schema: typeof schema6 | typeof schema7,
   messages: (stream: Stream<unknown>, options: Options) => AsyncIterable<unknown>,
-): Promise<UIMessage> {
+): Promise<AnyUIMessage> {
   for (const chunk of chunks) await assertValid(schema, chunk);
   const failures: unknown[] = [];
   const onError = (error: unknown) => failures.push(error);
@@ -88,7 +88,7 @@ async function read(
   for await (const message of messages(stream, { message: shown as never, onError })) last = message;
   const errors = chunks.filter(({ type }) => type === 'error').map(({ errorText }) => errorText);
   expect(failures.map((error) => (error as Error).message)).toEqual(errors);
-  return last as UIMessage;
+  return last as AnyUIMessage;
 }
 
 async function assertValid(schema: typeof schema6 | typeof schema7, chunk: UIChunk): Promise<void> {

@@ -1,6 +1,6 @@
 import * as ai6 from 'ai';
 import * as ai7 from '../ai-7/ai.js';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 
 type Status = 'submitted' | 'streaming' | 'ready' | 'error';
 
@@ -8,9 +8,9 @@ type Status = 'submitted' | 'streaming' | 'ready' | 'error';
 export interface FrontEnd {
   readonly id: string;
   readonly status: Status;
-  readonly messages: UIMessage[];
+  readonly messages: AnyUIMessage[];
   readonly error: Error | undefined;
-  readonly lastMessage: UIMessage | undefined;
+  readonly lastMessage: AnyUIMessage | undefined;
   sendMessage(message?: { text: string; messageId?: string; files?: object[] }, options?: object): Promise<void>;
   regenerate(options?: { messageId?: string }): Promise<void>;
   resumeStream(): Promise<void>;
@@ -25,7 +25,7 @@ export interface FrontEndOptions {
   readonly id?: string;
   readonly api: string;
   readonly headers?: Record<string, string>;
-  readonly messages?: readonly UIMessage[];
+  readonly messages?: readonly AnyUIMessage[];
   /** The version of the SDK. */
   readonly version: 6 | 7;
   readonly fetch?: typeof fetch;
@@ -33,12 +33,12 @@ export interface FrontEndOptions {
   /** Called when a tool call arrives that the server does not run, or not yet. */
   readonly onToolCall?: (call: { readonly toolCallId: string; readonly toolName: string }) => void;
   /** Called with each version of a message that the front end shows. It must not throw. */
-  readonly onShown?: (message: UIMessage) => void;
+  readonly onShown?: (message: AnyUIMessage) => void;
 }
 
 type Start = Omit<ConstructorParameters<typeof ai6.AbstractChat<ai6.UIMessage>>[0], 'state'> & {
   readonly messages: ai6.UIMessage[];
-  readonly onShown: (message: UIMessage) => void;
+  readonly onShown: (message: AnyUIMessage) => void;
 };
 
 /** The state of a chat, as a page without a framework keeps it. */
@@ -48,7 +48,7 @@ class State implements ai6.ChatState<ai6.UIMessage> {
 
   constructor(
     public messages: ai6.UIMessage[],
-    private readonly shown: (message: UIMessage) => void,
+    private readonly shown: (message: AnyUIMessage) => void,
   ) {}
 
   pushMessage = (message: ai6.UIMessage): void => {
@@ -112,12 +112,12 @@ export function frontEnd({
 export const VERSIONS = [6, 7] as const;
 
 /** Returns the text of a message. */
-export function textOf(message: UIMessage | undefined): string {
+export function textOf(message: AnyUIMessage | undefined): string {
   return (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text as string] : [])).join('');
 }
 
 /** Returns `type: state` of the tool calls of a message. */
-export function toolsOf(message: UIMessage | undefined): string[] {
+export function toolsOf(message: AnyUIMessage | undefined): string[] {
   return (message?.parts ?? []).flatMap((part) =>
     part.toolCallId === undefined ? [] : [`${part.type}: ${part.state as string}`],
   );

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 
 /** The output of a model and its tools in a step. A step without calls is the last. */
 interface Step {
@@ -103,7 +103,7 @@ interface Written {
 }
 
 interface Filter {
-  readonly message: UIMessage;
+  readonly message: AnyUIMessage;
   write(chunk: UIChunk): UIChunk[];
 }
 
@@ -113,7 +113,7 @@ export interface Turn {
   /** All stored chunks. */
   readonly stored: readonly UIChunk[];
   /** The message of the last attempt's filter. */
-  readonly message: UIMessage;
+  readonly message: AnyUIMessage;
 }
 
 /**

@@ -3,7 +3,7 @@ import { ChunkFilter } from '../../lib/chat/chunk-filter.js';
 import { UI_RESET } from '../../lib/chat/message-fold.js';
 import { type Protocol, toProtocol } from '../../lib/chat/protocol-chunks.js';
 import { replay, replaySegment, segmentsOf } from '../../lib/chat/replay.js';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { CLIENTS, comparable, fold, inOrder } from './clients.js';
 import { differentAttempts, runTurn } from './random-answers.js';
 import { randomChunks } from './random-chunks.js';
@@ -144,11 +144,11 @@ describe('replaySegment', () => {
   ])('AIS-14 gives a client the whole message, one response after the other, for %s', async (_, arbitrary, numRuns) => {
     await fc.assert(
       fc.asyncProperty(arbitrary, async (stored) => {
-        let shown: UIMessage | undefined;
+        let shown: AnyUIMessage | undefined;
         for (const index of segmentsOf(stored).keys()) {
           shown = await CLIENTS[7](sent(replaySegment(stored, index), 7), shown);
         }
-        expect(comparable(shown as UIMessage)).toEqual(comparable(fold(stored)));
+        expect(comparable(shown as AnyUIMessage)).toEqual(comparable(fold(stored)));
       }),
       { numRuns },
     );

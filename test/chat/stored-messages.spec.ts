@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type ConversationMessage, type MessageDraft } from 'nestjs-agent-sessions';
 import { fromUIMessage, toUIMessages } from '../../lib/chat/stored-messages.js';
 import { storeModelMessage } from '../../lib/chat/stored-model-message.js';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { toMessageDrafts } from '../../lib/conversation/message-draft.js';
 import { completeCall, incompleteCall, logOf, uiMessages } from './arbitrary-messages.js';
 
@@ -29,7 +29,7 @@ describe('stored UI messages', () => {
   });
 
   it('AIS-06 stores plain text as a string, also for other readers of the log', () => {
-    const message: UIMessage = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Where is order 7?' }] };
+    const message: AnyUIMessage = { id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Where is order 7?' }] };
     expect(fromUIMessage(message)).toEqual({
       role: 'user',
       content: 'Where is order 7?',
@@ -57,7 +57,8 @@ describe('stored UI messages', () => {
 });
 
 describe('UI messages of other origins', () => {
-  const uiOf = (drafts: readonly MessageDraft[], turnId?: string): UIMessage[] => toUIMessages(logOf(drafts, turnId));
+  const uiOf = (drafts: readonly MessageDraft[], turnId?: string): AnyUIMessage[] =>
+    toUIMessages(logOf(drafts, turnId));
 
   it('AIS-06 shows strings as text, and summaries as system messages', () => {
     const drafts: MessageDraft[] = [

@@ -8,7 +8,7 @@ import {
   TurnService,
 } from 'nestjs-agent-sessions';
 import { type ChatControllerOptions } from 'nestjs-agent-sessions/http';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { type HttpApp, PLATFORMS } from './http-app.js';
 import { headerPrincipal, headersOf, OpenGuard, type Who } from './state-app.js';
 
@@ -103,7 +103,7 @@ afterEach(async () => {
 });
 
 /** A user's message as a front end sends it. */
-export function said(text: string, id = `message-${(messages += 1)}`): UIMessage {
+export function said(text: string, id = `message-${(messages += 1)}`): AnyUIMessage {
   return { id, role: 'user', parts: [{ type: 'text', text }] };
 }
 let messages = 0;

@@ -11,7 +11,7 @@ import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent
 import request from 'supertest';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { type ChatRequest, textOf as textOfRequest } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
@@ -726,10 +726,10 @@ async function expectStored(app: ChatApp, chat: ReturnType<typeof frontEnd>): Pr
   expect(messages.map(comparable)).toEqual(chat.messages.map(comparable));
 }
 
-function filed(url: string): UIMessage {
+function filed(url: string): AnyUIMessage {
   return { id: 'm', role: 'user', parts: [{ type: 'file', mediaType: 'image/png', url }] };
 }
 
-function withoutApprovals(message: UIMessage): unknown {
+function withoutApprovals(message: AnyUIMessage): unknown {
   return comparable({ ...message, parts: message.parts.map(({ approval: _, ...part }) => part) });
 }

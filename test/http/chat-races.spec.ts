@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { defineOrchestrator, type OrchestratorRef, type SessionsModuleOptions } from 'nestjs-agent-sessions';
 import { type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { uiStream } from '../../lib/chat/ui-stream.js';
 import { shopAssistant } from '../../sample/06-ai-chat/provider/shop-assistant.js';
 import { textOf, toolsOf } from '../chat/front-ends.js';
@@ -48,7 +48,7 @@ describe.each(LASTING_STORES)('two instances of a chat over $name', (store) => {
     never.open();
   });
 
-  it.each<[string, (app: ChatApp, edit: UIMessage) => Promise<Response>]>([
+  it.each<[string, (app: ChatApp, edit: AnyUIMessage) => Promise<Response>]>([
     ['an edit is sent again', (app, edit) => app.ask('POST', '/one', { body: { messages: [edit], messageId: 'm1' } })],
     ['the page resumes', (app) => app.ask('GET', '/one/stream')],
   ])('AIS-12 ends the replaced turn when %s, after a process died before it did so', async (_, request) => {

@@ -4,7 +4,7 @@ import * as ai7 from '../ai-7/ai.js';
 import { memoryAdapter } from 'nestjs-agent-sessions';
 import { type ChatMessages } from 'nestjs-agent-sessions/http';
 import { isTerminal } from '../../lib/ledger/turn.js';
-import { type UIChunk, type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
 import { comparable } from '../chat/clients.js';
 import { type FrontEnd, frontEnd, textOf, VERSIONS } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
@@ -148,7 +148,7 @@ function send(app: ChatApp, id: string, text: string): Promise<Response> {
   return app.ask('POST', `/${id}`, { body: { messages: [said(text)] } });
 }
 
-async function stored(app: ChatApp, id: string): Promise<readonly UIMessage[]> {
+async function stored(app: ChatApp, id: string): Promise<readonly AnyUIMessage[]> {
   return (await app.json<ChatMessages>('GET', `/${id}/messages`)).messages;
 }
 

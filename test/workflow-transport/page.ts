@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { WorkflowChatTransport, type WorkflowChatTransportOptions } from '@ai-sdk/workflow/client';
 import * as ai from '../ai-7/ai.js';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { Network } from '../support/network.js';
 
 /** What docs/ai-sdk.md tells pages to send. */
@@ -16,12 +16,12 @@ export interface PageOptions {
   /** The URL of the chat controller. */
   readonly url: string;
   readonly id?: string;
-  readonly messages?: readonly UIMessage[];
+  readonly messages?: readonly AnyUIMessage[];
   readonly network?: Network;
   /** Options of the transport, besides its address and network. */
   readonly transport?: WorkflowChatTransportOptions;
   /** Called with each version of an answer that the page shows. It may throw. */
-  readonly onShown?: (answer: UIMessage) => void;
+  readonly onShown?: (answer: AnyUIMessage) => void;
 }
 
 /** A page with the chat of `ai` 7 and the unmodified transport, without React. */
@@ -36,7 +36,7 @@ export class Page {
     this.url = url;
     this.id = id;
     this.network = network;
-    const shown = (message: UIMessage): void => {
+    const shown = (message: AnyUIMessage): void => {
       try {
         if (message.role === 'assistant') onShown?.(message);
       } catch (error) {
@@ -54,7 +54,7 @@ export class Page {
     });
   }
 
-  get messages(): UIMessage[] {
+  get messages(): AnyUIMessage[] {
     return this.chat.messages;
   }
 
@@ -81,9 +81,9 @@ export class Page {
     return new Page({ url, id, messages: await this.stored(), ...options });
   }
 
-  async stored(): Promise<UIMessage[]> {
+  async stored(): Promise<AnyUIMessage[]> {
     const response = await fetch(`${this.url}/${this.id}/messages`);
-    return ((await response.json()) as { messages: UIMessage[] }).messages;
+    return ((await response.json()) as { messages: AnyUIMessage[] }).messages;
   }
 
   /** @throws what `onShown` has thrown, or the error that the page shows */
@@ -108,7 +108,7 @@ class State implements ai.ChatState<ai.UIMessage> {
 
   constructor(
     public messages: ai.UIMessage[],
-    private readonly shown: (message: UIMessage) => void,
+    private readonly shown: (message: AnyUIMessage) => void,
   ) {}
 
   pushMessage = (message: ai.UIMessage): void => {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { jest } from '@jest/globals';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { assertShown, comparable, outlineOf } from '../../lib/testing/chat/shown-answer.js';
 import { type ChatRequest, textOf } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { type AskedBefore, diverging, type ScriptedAnswer } from '../../sample/06-ai-chat/provider/script.js';
@@ -184,7 +184,7 @@ describe('WorkflowChatTransport and a server that is killed', () => {
     return { ...answer, before };
   }
 
-  function onShown(answer: UIMessage): void {
+  function onShown(answer: AnyUIMessage): void {
     assertShown(answer, texts, undisturbed === undefined ? undefined : undisturbed.messages[1]);
   }
 

@@ -3,7 +3,7 @@ import { defineOrchestrator, type OrchestratorRef, type TurnContext } from 'nest
 import { scriptedModel, type ScriptedModel } from 'nestjs-agent-sessions/testing';
 import { z } from 'zod';
 import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { assertShown } from '../../lib/testing/chat/shown-answer.js';
 import { type ChatApp, startChatApp } from '../http/chat-app.js';
 import { type PLATFORMS } from '../http/http-app.js';
@@ -13,7 +13,7 @@ export const QUESTION = 'Where is order 7? And refund order 9.';
 export interface Shop extends ChatApp {
   readonly model: ScriptedModel;
   /** Fails if a version of an answer has text that the model has not answered, or has a part twice. */
-  readonly onShown: (answer: UIMessage) => void;
+  readonly onShown: (answer: AnyUIMessage) => void;
 }
 
 export interface ShopOptions {
@@ -58,7 +58,7 @@ export async function startShop({ platform, before }: ShopOptions = {}): Promise
     chat: { maxStreamsPerPrincipal: 100 },
     ...(platform ? { platform } : {}),
   });
-  const onShown = (answer: UIMessage): void =>
+  const onShown = (answer: AnyUIMessage): void =>
     assertShown(
       answer,
       model.calls.flatMap(({ text, reasoning }) => [text, reasoning]),

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
-import { type UIMessage } from '../../lib/chat/ui-message.js';
+import { type AnyUIMessage } from '../../lib/chat/ui-message.js';
 import { comparable, outlineOf, textsOf } from '../../lib/testing/chat/shown-answer.js';
 import { PLATFORMS } from '../http/http-app.js';
 import { eventually } from '../support/eventually.js';
@@ -272,7 +272,7 @@ function textOf(page: Page): string {
 }
 
 function outlinesOf({ messages }: Page): unknown[] {
-  return messages.map((message: UIMessage) => outlineOf(message));
+  return messages.map((message: AnyUIMessage) => outlineOf(message));
 }
 
 /** Returns the number of chunks of the first response. */

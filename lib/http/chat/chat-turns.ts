@@ -1,7 +1,7 @@
 import { countRequests, isRequested } from '../../chat/received-answers.js';
 import { segmentsOf } from '../../chat/replay.js';
 import { stoppedAnswer } from '../../chat/stopped-message.js';
-import { type UIMessage } from '../../chat/ui-message.js';
+import { type AnyUIMessage } from '../../chat/ui-message.js';
 import { isUserSignal } from '../../chat/user-signals.js';
 import { InvalidInputError, StoreRejectedError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
@@ -173,7 +173,7 @@ export class ChatTurns {
    * @returns the response that follows the latest answered request
    * @throws TurnSettledError if the turn has ended without an answer: it was stopped, or its session has ended (AIS-32)
    */
-  private async answer(sessionId: string, message: UIMessage): Promise<ChatRange> {
+  private async answer(sessionId: string, message: AnyUIMessage): Promise<ChatRange> {
     const turn = await this.get(message.id, sessionId);
     const segments = segmentsOf(await this.stream.stored(turn.id));
     const answers = answersOf(message);

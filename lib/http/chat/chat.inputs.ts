@@ -3,7 +3,7 @@ import { checkInput, Must, MustBeInteger, MustBeName, Optional } from '../../com
 import { sha256 } from '../../common/digests.js';
 import { isFields, type JsonObject, toJson } from '../../common/json.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
-import { type UIMessage, type UIPart } from '../../chat/ui-message.js';
+import { type AnyUIMessage, type UIPart } from '../../chat/ui-message.js';
 import { fromUIMessage } from '../../chat/stored-messages.js';
 import { type TurnInput } from '../../ledger/turn.js';
 import { assertPlain } from '../controllers/http-request.js';
@@ -22,7 +22,7 @@ export class ChatRequest {
 
   /** The last of the front end's messages. */
   @Allow()
-  message!: UIMessage;
+  message!: AnyUIMessage;
 
   /** Whether the message is new or an earlier answer is generated again. Default: `submit-message`. */
   @Optional()
@@ -121,13 +121,13 @@ export function requestKeyOf({ trigger, messageId, message }: ChatRequest, repla
 }
 
 /** Returns the message of the user as input of a turn. */
-export function toTurnInput(message: UIMessage): TurnInput {
+export function toTurnInput(message: AnyUIMessage): TurnInput {
   const { content, metadata } = fromUIMessage(message);
   const text = message.parts.flatMap((part) => (part.type === 'text' ? [part.text as string] : [])).join('\n');
   return { text, ...(Array.isArray(content) ? { content } : {}), metadata };
 }
 
-function toMessage(given: unknown, path: string): UIMessage {
+function toMessage(given: unknown, path: string): AnyUIMessage {
   if (!isFields(given)) throw new InvalidInputError(path, 'must be a message with id, role and parts.');
   const { id, role, parts, metadata } = given;
   if (!isMessageId(id)) {

@@ -1,6 +1,6 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { toUIMessages } from '../../chat/stored-messages.js';
-import { type UIMessage } from '../../chat/ui-message.js';
+import { type AnyUIMessage } from '../../chat/ui-message.js';
 import { loggedId } from '../../common/log-details.js';
 import { traceOf } from '../../common/error-trace.js';
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
@@ -27,7 +27,7 @@ export interface ChatList {
 
 /** A page of the messages of a chat, in their order. It can be empty: earlier messages follow while it has `before`. */
 export interface ChatMessages {
-  readonly messages: readonly UIMessage[];
+  readonly messages: readonly AnyUIMessage[];
   /** The value of `before` for the page of earlier messages; absent on the first page. */
   readonly before?: string;
 }

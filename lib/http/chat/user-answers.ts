@@ -1,5 +1,5 @@
 import { type UserRequest } from '../../chat/received-answers.js';
-import { type UIMessage } from '../../chat/ui-message.js';
+import { type AnyUIMessage } from '../../chat/ui-message.js';
 import { approvalSignal, toolOutputSignal } from '../../chat/user-signals.js';
 
 /** An answer of the user to an approval request, or the output of a tool that the client has run. */
@@ -13,7 +13,7 @@ export interface UserAnswer extends UserRequest {
  * Returns the possible answers of the user in a message. Outputs of the server's tools are among them, because they look
  * the same: `isRequested` tells them apart.
  */
-export function answersOf({ parts }: UIMessage): UserAnswer[] {
+export function answersOf({ parts }: AnyUIMessage): UserAnswer[] {
   return parts.flatMap(({ state, toolCallId, approval, output = null, errorText }): UserAnswer[] => {
     if (typeof toolCallId !== 'string') return [];
     const { approved, reason } = (approval ?? {}) as { approved?: unknown; reason?: unknown };

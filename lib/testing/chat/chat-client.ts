@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type UIMessage, type UIPart } from '../../chat/ui-message.js';
+import { type AnyUIMessage, type UIPart } from '../../chat/ui-message.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 
 /** The functions of `ai`, version 6 or 7, that a client needs. */
@@ -12,7 +12,7 @@ export interface ChatSdk {
 interface SdkChat {
   readonly status: 'submitted' | 'streaming' | 'ready' | 'error';
   readonly error: Error | undefined;
-  messages: UIMessage[];
+  messages: AnyUIMessage[];
   sendMessage(message?: { readonly text: string }): Promise<void>;
   resumeStream(): Promise<void>;
   addToolApprovalResponse(answer: { readonly id: string; readonly approved: boolean }): PromiseLike<void> | void;
@@ -34,7 +34,7 @@ export interface ChatClientOptions {
   /** Decides about a tool call. */
   readonly approve: (call: RequestedCall) => boolean;
   /** Called with each version of an answer that the client shows. It may throw. */
-  readonly onShown: (answer: UIMessage) => void;
+  readonly onShown: (answer: AnyUIMessage) => void;
 }
 
 /** Maximum number of resumes of one answer. */
@@ -56,7 +56,7 @@ export class ChatClient {
   constructor(private readonly options: ChatClientOptions) {
     const { sdk, api, headers, onShown } = options;
     const transport = new sdk.DefaultChatTransport({ api, headers, fetch: this.fetch });
-    const shown = (message: UIMessage): void => {
+    const shown = (message: AnyUIMessage): void => {
       if (message.role !== 'assistant') return;
       try {
         onShown(message);
@@ -69,7 +69,7 @@ export class ChatClient {
   }
 
   /** The messages as the client shows them. */
-  get messages(): readonly UIMessage[] {
+  get messages(): readonly AnyUIMessage[] {
     return this.chat.messages;
   }
 
@@ -81,14 +81,14 @@ export class ChatClient {
   }
 
   /** Returns the messages that the server has stored. */
-  async stored(): Promise<UIMessage[]> {
+  async stored(): Promise<AnyUIMessage[]> {
     const { api, headers } = this.options;
-    const pages: UIMessage[][] = [];
+    const pages: AnyUIMessage[][] = [];
     for (let before: string | undefined; ;) {
       const query = before === undefined ? '' : `?before=${encodeURIComponent(before)}`;
       const response = await fetch(`${api}/${this.id}/messages${query}`, { headers });
       if (!response.ok) throw new Error(`GET ${response.url} returned ${response.status}: ${await response.text()}`);
-      const page = (await response.json()) as { messages: UIMessage[]; before?: string };
+      const page = (await response.json()) as { messages: AnyUIMessage[]; before?: string };
       pages.unshift(page.messages);
       if (page.before === undefined) return pages.flat();
       before = page.before;
@@ -184,11 +184,11 @@ function failed(cause: Error | undefined): Error {
 class ChatState {
   status = 'ready';
   error: Error | undefined;
-  messages: UIMessage[] = [];
+  messages: AnyUIMessage[] = [];
 
-  constructor(private readonly shown: (message: UIMessage) => void) {}
+  constructor(private readonly shown: (message: AnyUIMessage) => void) {}
 
-  readonly pushMessage = (message: UIMessage): void => {
+  readonly pushMessage = (message: AnyUIMessage): void => {
     this.messages = [...this.messages, structuredClone(message)];
     this.shown(message);
   };
@@ -197,7 +197,7 @@ class ChatState {
     this.messages = this.messages.slice(0, -1);
   };
 
-  readonly replaceMessage = (index: number, message: UIMessage): void => {
+  readonly replaceMessage = (index: number, message: AnyUIMessage): void => {
     this.messages = this.messages.with(index, structuredClone(message));
     this.shown(message);
   };

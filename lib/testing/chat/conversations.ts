@@ -1,7 +1,7 @@
 import { type Server } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { type INestApplication, type INestApplicationContext } from '@nestjs/common';
-import { type UIMessage } from '../../chat/ui-message.js';
+import { type AnyUIMessage } from '../../chat/ui-message.js';
 import { LaneReconciler } from '../../turn/lane-reconciler.service.js';
 import { ChatClient, type ChatSdk } from './chat-client.js';
 import { type ChatTransportTarget } from './chat-transport-target.js';
@@ -21,7 +21,7 @@ export interface KillKind {
 export class Conversations {
   private readonly api: string;
   /** The messages of the undisturbed conversation. */
-  private undisturbed: readonly UIMessage[] = [];
+  private undisturbed: readonly AnyUIMessage[] = [];
   private readonly earlierKeys: number;
 
   constructor(
@@ -89,7 +89,7 @@ export class Conversations {
   }
 
   /** Sends all messages, and checks what the client shows. @returns its messages */
-  private async converse(client: ChatClient): Promise<readonly UIMessage[]> {
+  private async converse(client: ChatClient): Promise<readonly AnyUIMessage[]> {
     for (const message of this.target.messages) await client.send(message);
     const { messages } = client;
     expect(messages.map(comparable)).toEqual((await client.stored()).map(comparable));

@@ -1,10 +1,10 @@
-import { type UIMessage, type UIPart } from '../../chat/ui-message.js';
+import { type AnyUIMessage, type UIPart } from '../../chat/ui-message.js';
 
 /**
  * Returns a message as JSON, without the ids of reasoning and without approvals: attempts have different ids, and
  * version 6 has no chunk for an answer to a request.
  */
-export function comparable({ id, role, metadata, parts }: UIMessage): unknown {
+export function comparable({ id, role, metadata, parts }: AnyUIMessage): unknown {
   const compared = role === 'assistant' ? parts.map(comparablePart) : parts;
   return JSON.parse(JSON.stringify({ id, role, metadata, parts: compared })) as unknown;
 }
@@ -17,13 +17,13 @@ function comparablePart(part: UIPart): UIPart {
 }
 
 /** Returns what all answers to the same question have in common, if the model chooses other words. */
-export function outlineOf({ parts }: UIMessage): unknown {
+export function outlineOf({ parts }: AnyUIMessage): unknown {
   const outline = parts.map(({ type, toolName, state, input }) => ({ type, toolName, state, input }));
   return JSON.parse(JSON.stringify(outline)) as unknown;
 }
 
 /** Returns the text and reasoning of an answer. */
-export function textsOf({ parts }: UIMessage): string[] {
+export function textsOf({ parts }: AnyUIMessage): string[] {
   return parts.flatMap(({ type, text }) => (isText(type) ? [text as string] : []));
 }
 
@@ -33,7 +33,11 @@ export function textsOf({ parts }: UIMessage): string[] {
  * @param whole the complete answer, perhaps in other words; absent if it is unknown
  * @throws Error if the answer is wrong
  */
-export function assertShown(shown: UIMessage, texts: readonly string[] | null, whole: UIMessage | undefined): void {
+export function assertShown(
+  shown: AnyUIMessage,
+  texts: readonly string[] | null,
+  whole: AnyUIMessage | undefined,
+): void {
   assertTexts(shown, texts, (known, text) => known.startsWith(text));
   const calls = countParts(shown, ({ toolCallId }) => toolCallId as string | undefined);
   for (const [call, count] of calls) if (count > 1) throw new Error(`The client shows the tool call ${call} twice.`);
@@ -46,12 +50,12 @@ export function assertShown(shown: UIMessage, texts: readonly string[] | null, w
 }
 
 /** Checks a complete answer. @param texts as for {@link assertShown} */
-export function assertComplete(shown: UIMessage, texts: readonly string[] | null): void {
+export function assertComplete(shown: AnyUIMessage, texts: readonly string[] | null): void {
   assertTexts(shown, texts, (known, text) => known === text);
 }
 
 function assertTexts(
-  shown: UIMessage,
+  shown: AnyUIMessage,
   texts: readonly string[] | null,
   isKnown: (known: string, text: string) => boolean,
 ): void {
@@ -62,7 +66,7 @@ function assertTexts(
 }
 
 /** Counts the parts of each step by a key. Parts without a key are not counted. */
-function countParts({ parts }: UIMessage, keyOf: (part: UIPart) => string | undefined): Map<string, number> {
+function countParts({ parts }: AnyUIMessage, keyOf: (part: UIPart) => string | undefined): Map<string, number> {
   const counts = new Map<string, number>();
   let step = 0;
   for (const part of parts) {

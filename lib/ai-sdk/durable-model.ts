@@ -46,7 +46,8 @@ const DURABLE_MODEL = Symbol('durable model');
  *
  * The tokens are added to `turn.usage`, also those of calls that fail or are aborted, if the provider sends them; other
  * calls count in `unknownCalls` (AIS-36). The budget is checked before the provider is asked (AIS-05). The request is
- * aborted with the turn. An error of the provider keeps its `retry-after` as `retryAfterMs`.
+ * aborted with the turn. An error of the provider keeps its `retry-after` as `retryAfterMs`. If the API key is missing or
+ * refused (401, 403), the error is `permanent`: the turn is not retried unless the handler catches it.
  *
  * ```ts
  * const { text } = await generateText({ model: durableModel(turn, openai('gpt-5')), prompt: turn.input.text });

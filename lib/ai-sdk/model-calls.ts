@@ -7,6 +7,7 @@ import { HandlerError } from '../ledger/handler.error.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
 import { modelKeyRequired, promptMismatch } from './ai-sdk.errors.js';
 import { type ModelPrompt, type PromptDigests } from './model-prompt.js';
+import { withoutRetry } from './refused-access.js';
 import { withRetryAfter } from './retry-after.js';
 import { assertNotFailed } from './turn-failure.js';
 
@@ -138,7 +139,7 @@ export class ModelCalls {
     try {
       live.answer = await call.ask(report, maxBytes);
     } catch (error) {
-      throw withRetryAfter(withoutProxy(error));
+      throw withoutRetry(withRetryAfter(withoutProxy(error)));
     }
     return { prompt: call.prompt.digests, answer: encode(call.storedPart(live.answer)) };
   }

@@ -13,17 +13,26 @@ const OF_NODE = /\(?node:internal\//;
 /** The folder of this package in stack frames. `undefined` in a bundle, whose frames belong to one file. */
 const FOLDER = /((?:file:|\/|\w:\\)[^\s()]*)common[\\/]error-trace\.\w+:\d+/.exec(new Error('here').stack ?? '')?.[1];
 
+/** What to do about errors of other packages. */
+const advice = new WeakMap<object, string>();
+
+/** Adds a sentence that every log shows with the error, also in production: it must contain no ids, user input or values. */
+export function addAdvice(error: object, sentence: string): void {
+  advice.set(error, sentence);
+}
+
 /**
  * Returns an error for a log, with its causes (NST-22, DAY-02). If logs may show messages: class, code, message, cure and the stack
  * without the frames of this package. Otherwise: class, code and the whole stack, because a message may contain ids, user input or
- * passwords of connections. A typed error may then provide a sentence: `forLog`.
+ * passwords of connections. A typed error may then provide a sentence: `forLog`. Both include the sentence of {@link addAdvice}.
  */
 export function traceOf(error: unknown): string {
   const { messages } = logDetails();
   const parts: string[] = [];
   for (let next = withoutProxy(error); parts.length <= MAX_CAUSES;) {
-    const lines = messages ? [shownTitle(next), ...ownFrames(next)] : [hiddenTitle(next), ...framesOf(next)];
-    parts.push(lines.join('\n'));
+    const title = messages ? shownTitle(next) : hiddenTitle(next);
+    const frames = messages ? ownFrames(next) : framesOf(next);
+    parts.push([title, ...adviceOn(next), ...frames].join('\n'));
     const cause = fieldOf(next, 'cause');
     if (cause === undefined || cause === null) break;
     next = withoutProxy(cause);
@@ -53,6 +62,11 @@ function hiddenTitle(error: unknown): string {
   if (typeof error !== 'object' || error === null) return `Thrown: ${typeof error}`;
   const sentence = SessionsError.isInstance(error) ? error.forLog : undefined;
   return sentence === undefined ? titleOf(error) : `${titleOf(error)}: ${sentence}`;
+}
+
+function adviceOn(error: unknown): string[] {
+  const sentence = typeof error === 'object' && error !== null ? advice.get(error) : undefined;
+  return sentence === undefined ? [] : [sentence];
 }
 
 function titleOf(error: unknown): string {

@@ -1,0 +1,34 @@
+import { addAdvice } from '../common/error-trace.js';
+import { fieldOf } from '../common/thrown.js';
+
+/** The marks of the AI SDK's errors. Their classes differ if several copies of the SDK are installed. */
+const MISSING = ['AI_LoadAPIKeyError', 'AI_LoadSettingError'].map(markOf);
+const FAILED_CALL = markOf('AI_APICallError');
+const REFUSED: readonly unknown[] = [401, 403];
+
+/**
+ * Marks an error as permanent if its API key or a setting of the provider is missing, or if the provider refuses the key (AIS-05). A
+ * retry would fail, too. The log says what to do.
+ * @returns the same value
+ */
+export function withoutRetry(error: unknown): unknown {
+  const advice = adviceOn(error);
+  if (advice === undefined || !Object.isExtensible(error)) return error;
+  addAdvice(error as object, advice);
+  return Object.assign(error as object, { permanent: true });
+}
+
+function adviceOn(error: unknown): string | undefined {
+  if (MISSING.some((mark) => fieldOf(error, mark) === true)) {
+    return 'Set the API key or setting of the model provider for every process that runs turns, and restart these processes.';
+  }
+  const [isFailedCall, status, isRetryable] = [FAILED_CALL, 'statusCode', 'isRetryable'].map((field) =>
+    fieldOf(error, field),
+  );
+  if (isFailedCall !== true || !REFUSED.includes(status) || isRetryable !== false) return undefined;
+  return `The model provider has answered ${String(status)}. Check the API key, and whether its account may use the model.`;
+}
+
+function markOf(name: string): symbol {
+  return Symbol.for(`vercel.ai.error.${name}`);
+}

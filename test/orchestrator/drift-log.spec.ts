@@ -1,5 +1,13 @@
-import { defineOrchestrator, type OrchestratorConfig, OrchestratorDriftError } from 'nestjs-agent-sessions';
+import {
+  defineOrchestrator,
+  type OrchestratorConfig,
+  OrchestratorDriftError,
+  reply,
+  type TurnContext,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
 import { capturingLogger } from '../support/capturing-logger.js';
+import { inProduction } from '../support/production.js';
 import { LASTING_STORES, rejection, startApplication } from '../support/running-application.js';
 
 const intents = { answer: () => 'ok' };
@@ -57,5 +65,68 @@ describe.each(LASTING_STORES)('the log of a turn that fails because of drift, wi
     const desk = defineOrchestrator({ name: 'desk', version: '2', migrations, intents: { reply: () => 'cured' } });
     const { handle } = await startApplication({ adapter: open(), orchestrators: [desk] });
     expect(await handle(desk).execute('hi', { sessionId })).toMatchObject({ reply: 'cured', turnIndex: 1 });
+  });
+});
+
+describe.each(LASTING_STORES)('the log of a turn whose state has another shape, with $name', ({ create }) => {
+  const ADVICE =
+    'The stored state lacks keys of initialState: orders, tags. If earlier code of desk has written it, set a higher ' +
+    'version than 1, and add a migration that sets them.';
+
+  /** Runs a turn of a desk with `visits`, and one of a desk that reads `orders`, under the same version. */
+  async function changed(initialState: () => object): Promise<string[]> {
+    const open = create();
+    const first = defineOrchestrator({ name: 'desk', intents: { answer: () => ({ visits: 1 }) } });
+    const before = await startApplication({ adapter: open(), orchestrators: [first] });
+    const sessionId = await before.session();
+    await before.handle(first).execute('hi', { sessionId });
+    await before.close();
+
+    const answer = ({ state }: TurnContext): unknown => reply(`${(state.orders as string[]).length} orders`);
+    const desk = defineOrchestrator({ name: 'desk', initialState, intents: { answer: answer as () => string } });
+    const { lines, logger } = capturingLogger();
+    const turns = { retry: { attempts: 1 } };
+    const { handle, session, close } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      logger,
+      turns,
+    });
+    await rejection(handle(desk).execute('hi', { sessionId }), TurnFailedError);
+    // A new session has the initial state.
+    await handle(desk)
+      .execute('hi', { sessionId: await session() })
+      .catch(() => undefined);
+    await close();
+    return lines.filter((line) => /^(warn|error) Turn /.test(line));
+  }
+
+  it('DAY-02 names the keys that the stored state lacks', async () => {
+    const entries = await changed(() => ({ visits: 0, orders: [], tags: [], note: undefined }));
+    expect(entries).toEqual([expect.stringContaining('TypeError: Cannot read properties of undefined')]);
+    expect(entries[0]).toContain(`(reading 'length')\n${ADVICE}\n    at `);
+  });
+
+  it('DAY-02 adds nothing if the stored state has every key', async () => {
+    const entries = await changed(() => ({ visits: 0 }));
+    expect(entries).toHaveLength(2);
+    expect(entries.join()).not.toContain('initialState');
+  });
+
+  it('DAY-02 keeps the error of the handler if initialState throws', async () => {
+    const entries = await changed(() => {
+      throw new RangeError('no defaults');
+    });
+    expect(entries[0]).toContain('TypeError: Cannot read properties of undefined');
+  });
+
+  describe('in production', () => {
+    inProduction();
+
+    it('DAY-02 NST-22 names the keys, but not the message of the error', async () => {
+      const entries = await changed(() => ({ orders: [], tags: [] }));
+      expect(entries).toEqual([expect.stringContaining(`TypeError\n${ADVICE}\n    at `)]);
+      expect(entries[0]).not.toContain('Cannot read');
+    });
   });
 });

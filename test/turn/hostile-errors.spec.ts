@@ -53,7 +53,7 @@ describe('the log of a handler that throws a value that cannot be read', () => {
     };
     const desk = defineOrchestrator({
       name: 'desk',
-      intents: { answer: ({ input, step }) => (input.text === 'step' ? step('pay', throws) : throws()) },
+      intents: { answer: (turn) => (turn.input.text === 'step' ? turn.step('pay', throws) : throws()) },
     });
     const app = await startApplication({ orchestrators: [desk], logger, turns: { retry: { attempts: 1 } } });
     for (const text of ['intent', 'step'])

@@ -185,8 +185,8 @@ export class TurnEventReaders {
 
   private join(turnId: string): OpenFeed {
     const known = this.feeds.get(turnId);
-    // Earlier readers may not have read for long, so the feed may have a wait that has ended.
-    known?.feed.changed();
+    // Earlier readers may not have read for long, so the wait may have ended.
+    if (known?.feed.wait) known.feed.changed();
     const open = known ?? this.open(turnId);
     open.readers += 1;
     return open;

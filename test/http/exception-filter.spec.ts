@@ -21,6 +21,7 @@ import {
   NothingToStreamError,
   NothingToUndoError,
   OrchestratorDriftError,
+  PermanentTurnError,
   ProcessLimitError,
   SessionBusyError,
   SessionConflictError,
@@ -166,6 +167,7 @@ const TABLE: readonly [SessionsError, number, string, object?][] = [
   [new HandlerError('NO_INTENT', SECRET), 500, 'NO_INTENT', INTERNAL],
   [new HandlerError('STATE_SCHEMA', SECRET, { details: { path: SECRET } }), 500, 'STATE_SCHEMA', INTERNAL],
   [new TurnStoppedError('shutdown'), 500, 'TURN_STOPPED', INTERNAL],
+  [new PermanentTurnError(SECRET), 500, 'PERMANENT_TURN_ERROR', INTERNAL],
   [
     new StoreUnavailableError(SECRET, { cause: new Error(SECRET) }),
     503,

@@ -112,7 +112,8 @@ export function withoutSurface(session: Session, surfaceId: string): Session {
 
 /** Returns false if another session had the same id before or after (FIX-90). */
 export function isSameSession(session: Session, { createdAt, userId }: Pick<Session, 'createdAt' | 'userId'>): boolean {
-  return session.createdAt === createdAt && session.userId === userId;
+  // The same instant: a table of the application may write it in several formats.
+  return Date.parse(session.createdAt) === Date.parse(createdAt) && session.userId === userId;
 }
 
 /** Merges metadata shallowly; `null` removes a key (SES-12). @throws TooLargeError */

@@ -85,5 +85,7 @@ function isIdOrIds(value: unknown): boolean {
 }
 
 function isOwned(value: unknown): boolean {
-  return isFields(value) && typeof value.createdAt === 'string' && typeof value.userId === 'string';
+  if (!isFields(value)) return false;
+  const { createdAt, userId } = value;
+  return typeof createdAt === 'string' && !Number.isNaN(Date.parse(createdAt)) && typeof userId === 'string';
 }

@@ -1,6 +1,7 @@
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
+import { isSameSession } from '../ledger/session.lifecycle.js';
 import { isAtomic } from '../ledger/session.store.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { type StateOwnership, type StateStore } from '../ledger/state.store.js';
@@ -55,9 +56,10 @@ async function ownership(
   sessionId: string,
   known: KnownSession,
 ): Promise<StateOwnership> {
-  if (isAtomic(sessions)) return { requireSession: known(sessionId) ?? true };
+  const own = known(sessionId);
+  if (isAtomic(sessions)) return { requireSession: own ?? true };
   const session = await sessions.fetchById(sessionId);
-  if (!session) throw new SessionNotFoundError(sessionId);
+  if (!session || (own && !isSameSession(session, own))) throw new SessionNotFoundError(sessionId);
   if (session.state === 'expired') throw new SessionStateError(sessionId, 'expired', 'write state');
   return {};
 }

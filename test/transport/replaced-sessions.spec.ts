@@ -7,14 +7,18 @@ import {
   CurrentSession,
   defineOrchestrator,
   defineStepPlan,
+  InMemorySessionStoreAdapter,
+  memoryAdapter,
   OrchestrationStateManager,
   reply,
   RequireTool,
   type Session,
   SessionGuard,
+  type SessionsAdapter,
   SessionsModule,
   SessionStateService,
   SessionStore,
+  type SessionStoreAdapter,
   ToolGuard,
   TurnService,
   UseSession,
@@ -121,147 +125,163 @@ class MarkedTools {
   }
 }
 
-describe.each(SAMPLED_STORES)('a request whose session is deleted and created again, over $name', ({ open }) => {
-  const closing: (() => Promise<void>)[] = [];
+/** Sessions in a table of the application, which has only the five methods that it must have. */
+function withOwnTable(): SessionsAdapter {
+  const table = new InMemorySessionStoreAdapter();
+  const sessions: SessionStoreAdapter = {
+    insert: (session) => table.insert(session),
+    fetchById: (id) => table.fetchById(id),
+    fetchMany: (query) => table.fetchMany(query),
+    update: (id, patch) => table.update(id, patch),
+    delete: (id) => table.delete(id),
+  };
+  return { ...memoryAdapter(), sessions };
+}
 
-  beforeEach(() => {
-    [entered, replaced] = [gate(), gate()];
-  });
+describe.each([...SAMPLED_STORES, { name: 'an own session table', open: withOwnTable }])(
+  'a request whose session is deleted and created again, over $name',
+  ({ open }) => {
+    const closing: (() => Promise<void>)[] = [];
 
-  afterEach(async () => {
-    for (const close of closing.splice(0)) await close();
-  });
-
-  async function start() {
-    const controllers = [Handlers, MarkedClass, Tools, MarkedTools];
-    const imports = [
-      SessionsModule.forRoot({ adapter: open(), sweep: false }),
-      SessionsModule.forFeature([desk, PLAN]),
-    ];
-    const app = (await Test.createTestingModule({ imports, controllers }).compile()).createNestApplication({
-      logger: false,
+    beforeEach(() => {
+      [entered, replaced] = [gate(), gate()];
     });
-    await app.init();
-    closing.push(() => app.close());
-    const get = <T>(type: Type<T>): T => app.get(type, { strict: false });
-    const ask = async (route: string, id: string): Promise<request.Response> => {
-      const [method, path] = route.split(' ') as ['GET' | 'POST', string];
-      const client = request(app.getHttpServer() as Server);
-      return (method === 'GET' ? client.get(path) : client.post(path)).set('x-session-id', id);
-    };
-    const [sessions, state, plans] = [get(SessionStore), get(SessionStateService), get(OrchestrationStateManager)];
-    return { ask, sessions, turns: get(TurnService), state, plans };
-  }
 
-  const routes = ['POST /promise', 'POST /observable', 'GET /events', 'POST /tool', 'POST /class/promise'];
-  it.each(routes)('FIX-90 writes nothing to the new session in %s', async (route) => {
-    const { ask, sessions, turns, state, plans } = await start();
-    const { id } = await sessions.create({ userId: 'ann' });
-    const writes = [
-      (): Promise<unknown> => sessions.updateMetadata(id, { of: 'ann' }),
-      (): Promise<unknown> => sessions.revoke(id),
-      (): Promise<unknown> => turns.submit('desk', 'late', { sessionId: id }),
-      (): Promise<unknown> => state.tools.set(id, 'search', 'k', 'of ann'),
-      (): Promise<unknown> => state.task.create(id),
-      (): Promise<unknown> => state.flow.save(id, 'onboarding', 'of ann'),
-      (): Promise<unknown> => plans.getOrCreateState(id),
-    ];
-    const refused: unknown[] = [];
-    work = async () => {
-      for (const write of writes) refused.push(await write().catch((error: { code: string }) => error.code));
-    };
-    const answer = ask(route, id);
-    await entered.pass();
-    await sessions.delete(id);
-    const other = await sessions.create({ id, userId: 'bob' });
-    replaced.open();
+    afterEach(async () => {
+      for (const close of closing.splice(0)) await close();
+    });
 
-    await answer;
-    expect(refused).toEqual(writes.map(() => 'SESSION_NOT_FOUND'));
-    expect(await sessions.get(id)).toEqual(other);
-    expect(await turns.list({ sessionId: id })).toEqual([]);
-    expect(await state.tools.get(id, 'search', 'k')).toBeNull();
-  });
-
-  it.each(['POST /tool/method', 'POST /tool/class'])(
-    'FIX-90 records no use of a tool in the new session in %s',
-    async (route) => {
-      const { ask, sessions, plans } = await start();
-      const { id } = await sessions.create({ userId: 'ann' });
-      afterGuards = async () => {
-        await sessions.delete(id);
-        await sessions.create({ id, userId: 'bob' });
+    async function start() {
+      const controllers = [Handlers, MarkedClass, Tools, MarkedTools];
+      const imports = [
+        SessionsModule.forRoot({ adapter: open(), sweep: false }),
+        SessionsModule.forFeature([desk, PLAN]),
+      ];
+      const app = (await Test.createTestingModule({ imports, controllers }).compile()).createNestApplication({
+        logger: false,
+      });
+      await app.init();
+      closing.push(() => app.close());
+      const get = <T>(type: Type<T>): T => app.get(type, { strict: false });
+      const ask = async (route: string, id: string): Promise<request.Response> => {
+        const [method, path] = route.split(' ') as ['GET' | 'POST', string];
+        const client = request(app.getHttpServer() as Server);
+        return (method === 'GET' ? client.get(path) : client.post(path)).set('x-session-id', id);
       };
+      const [sessions, state, plans] = [get(SessionStore), get(SessionStateService), get(OrchestrationStateManager)];
+      return { ask, sessions, turns: get(TurnService), state, plans };
+    }
 
-      expect((await ask(route, id)).ok).toBe(false);
-      expect(await plans.getState(id)).toBeNull();
-    },
-  );
+    const routes = ['POST /promise', 'POST /observable', 'GET /events', 'POST /tool', 'POST /class/promise'];
+    it.each(routes)('FIX-90 writes nothing to the new session in %s', async (route) => {
+      const { ask, sessions, turns, state, plans } = await start();
+      const { id } = await sessions.create({ userId: 'ann' });
+      const writes = [
+        (): Promise<unknown> => sessions.updateMetadata(id, { of: 'ann' }),
+        (): Promise<unknown> => sessions.revoke(id),
+        (): Promise<unknown> => turns.submit('desk', 'late', { sessionId: id }),
+        (): Promise<unknown> => state.tools.set(id, 'search', 'k', 'of ann'),
+        (): Promise<unknown> => state.task.create(id),
+        (): Promise<unknown> => state.flow.save(id, 'onboarding', 'of ann'),
+        (): Promise<unknown> => plans.getOrCreateState(id),
+      ];
+      const refused: unknown[] = [];
+      work = async () => {
+        for (const write of writes) refused.push(await write().catch((error: { code: string }) => error.code));
+      };
+      const answer = ask(route, id);
+      await entered.pass();
+      await sessions.delete(id);
+      const other = await sessions.create({ id, userId: 'bob' });
+      replaced.open();
 
-  it('FIX-90 lets a request write to a session of another application that has the same id', async () => {
-    const [{ ask, sessions }, other] = [await start(), await start()];
-    const { id } = await sessions.create({ userId: 'ann' });
-    await other.sessions.create({ id, userId: 'bob' });
-    work = () => other.sessions.updateMetadata(id, { of: 'both' });
-    replaced.open();
+      await answer;
+      expect(refused).toEqual(writes.map(() => 'SESSION_NOT_FOUND'));
+      expect(await sessions.get(id)).toEqual(other);
+      expect(await turns.list({ sessionId: id })).toEqual([]);
+      expect(await state.tools.get(id, 'search', 'k')).toBeNull();
+    });
 
-    expect((await ask('POST /promise', id)).status).toBe(201);
-    expect(await other.sessions.get(id)).toMatchObject({ userId: 'bob', metadata: { of: 'both' } });
-  });
+    it.each(['POST /tool/method', 'POST /tool/class'])(
+      'FIX-90 records no use of a tool in the new session in %s',
+      async (route) => {
+        const { ask, sessions, plans } = await start();
+        const { id } = await sessions.create({ userId: 'ann' });
+        afterGuards = async () => {
+          await sessions.delete(id);
+          await sessions.create({ id, userId: 'bob' });
+        };
 
-  it('FIX-90 lets a request delete its session, create it again and write to it', async () => {
-    const { ask, sessions } = await start();
-    const { id } = await sessions.create({ userId: 'ann' });
-    work = async () => {
+        expect((await ask(route, id)).ok).toBe(false);
+        expect(await plans.getState(id)).toBeNull();
+      },
+    );
+
+    it('FIX-90 lets a request write to a session of another application that has the same id', async () => {
+      const [{ ask, sessions }, other] = [await start(), await start()];
+      const { id } = await sessions.create({ userId: 'ann' });
+      await other.sessions.create({ id, userId: 'bob' });
+      work = () => other.sessions.updateMetadata(id, { of: 'both' });
+      replaced.open();
+
+      expect((await ask('POST /promise', id)).status).toBe(201);
+      expect(await other.sessions.get(id)).toMatchObject({ userId: 'bob', metadata: { of: 'both' } });
+    });
+
+    it('FIX-90 lets a request delete its session, create it again and write to it', async () => {
+      const { ask, sessions } = await start();
+      const { id } = await sessions.create({ userId: 'ann' });
+      work = async () => {
+        await sessions.delete(id);
+        await sessions.create({ id, userId: 'ann' });
+        await sessions.updateMetadata(id, { of: 'created' });
+        await sessions.delete(id);
+        await sessions.getOrCreate({ id, userId: 'ann' });
+        await sessions.updateMetadata(id, { of: 'getOrCreate' });
+      };
+      replaced.open();
+      expect((await ask('POST /promise', id)).status).toBe(201);
+      expect(await sessions.get(id)).toMatchObject({ metadata: { of: 'getOrCreate' } });
+    });
+
+    it('FIX-90 lets a request write to a session that getOrCreate returned to it', async () => {
+      const { ask, sessions } = await start();
+      const { id } = await sessions.create({ userId: 'ann' });
+      work = async () => {
+        await sessions.getOrCreate({ id, userId: 'ann' });
+        await sessions.updateMetadata(id, { of: 'both' });
+      };
+      const answer = ask('POST /promise', id);
+      await entered.pass();
       await sessions.delete(id);
       await sessions.create({ id, userId: 'ann' });
-      await sessions.updateMetadata(id, { of: 'created' });
+      replaced.open();
+      expect((await answer).status).toBe(201);
+      expect(await sessions.get(id)).toMatchObject({ metadata: { of: 'both' } });
+    });
+
+    it('FIX-90 does not limit code that the handler leaves behind', async () => {
+      const { ask, sessions } = await start();
+      const { id } = await sessions.create({ userId: 'ann' });
+      const [again, written] = [gate(), gate()];
+      let outcome: unknown;
+      work = async () => {
+        void again
+          .pass()
+          .then(() => sessions.updateMetadata(id, { of: 'connection' }))
+          .then(
+            () => (outcome = 'written'),
+            (error: unknown) => (outcome = error),
+          )
+          .finally(() => written.open());
+      };
+      replaced.open();
+      await ask('POST /promise', id);
       await sessions.delete(id);
-      await sessions.getOrCreate({ id, userId: 'ann' });
-      await sessions.updateMetadata(id, { of: 'getOrCreate' });
-    };
-    replaced.open();
-    expect((await ask('POST /promise', id)).status).toBe(201);
-    expect(await sessions.get(id)).toMatchObject({ metadata: { of: 'getOrCreate' } });
-  });
-
-  it('FIX-90 lets a request write to a session that getOrCreate returned to it', async () => {
-    const { ask, sessions } = await start();
-    const { id } = await sessions.create({ userId: 'ann' });
-    work = async () => {
-      await sessions.getOrCreate({ id, userId: 'ann' });
-      await sessions.updateMetadata(id, { of: 'both' });
-    };
-    const answer = ask('POST /promise', id);
-    await entered.pass();
-    await sessions.delete(id);
-    await sessions.create({ id, userId: 'ann' });
-    replaced.open();
-    expect((await answer).status).toBe(201);
-    expect(await sessions.get(id)).toMatchObject({ metadata: { of: 'both' } });
-  });
-
-  it('FIX-90 does not limit code that the handler leaves behind', async () => {
-    const { ask, sessions } = await start();
-    const { id } = await sessions.create({ userId: 'ann' });
-    const [again, written] = [gate(), gate()];
-    let outcome: unknown;
-    work = async () => {
-      void again
-        .pass()
-        .then(() => sessions.updateMetadata(id, { of: 'connection' }))
-        .then(
-          () => (outcome = 'written'),
-          (error: unknown) => (outcome = error),
-        )
-        .finally(() => written.open());
-    };
-    replaced.open();
-    await ask('POST /promise', id);
-    await sessions.delete(id);
-    await sessions.create({ id, userId: 'ann' });
-    again.open();
-    await written.pass();
-    expect(outcome).toBe('written');
-  });
-});
+      await sessions.create({ id, userId: 'ann' });
+      again.open();
+      await written.pass();
+      expect(outcome).toBe('written');
+    });
+  },
+);

@@ -7,8 +7,8 @@ const FAILED_CALL = markOf('AI_APICallError');
 const REFUSED: readonly unknown[] = [401, 403];
 
 /**
- * Marks an error as permanent if its API key or a setting of the provider is missing, or if the provider refuses the key (AIS-05). A
- * retry would fail, too. The log says what to do.
+ * Marks an error as permanent if it reports that the API key or a setting of the provider is missing, or that the provider refuses
+ * the key (AIS-05). A retry would fail, too. The log says what to do.
  * @returns the same value
  */
 export function withoutRetry(error: unknown): unknown {

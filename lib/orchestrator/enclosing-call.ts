@@ -52,8 +52,9 @@ export class EnclosingCall {
  * start code in the context of another call. Its context is then rejected if that call has ended, or is one of another
  * turn (FIX-82).
  *
- * The contexts of the handler and of an open call of the attempt are accepted, because a wrong one does not differ from
- * the right one. A call that ends before its step proves nothing: `Promise.all` and `Promise.race` leave steps running.
+ * In the context of the handler, or of an open call of the attempt, a step is accepted, even if a limiter has started it
+ * there by mistake: this cannot be detected. That a call ends before a step it has started is no mistake either:
+ * `Promise.race` leaves steps running.
  */
 export class CallContexts {
   private readonly attempt: AttemptCalls = { open: 0 };

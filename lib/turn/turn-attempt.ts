@@ -179,7 +179,7 @@ export class TurnAttempt implements AttemptHandle {
       return { type: 'settled', settled: await this.settle(outcome, next()) };
     } catch (thrown) {
       const error = withoutProxy(thrown);
-      // The log looks the place up by this error.
+      // The log finds the place by this error.
       this.thrownIn(this.places.get(thrown), error);
       this.lease.limit(SETTLE_MS);
       this.stop.abandon('failed');

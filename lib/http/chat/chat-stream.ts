@@ -22,7 +22,7 @@ export interface ChatRange {
   /** The segment that the response begins with, see `segmentsOf`. */
   readonly segment: number;
   /**
-   * The number of chunks of this response that the client has received. Protocol 6: always 0. Absent: the response
+   * The number of chunks of this response that the client has received. With protocol 6, 0 or absent. Absent: the response
    * begins with a replay, which is the fewest chunks that show the whole answer so far; the segment is then 0.
    */
   readonly skip?: number;

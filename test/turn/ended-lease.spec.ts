@@ -121,7 +121,7 @@ describe.each(LIVE_STORES)('a claim whose answer arrives after the lease has end
     });
     const sessionId = await app.session();
     await adapter.turns.accept(turnRequest(mintId(), { sessionId, orchestrator }));
-    const warnings = (): string[] => lines.filter((line) => /^(warn|error) /.test(line));
+    const warnings = (): string[] => lines.filter((line) => /^(warn|error) (Turn|Could) /.test(line));
     await eventually(() => warnings().length > 0);
     expect(warnings()[0]).toMatch(
       new RegExp(`^warn Turn ${claims[0]} is no longer held by this worker.*TurnFencedError`, 's'),

@@ -96,7 +96,12 @@ export function toChatRequest(body: unknown): ChatRequest {
   const [path, message] = Array.isArray(messages)
     ? [`body.messages[${messages.length - 1}]`, messages.at(-1) as unknown]
     : ['body.message', body.message];
-  if (message === undefined) throw new InvalidInputError('body.messages', 'must contain at least one message.');
+  if (message === undefined) {
+    throw new InvalidInputError(
+      'body',
+      'must have a message, such as { "message": { "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "Hello" }] } }, or a list as `messages`.',
+    );
+  }
   assertPlain(message, 0);
   const given = { id, trigger, messageId, orchestrator };
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));

@@ -1,13 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { mintId } from '../common/ids.js';
 import { type JsonValue, toJson } from '../common/json.js';
-import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
-import { withoutProxy } from '../common/thrown.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { INTERRUPTED } from '../ledger/interrupted-result.js';
-import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { callName } from '../ledger/turn-step.js';
 import { ToolFailedError } from '../orchestration/orchestration.errors.js';
 import { answerOf } from '../orchestrator/orchestrator-tool.js';
+import { toolResult } from '../orchestrator/tool-result.js';
 import { type StepInfo, type TurnContext } from '../orchestrator/turn-context.js';
 
 /** The second argument of a tool's functions: the fields that this package reads. */
@@ -31,14 +30,7 @@ export interface CalledTool {
 }
 
 /** The members of a turn that tool calls use. */
-export type CallingTurn = Pick<TurnContext, 'step' | 'tools'>;
-
-/** The result of a call inside of another one. */
-interface StoredResult {
-  readonly value?: unknown;
-  /** The message of the error, if the call failed. */
-  readonly failure?: string;
-}
+export type CallingTurn = Pick<TurnContext, 'id' | 'step' | 'tools'>;
 
 /** The idempotency key of each call, by the options that its tool receives. */
 const keys = new WeakMap<object, string>();
@@ -84,7 +76,10 @@ export async function callTool(
   if (enclosing.getStore() !== turn) {
     return turn.tools.use(name, toolCallId, work, { ...compared, answer: answerOf(options), storeFailure: true });
   }
-  const { value, failure } = await turn.step(name, (info) => resultOf(work, info), { key: callKeyOf(input, options) });
+  const called = { tool: name, turnId: turn.id };
+  const { value, failure } = await turn.step(name, (info) => toolResult(called, work, info), {
+    key: callKeyOf(input, options),
+  });
   if (failure !== undefined) throw new ToolFailedError(name, toolCallId, failure);
   return value;
 }
@@ -110,16 +105,6 @@ async function storeStart(step: StepInfo['step']): Promise<void> {
   const own = mintId();
   const stored = await step('start of the call', () => own);
   if (stored !== own) throw new Error(INTERRUPTED);
-}
-
-async function resultOf(work: (info: StepInfo) => Promise<unknown>, info: StepInfo): Promise<StoredResult> {
-  try {
-    return { value: await work(info) };
-  } catch (thrown) {
-    const error = withoutProxy(thrown);
-    if (info.signal.aborted || isPermanent(error) || StoreUnavailableError.isInstance(error)) throw error;
-    return { failure: toErrorRecord(error).message };
-  }
 }
 
 /** Returns the result of a tool, or the last value of a tool that yields preliminary results. */

@@ -15,7 +15,7 @@ import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
 import { attemptNumber, type SettledTurnStatus, type Turn, type TurnCommand } from '../ledger/turn.js';
 import { type SpentTokens, type TurnSpending } from '../ledger/turn-usage.js';
 import { patched, toPatch } from './intent-outcome.js';
-import { adviseOnMissingKeys } from './missing-keys.js';
+import { adviseOnState } from './state-advice.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { assertState } from './state-schema.js';
@@ -146,7 +146,7 @@ export class OrchestratorTurn {
     try {
       endedBy = await loop.run();
     } catch (error) {
-      adviseOnMissingKeys(error, definition, state);
+      adviseOnState(error, definition, state);
       throw error;
     }
     // Store the decision, so that the events which wait for it belong to the attempt.

@@ -67,7 +67,7 @@ export class TurnSteps {
   private deciding: Promise<unknown> | null = null;
 
   constructor(
-    private readonly turnId: string,
+    readonly turnId: string,
     steps: readonly StoredStep[],
     private readonly handle: AttemptHandle,
   ) {

@@ -3,8 +3,7 @@ import { checkInput } from '../common/check-input.js';
 import { assertName, problemOf } from '../common/ids.js';
 import { deepFreeze } from '../common/json.js';
 import { jsonDigest } from '../common/digests.js';
-import { InvalidInputError, StoreUnavailableError } from '../common/sessions.error.js';
-import { withoutProxy } from '../common/thrown.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
 import { type OrchestrationStep } from '../orchestration/orchestration-config.js';
 import { NO_PROGRESS, type OrchestrationProgress } from '../orchestration/orchestration-state.js';
@@ -12,11 +11,11 @@ import { toolCallConflict, ToolFailedError, ToolNotAllowedError } from '../orche
 import { isSameCall } from '../orchestration/tool-call.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { toolSpan } from '../telemetry/call-spans.js';
-import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
 import { callName, type StepKey, stepText } from '../ledger/turn-step.js';
 import { ToolCallOptions } from './call-options.js';
 import { CallOrder } from './call-order.js';
 import { assertToolInput, type StateSchema } from './state-schema.js';
+import { type ToolResult, toolResult } from './tool-result.js';
 import { type StepInfo, type TurnTools } from './turn-context.js';
 import { type TurnSteps } from './turn-steps.js';
 
@@ -35,10 +34,7 @@ interface BegunCall {
 }
 
 /** The stored step of a call. */
-interface StoredCall extends CallIdentity {
-  readonly value?: unknown;
-  /** The message of the error, if the call failed and its failure is stored. */
-  readonly failure?: string;
+interface StoredCall extends CallIdentity, ToolResult {
   /** Present if the plan rejected the call and its failure is stored. */
   readonly rejection?: Rejection;
 }
@@ -103,15 +99,11 @@ export class TurnToolCalls implements TurnTools {
     const key = this.keyOf(callId, answer, identity);
     const begun = this.calls.get(stepText(key));
     if (begun) return begun.result as Promise<T>;
+    const orFailure = (info: StepInfo): Promise<ToolResult> =>
+      toolResult({ tool, turnId: this.steps.turnId }, work, info);
     const admit = (): Promise<() => Promise<T>> =>
       storeFailure
-        ? this.admitOnce(
-            identity,
-            callId,
-            key,
-            () => this.admit<T>(identity, callId, key, withFailure(work), site),
-            site,
-          )
+        ? this.admitOnce(identity, callId, key, () => this.admit<T>(identity, callId, key, orFailure, site), site)
         : this.admit<T>(identity, callId, key, succeeded(work), site);
     const result = this.order.next(
       () => this.orchestration?.isSequenced === true,
@@ -181,7 +173,7 @@ export class TurnToolCalls implements TurnTools {
     identity: CallIdentity,
     callId: string,
     key: StepKey,
-    work: (info: StepInfo) => Promise<CallResult>,
+    work: (info: StepInfo) => Promise<ToolResult>,
     site: CallSite,
   ): Promise<() => Promise<T>> {
     const { steps, orchestration } = this;
@@ -235,23 +227,10 @@ function rejectionOf(tool: string, { sessionId, step, allowed, denied }: Rejecti
   return new ToolNotAllowedError(sessionId, tool, step, allowed, denied);
 }
 
-type CallResult = Pick<StoredCall, 'value' | 'failure'>;
 type Work<T> = (info: StepInfo) => Promise<T> | T;
 
-function succeeded(work: Work<unknown>): (info: StepInfo) => Promise<CallResult> {
+function succeeded(work: Work<unknown>): (info: StepInfo) => Promise<ToolResult> {
   return async (info) => ({ value: await work(info) });
-}
-
-function withFailure(work: Work<unknown>): (info: StepInfo) => Promise<CallResult> {
-  return async (info) => {
-    try {
-      return { value: await work(info) };
-    } catch (thrown) {
-      const error = withoutProxy(thrown);
-      if (info.signal.aborted || isPermanent(error) || StoreUnavailableError.isInstance(error)) throw error;
-      return { failure: toErrorRecord(error).message };
-    }
-  };
 }
 
 function identityOf(tool: string, input: unknown): CallIdentity {

@@ -5,6 +5,7 @@ import {
   OrchestratorDriftError,
   PermanentTurnError,
   type SessionsModuleOptions,
+  type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
 import { hashed } from '../../lib/common/digests.js';
@@ -67,6 +68,54 @@ describe('what the log says of a handler that throws', () => {
       ),
     ]);
     expect(entries[0]).not.toContain(SAID);
+  });
+
+  it('NST-22 AIS-03 warns of a failure that is the result of its tool call, once', async () => {
+    const { entries, turnId } = await entriesOf(
+      {
+        answer: async (turn) => {
+          const work = (): never => {
+            throw new RangeError(turn.input.text);
+          };
+          await turn.tools.use('find', 'call', work, { storeFailure: true }).catch(() => undefined);
+          if (turn.attempt === 1) throw new Error(turn.input.text);
+          throw new PermanentTurnError(turn.input.text);
+        },
+      },
+      { attempts: 2 },
+    );
+    expect(entries).toEqual([
+      expect.stringMatching(
+        new RegExp(
+          `^warn Tool "find" failed in turn ${hashed(turnId)}\\. The turn continues: .*\nRangeError\n    at .*failure-log\\.spec\\.ts`,
+        ),
+      ),
+      expect.stringMatching(/^warn Turn .* is retried/),
+      expect.stringMatching(/^error Turn .* failed in attempt 2 /),
+    ]);
+    for (const entry of entries) expect(entry).not.toContain(SAID);
+  });
+
+  it.each<[string, (turn: TurnContext<{ n: number; list: number[] }>) => unknown]>([
+    ['sets a key', ({ state }) => Object.assign(state, { n: 2 })],
+    ['adds a key', ({ state }) => Object.assign(state, { other: 2 })],
+    ['deletes a key', ({ state }) => Reflect.get(state, 'n') === 1 && delete (state as { n?: number }).n],
+    ['changes a list', ({ state }) => (state.list as number[]).push(1)],
+    ['replaces the state', (turn) => Object.assign(turn, { state: { n: 2 } })],
+  ])('DAY-02 says that the state is read-only to a handler that %s', async (_, change) => {
+    const desk = defineOrchestrator<{ n: number; list: number[] }>({
+      name: 'desk',
+      initialState: () => ({ n: 1, list: [] }),
+      intents: { answer: (turn) => void change(turn) },
+    });
+    const { lines, logger } = capturingLogger();
+    const turns = { retry: { attempts: 1 } };
+    const app = await startApplication({ adapter: memoryAdapter(), orchestrators: [desk], logger, turns });
+    await rejection(app.handle(desk).execute(SAID, { sessionId: await app.session() }), TurnFailedError);
+    await app.close();
+    expect(lines.filter((line) => line.startsWith('error '))).toEqual([
+      expect.stringMatching(/TypeError\nA turn and its state are read-only\. .*return the change.*\n    at /s),
+    ]);
   });
 
   it('NST-22 TRN-09 names the limit that an attempt ran into', async () => {

@@ -1,30 +1,49 @@
+import { Allow } from 'class-validator';
+import { checkInput, Must, Optional } from '../common/check-input.js';
 import { mintId } from '../common/ids.js';
 
+const MustBeText = (): PropertyDecorator => Must((value) => typeof value === 'string', 'must be a string.');
+
 /** A tool call of a scripted model. */
-export interface ScriptedToolCall {
+export class ScriptedToolCall {
   /** The name of the tool. */
-  readonly name: string;
+  @MustBeText()
+  readonly name!: string;
   /** The arguments that the model passes to the tool. Default: `{}`. */
+  @Optional()
+  @Must((value) => typeof value === 'object' && value !== null, 'must be an object.')
   readonly input?: object;
   /** The id of the tool call. Default: a new id in each call of the model. */
+  @Optional()
+  @MustBeText()
   readonly id?: string;
 }
 
 /** An answer of a scripted model: reasoning, text and tool calls, in this order. */
-export interface ScriptedModelAnswer {
+export class ScriptedModelAnswer {
   /** Streamed word by word before the text. */
+  @Optional()
+  @MustBeText()
   readonly reasoning?: string;
   /** A string is streamed word by word. An iterable yields the deltas. */
+  @Optional()
+  @Must((value) => typeof value === 'string' || isIterable(value), 'must be a string or an iterable of strings.')
   readonly text?: string | AsyncIterable<string>;
   /** Parallel tool calls. */
+  @Optional()
+  @Must(Array.isArray, 'must be an array of calls, { name, input }.')
   readonly calls?: readonly ScriptedToolCall[];
   /** Thrown in place of the end of the answer, after its parts. Default: none. */
+  @Allow()
   readonly error?: Error;
   /** Milliseconds after each part. Default: none. */
+  @Allow()
   readonly delayMs?: number;
   /** The usage that the model reports. Default: 10 input tokens and 2 output tokens. */
+  @Allow()
   readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number };
   /** Why the answer ends. Default: `tool-calls` for an answer with calls, otherwise `stop`. */
+  @Allow()
   readonly finishReason?: ScriptedFinishReason;
 }
 
@@ -65,6 +84,14 @@ interface Finish {
   };
 }
 
+/** Returns an answer of a script. @throws InvalidInputError for an unknown key, which would give an empty answer */
+export function toScriptedAnswer(answer: unknown, path: string): ScriptedModelAnswer {
+  if (typeof answer === 'string') return { text: answer };
+  const checked = checkInput(ScriptedModelAnswer, answer, path);
+  checked.calls?.forEach((call, index) => checkInput(ScriptedToolCall, call, `${path}.calls[${index}]`));
+  return checked;
+}
+
 /** Yields the parts of an answer in the format of the AI SDK. @throws `answer.error` */
 export async function* partsOf(answer: ScriptedModelAnswer): AsyncGenerator<ScriptedPart, void> {
   const { reasoning, text, calls = [] } = answer;
@@ -103,6 +130,10 @@ async function* blockOf(
   yield { type: `${kind}-start`, id };
   for await (const delta of deltas) yield { type: `${kind}-delta`, id, delta };
   yield { type: `${kind}-end`, id };
+}
+
+function isIterable(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || Symbol.iterator in value);
 }
 
 /** Returns the words with the white space that follows them. */

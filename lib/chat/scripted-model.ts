@@ -8,6 +8,7 @@ import {
   partsOf,
   type ScriptedModelAnswer,
   toFinish,
+  toScriptedAnswer,
 } from './scripted-answer.js';
 
 /** A message of a prompt, as the AI SDK gives it to models. @inline */
@@ -86,11 +87,14 @@ type Recorded = { -readonly [Key in keyof AnsweredCall]: AnsweredCall[Key] };
  * It streams an answer word by word, and gives each tool call another id, as models do. `model.calls` has the prompts.
  * @param script a function; or a list of answers, of which each call gets the next one. A call
  * that is repeated after a crash also gets the next one. Further calls throw HandlerError (`MODEL_SCRIPT_OVER`)
- * @throws InvalidInputError
+ * @throws InvalidInputError also for an answer in a list. An invalid answer of a function fails the model's call
  */
 export function scriptedModel(script: ModelScript): ScriptedModel {
   if (typeof script !== 'function' && !Array.isArray(script)) {
     throw new InvalidInputError('script', 'must be a function or an array of answers.');
+  }
+  if (Array.isArray(script)) {
+    script.forEach((answer, index) => isError(answer) || toScriptedAnswer(answer, `script[${index}]`));
   }
   const calls: Recorded[] = [];
   const prompts = new Map<string, number>();
@@ -104,9 +108,11 @@ export function scriptedModel(script: ModelScript): ScriptedModel {
     calls.push(call);
     const answer = typeof script === 'function' ? await script(call) : script[call.calls];
     if (answer === undefined) throw modelScriptOver(Array.isArray(script) ? script.length : null, call.said);
-    // Errors of the runtime belong to another realm than the test, so instanceof does not match them.
-    if (answer instanceof Error || types.isNativeError(answer)) throw answer;
-    return { call, answer: typeof answer === 'string' ? { text: answer } : answer };
+    if (isError(answer)) throw answer;
+    return {
+      call,
+      answer: toScriptedAnswer(answer, typeof script === 'function' ? 'answer' : `script[${call.calls}]`),
+    };
   }
 
   return {
@@ -152,6 +158,11 @@ async function* streamed(
     yield part;
     if (answer.delayMs !== undefined) await delay(answer.delayMs, undefined, signal ? { signal } : {});
   }
+}
+
+/** Errors of the runtime belong to another realm than a test, so instanceof does not match them. */
+function isError(answer: unknown): answer is Error {
+  return answer instanceof Error || types.isNativeError(answer);
 }
 
 function placeOf(prompt: ScriptedCallOptions['prompt']): Pick<ModelCall, 'said' | 'step'> {

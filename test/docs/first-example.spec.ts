@@ -96,6 +96,37 @@ describe('the first example of README.md', () => {
   );
 
   it(
+    'DAY-01 says on the page that the server refuses the chat, and that it does not answer',
+    async () => {
+      const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });
+      try {
+        const page = await browser.newPage();
+        const refused = {
+          status: 403,
+          contentType: 'application/json',
+          body: '{ "message": "This chat is not yours." }',
+        };
+        await page.route(/\/(messages|stream)$/, (route) => route.fulfill(refused));
+        await page.goto(application.url);
+        await page.getByText('This chat is not yours.', { exact: true }).waitFor();
+
+        await page.unroute(/\/(messages|stream)$/);
+        await page.reload();
+        await page.route(/\/chat$/, (route) => route.abort());
+        await page.getByPlaceholder('Message', { exact: true }).fill('hello');
+        await page.keyboard.press('Enter');
+        await page.getByPlaceholder('The server does not answer.').waitFor();
+        await page.unroute(/\/chat$/);
+        await page.getByText(script, { exact: true }).waitFor();
+        await page.getByPlaceholder('Message', { exact: true }).waitFor();
+      } finally {
+        await browser.close();
+      }
+    },
+    LIMIT_MS,
+  );
+
+  it(
     'DAY-01 accepts a message only once the page has loaded the chat',
     async () => {
       const browser = await chromium.launch({ executablePath: findChromium(), args: ['--no-sandbox'] });

@@ -75,6 +75,23 @@ describe.each(SDKS)('a scripted model with %s', (_, sdk) => {
     expect(over.message).toContain('has 3 answers, and the model was called again after "Hello."');
   });
 
+  it.each<[string, object | null, string]>([
+    ['an unknown key', { content: 'Hello.' }, ' is not a known key. Allowed: reasoning, text, calls,'],
+    ['a misspelt key', { texts: 'Hello.' }, 'Did you mean text?'],
+    ['a number as text', { text: 7 }, '.text must be a string or an iterable of strings.'],
+    ['calls that are no list', { calls: { name: 'stop' } }, '.calls must be an array of calls'],
+    ['a call with an unknown key', { calls: [{ name: 'stop', args: {} }] }, '.calls[0].args is not a known key.'],
+    ['a call without a name', { calls: [{ input: {} }] }, '.calls[0].name must be a string.'],
+    ['null', null, ' must be an object.'],
+  ])('AIS-23 refuses an answer with %s', async (__, answer, problem) => {
+    expect(() => scriptedModel(['One.', answer as never])).toThrow(InvalidInputError);
+    expect(() => scriptedModel(['One.', answer as never])).toThrow(`script[1]`);
+    const model = scriptedModel(() => answer as never);
+    const refused = await rejection(sdk.generateText({ model, prompt: 'Hello.', maxRetries: 0 }), InvalidInputError);
+    expect(refused.message).toContain(problem);
+    expect(refused.permanent).toBe(true);
+  });
+
   it('AIS-23 breaks an answer off with an error', async () => {
     const model = scriptedModel(() => ({ text: 'One two', error: new Error('The connection broke.') }));
     const deltas: string[] = [];

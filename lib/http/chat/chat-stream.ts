@@ -155,7 +155,8 @@ export class ChatStream {
     this.warned.add(turn.orchestrator);
     this.logger.warn(
       `A turn of the orchestrator ${turn.orchestrator} has completed without an answer, so the chat shows nothing. Return ` +
-        'reply(text) or streamReply(turn, ...). The chat does not show changes of the state, or events of turn.emit().',
+        'reply(text) or streamReply(turn, ...). The keys of another object change the state, which the chat does not show. ' +
+        'Neither does it show events of turn.emit().',
     );
   }
 

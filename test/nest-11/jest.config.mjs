@@ -13,7 +13,7 @@ export default {
     'bundled-application',
     'declarations.spec',
     'state-processes',
-    '-page.spec',
+    '-page\\.',
   ],
   moduleNameMapper: { '^(@nestjs/.*)$': '<rootDir>/test/nest-11/node_modules/$1', ...config.moduleNameMapper },
   globalSetup: '<rootDir>/test/nest-11/global-setup.mjs',

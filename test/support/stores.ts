@@ -51,10 +51,14 @@ const SERVER_STORES: readonly TestStore[] = TEST_SERVERS.map(serverStore);
 /** All stores, for tests of stores and queues. */
 export const STORES: readonly TestStore[] = [...EMBEDDED_STORES, ...SERVER_STORES];
 
+/** True in files that `npm test` leaves to `npm run test:matrix`. */
+const isMatrixOnly = expect.getState().testPath?.endsWith('.matrix.spec.ts') === true;
+
 /**
- * The stores for tests of everything above the ports: in `npm test` those without a server, in `npm run test:matrix` those with one.
+ * The stores for tests of everything above the ports: in `npm test` those without a server, in `npm run test:matrix` those with one. Files
+ * that run in the matrix only use all of them there.
  */
-export const BEHAVIOUR_STORES = IS_MATRIX ? SERVER_STORES : EMBEDDED_STORES;
+export const BEHAVIOUR_STORES = !IS_MATRIX ? EMBEDDED_STORES : isMatrixOnly ? STORES : SERVER_STORES;
 
 /** The {@link BEHAVIOUR_STORES} that several processes can open. */
 export const SHARED_STORES = BEHAVIOUR_STORES.flatMap(({ name, place }) => (place ? [{ name, place }] : []));

@@ -33,7 +33,6 @@ import { USER_COOKIE } from '../../sample/06-ai-chat/browser.guard.js';
 import { CHAT_MODEL } from '../../sample/06-ai-chat/chat-model.js';
 import { OrdersService } from '../../sample/06-ai-chat/orders.service.js';
 import { fold } from '../chat/clients.js';
-import { IS_MATRIX } from '../support/matrix.js';
 import { adapterOf, SHARED_STORES } from '../support/stores.js';
 import { PLATFORMS } from './http-app.js';
 import { headerPrincipal, OpenGuard } from './state-app.js';
@@ -146,17 +145,13 @@ function targetOf({
 describe.each([6, 7] as const)('with ai %i', (version) => {
   describeChatTransport('AIS-14 AIS-23 a chat in one process', targetOf({ version }));
 
-  // One store is enough: test/turn/events.spec.ts reads the events of another process on each. The end of a response is found by polling.
-  describe.each(SHARED_STORES.slice(0, 1))('and another process that runs turns, over $name', ({ place }) => {
+  // Two stores are enough: test/turn/events.spec.ts reads the events of another process on each. The end of a response is found by polling.
+  describe.each(SHARED_STORES.slice(0, 2))('and another process that runs turns, over $name', ({ place }) => {
     const options = place();
     const target = targetOf({ version, isApart: true, store: () => adapterOf(options) });
     const [first, second] = version === 6 ? ['before', 'after'] : ['after', 'before'];
     const kills = [`the worker is killed ${first}`, `the worker and the connection are killed ${second}`];
-    it.each(IS_MATRIX ? kills : kills.slice(0, 1))(
-      'AIS-14 AIS-23 shows each answer once if %s a write',
-      (kill) => testOf(target, kill).run(),
-      120_000,
-    );
+    it.each(kills)('AIS-14 AIS-23 shows each answer once if %s a write', (kill) => testOf(target, kill).run(), 120_000);
   });
 });
 

@@ -1,4 +1,3 @@
-import { IS_MATRIX } from '../support/matrix.js';
 import { STORES } from '../support/stores.js';
 import { explore } from './explore.js';
 import { type ModelTurn } from './lane.js';
@@ -19,11 +18,7 @@ class PromptTable extends TransitionTable {
   }
 }
 
-/** Excludes the two largest worlds, which `npm run test:matrix` includes. */
-const LARGEST = ['crashes', 'waits'];
-const EXPLORED = Object.entries(WORLDS).filter(([name]) => IS_MATRIX || !LARGEST.includes(name));
-
-const PROMPT_WORLDS = EXPLORED.map(([name, bounds]) => {
+const PROMPT_WORLDS = Object.entries(WORLDS).map(([name, bounds]) => {
   const world = new LaneWorld(bounds, new PromptTable());
   return { name, world, explored: explore(world, LANE_PROPERTIES) };
 });

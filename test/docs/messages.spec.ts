@@ -42,7 +42,8 @@ const PHRASES = [
   /\bfor good\b/i,
   /\blooked at\b/i,
   /\bof (?:yours|your own|its own|their own)\b/i,
-  /\b(?:is|are) no(?:ne)?\b(?! (?:longer|more|orchestrator named))/i,
+  // `no:` is the value of a setting.
+  /\b(?:is|are) no(?:ne)?\b(?!:| (?:longer|more|orchestrator named))/i,
   /\bcomes? (?:about|by (?:itself|themselves))\b/i,
   /\bdoorbells?\b|\brings? (?:a|the) bell\b/i,
   /\bcanceled\b/i,
@@ -84,7 +85,21 @@ const WITHOUT_CURE = new Set([
   'The control plane responded with status {}.',
 ]);
 
-const messages = FILES.flatMap(messagesOf);
+/** A use of a function of a `*.messages.ts` file. */
+interface Use {
+  readonly kind: Kind;
+  /** The beginning of the message, which the function completes. */
+  readonly before: string;
+}
+/** The uses of these functions in the other files, by name: `turnMessages.failed`. */
+const usesOfFunctions = new Map<string, Use[]>();
+/** Functions whose string completes a message: what to do about a fault that the message names. */
+const CURE_NAME = /Cure$/;
+
+const messages = [
+  ...FILES.filter((file) => !isOfMessages(file)).flatMap(messagesOf),
+  ...FILES.filter(isOfMessages).flatMap(messagesOf),
+];
 
 describe('messages of the package', () => {
   it('DOC finds messages of every kind', () => {
@@ -153,9 +168,13 @@ function problemsOf({ at, kind, text }: Message): string[] {
 function messagesOf(file: string): Message[] {
   const source = ts.createSourceFile(file, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
   const found: Message[] = [];
-  const isOfMessages = file.endsWith('.messages.ts');
   /** @param before the beginning of the message, which the expression completes */
   const add = (kind: Kind, node: ts.Expression | undefined, before = ''): void => {
+    for (const name of node ? calledIn(node) : []) {
+      const uses = usesOfFunctions.get(name) ?? [];
+      if (!uses.some((use) => use.kind === kind && use.before === before)) uses.push({ kind, before });
+      usesOfFunctions.set(name, uses);
+    }
     const texts = node ? textsOf(node, kind === 'error' || kind === 'plain') : [];
     for (const { text, start } of texts) {
       if ((!/\s/.test(text) && kind !== 'log') || text === OF_NEST || text === OF_BROWSERS) continue;
@@ -181,17 +200,18 @@ function messagesOf(file: string): Message[] {
         /logger$/i.test(callee.expression.getText())
       ) {
         add('log', node.arguments[0]);
-      } else if (CHECKS.test(name)) add('rule', node.arguments.at(-1));
+      } else if (callee.getText() === 'warnings.push') add('log', node.arguments[0], 'Redis: ');
+      else if (CHECKS.test(name)) add('rule', node.arguments.at(-1));
       else if (DESCRIBES.test(name) && /openapi/.test(file)) {
         add('description', node.arguments.at(-1));
       }
     } else if (ts.isPropertyAssignment(node)) {
       const name = node.name.getText();
       if (name === 'description' || (/^\d+$/.test(name) && /openapi/.test(file))) add('description', node.initializer);
-    } else if (isOfMessages && ts.isReturnStatement(node)) {
-      add('error', withSpaces(node.expression));
-    } else if (isOfMessages && ts.isArrowFunction(node) && !ts.isBlock(node.body)) {
-      add('error', withSpaces(node.body));
+    } else if (isOfMessages(file) && ts.isReturnStatement(node)) {
+      for (const { kind, before } of usesOf(node)) add(kind, withSpaces(node.expression), before);
+    } else if (isOfMessages(file) && ts.isArrowFunction(node) && !ts.isBlock(node.body)) {
+      for (const { kind, before } of usesOf(node)) add(kind, withSpaces(node.body), before);
     } else if (ts.isVariableDeclaration(node)) {
       if (/_RULE$/.test(node.name.getText())) add('rule', node.initializer);
       else if (node.name.getText() === 'message' && /errors?\.ts$/.test(file)) add('error', node.initializer);
@@ -203,9 +223,45 @@ function messagesOf(file: string): Message[] {
   return found;
 }
 
+function isOfMessages(file: string): boolean {
+  return file.endsWith('.messages.ts');
+}
+
+/**
+ * Returns the uses of the function of a `*.messages.ts` file that has the node. Default: for an error. Helper functions of the file
+ * have none: they return parts of messages, which are read with those.
+ */
+function usesOf(node: ts.Node): readonly Use[] {
+  let at = node;
+  while (!ts.isSourceFile(at)) {
+    const { parent } = at;
+    if (ts.isPropertyAssignment(at) && ts.isVariableDeclaration(parent.parent)) {
+      const name = at.name.getText();
+      const unknown: Use = { kind: CURE_NAME.test(name) ? 'log' : 'error', before: '' };
+      return usesOfFunctions.get(`${parent.parent.name.getText()}.${name}`) ?? [unknown];
+    }
+    at = parent;
+  }
+  return [];
+}
+
+/** The functions of `*.messages.ts` files whose string the expression has or begins with. */
+function calledIn(node: ts.Expression): string[] {
+  if (ts.isCallExpression(node)) {
+    const name = node.expression.getText();
+    if (name === 'withMissing') return calledIn(node.arguments[0]);
+    return /^\w+Messages\.\w+$/.test(name) ? [name] : [];
+  }
+  if (ts.isParenthesizedExpression(node)) return calledIn(node.expression);
+  if (ts.isConditionalExpression(node)) return [node.whenTrue, node.whenFalse].flatMap(calledIn);
+  if (ts.isTemplateExpression(node) && node.head.text === '') return calledIn(node.templateSpans[0].expression);
+  return [];
+}
+
 /** Other arguments of errors are ids, names and codes; a message has spaces. */
 function withSpaces(node: ts.Expression | undefined): ts.Expression | undefined {
-  return node && textsOf(node, true).some(({ text }) => /\s/.test(text)) ? node : undefined;
+  if (!node || calledIn(node).length > 0) return node;
+  return textsOf(node, true).some(({ text }) => /\s/.test(text)) ? node : undefined;
 }
 
 /** The error class whose constructor has the node. */

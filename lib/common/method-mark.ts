@@ -1,4 +1,5 @@
 import { type CustomDecorator } from '@nestjs/common';
+import { commonMessages } from './common.messages.js';
 import { SessionsConfigurationError } from './sessions.error.js';
 
 /**
@@ -63,9 +64,7 @@ export class MethodMark<Value> {
 
   private set(owner: object, name: string | symbol, descriptor: PropertyDescriptor | undefined, value: Value): void {
     if (typeof owner === 'function') {
-      throw new SessionsConfigurationError(
-        `${this.decorator} is on ${owner.name}.${String(name)}, which is static. Expected a method of the instance.`,
-      );
+      throw new SessionsConfigurationError(commonMessages.staticMethod(this.decorator, placeOf(owner, name)));
     }
     const marks = this.named.get(owner) ?? new Map<string | symbol, Value>();
     this.named.set(owner, marks.set(name, value));
@@ -82,9 +81,7 @@ export function placeOf(target: object, method?: string | symbol): string {
 
 /** Explains that the property with a mark cannot be called as a method. */
 export function lostMark(type: string, name: string | symbol, decorator: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `${type}.${String(name)} has ${decorator}, but it is not a method. Remove the decorator that has replaced it by an accessor.`,
-  );
+  return new SessionsConfigurationError(commonMessages.notAMethod(`${type}.${String(name)}`, decorator));
 }
 
 /** Returns the names of all methods and accessors of a class and its base classes. */

@@ -1,3 +1,4 @@
+import { commonMessages } from './common.messages.js';
 import { isPlainObject } from './json.js';
 import { SessionsConfigurationError } from './sessions.error.js';
 
@@ -14,9 +15,7 @@ export function assertUrlIsSet(connection: unknown, path: string): void {
   if ([...URLS, ...PLACES].some((field) => connection[field] !== undefined && connection[field] !== '')) return;
   const field = URLS.find((name) => Object.hasOwn(connection, name));
   if (field === undefined) return;
-  throw new SessionsConfigurationError(
-    `${path}${field} is ${connection[field] === '' ? 'empty' : 'undefined'}. Use a URL, or omit the option. Check that its environment variable is set.`,
-  );
+  throw new SessionsConfigurationError(commonMessages.urlNotSet(path + field, connection[field] === ''));
 }
 
 /**

@@ -1,4 +1,5 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
+import { commonMessages } from './common.messages.js';
 import { statusOfCode } from './error-status.js';
 import { type SessionsErrorBody, toErrorBody } from './sessions-error-body.js';
 import { fieldOf } from './thrown.js';
@@ -299,10 +300,7 @@ export class UnreadableRecordError extends SessionsError {
     }: ErrorOptions & { readonly rules?: { readonly written: number; readonly known: number } } = {},
   ) {
     super(
-      rules
-        ? `A newer version of nestjs-agent-sessions wrote the ${kind} ${JSON.stringify(recordId)}: it has rules version ${rules.written}, ` +
-            `and this process supports versions up to ${rules.known}. Update this process.`
-        : `The stored ${kind} ${JSON.stringify(recordId)} is corrupt. Repair or delete the record.`,
+      rules ? commonMessages.newerRecord(kind, recordId, rules) : commonMessages.corruptRecord(kind, recordId),
       options,
     );
     this.code = rules ? 'NEWER_STATE' : 'CORRUPT_RECORD';

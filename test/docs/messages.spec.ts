@@ -129,6 +129,11 @@ describe('messages of the package', () => {
     );
   });
 
+  it('DOC takes the kind of a message in a messages file from where the message is used', () => {
+    const kinds = messages.flatMap(({ at, kind }) => (at.startsWith('lib/common/common.messages.ts') ? [kind] : []));
+    expect(new Set(kinds)).toEqual(new Set(['configuration', 'error']));
+  });
+
   it.each<[string, Kind, string, string]>([
     ['a small first letter', 'error', 'the store is closed.', 'capital'],
     ['no full stop', 'log', 'The store is closed', 'full stop'],

@@ -1,5 +1,6 @@
 import { InvalidInputError } from '../common/sessions.error.js';
 import { isFields, kindOf } from '../common/json.js';
+import { aiSdkMessages } from './ai-sdk.messages.js';
 
 /**
  * A part of a model's answer. `type` decides which fields it has; these are the ones that this package reads.
@@ -73,15 +74,11 @@ export function assertLanguageModel(model: unknown): asserts model is CallableMo
   if (VERSIONS.includes(version) && typeof doGenerate === 'function' && typeof doStream === 'function') return;
   throw new InvalidInputError(
     'model',
-    'must be a language model of the AI SDK: an object with `specificationVersion` v2, v3 or v4, `doGenerate` and ' +
-      `\`doStream\`. Received: ${describe(model, version)}.`,
+    typeof model === 'string' ? aiSdkMessages.modelIdGiven(model) : aiSdkMessages.notAModel(describe(model, version)),
   );
 }
 
 function describe(model: unknown, version: unknown): string {
-  if (typeof model === 'string') {
-    return `the string ${JSON.stringify(model)}. Pass a model instead of its id, for example gateway(${JSON.stringify(model)})`;
-  }
   return isFields(model) && version !== undefined
     ? `${kindOf(model)} with \`specificationVersion\` ${JSON.stringify(version)}`
     : kindOf(model);

@@ -1,5 +1,6 @@
 import { addAdvice } from '../common/error-trace.js';
 import { fieldOf } from '../common/thrown.js';
+import { aiSdkMessages } from './ai-sdk.messages.js';
 
 /** The marks of the AI SDK's errors. Their classes differ if several copies of the SDK are installed. */
 const MISSING = ['AI_LoadAPIKeyError', 'AI_LoadSettingError'].map(markOf);
@@ -19,14 +20,12 @@ export function withoutRetry(error: unknown): unknown {
 }
 
 function adviceOn(error: unknown): string | undefined {
-  if (MISSING.some((mark) => fieldOf(error, mark) === true)) {
-    return 'Set the API key or setting of the model provider for every process that runs turns, and restart these processes.';
-  }
+  if (MISSING.some((mark) => fieldOf(error, mark) === true)) return aiSdkMessages.missingKeyCure();
   const [isFailedCall, status, isRetryable] = [FAILED_CALL, 'statusCode', 'isRetryable'].map((field) =>
     fieldOf(error, field),
   );
   if (isFailedCall !== true || !REFUSED.includes(status) || isRetryable !== false) return undefined;
-  return `The model provider has answered ${String(status)}. Check the API key, and whether its account may use the model.`;
+  return aiSdkMessages.refusedKeyCure(String(status));
 }
 
 function markOf(name: string): symbol {

@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { compactionMessages } from './compaction.messages.js';
 
 export type CompactionPhase = NonNullable<CompactionError['phase']>;
 
@@ -38,20 +39,19 @@ export class CompactionError extends SessionsError {
 }
 
 export function compactionFailed(sessionId: string, phase: CompactionPhase, cause: unknown): CompactionError {
-  const message = `Session ${sessionId} was not compacted: failed to ${phase}. See the cause.`;
+  const message = compactionMessages.failed(sessionId, phase);
   return new CompactionError('COMPACTION_FAILED', message, { sessionId, phase, cause });
 }
 
 export function compactionBusy(sessionId: string): CompactionError {
-  const message = `Session ${sessionId} is already being compacted. Retry later.`;
+  const message = compactionMessages.busy(sessionId);
   return new CompactionError('COMPACTION_BUSY', message, { sessionId });
 }
 
-const NO_SUMMARIZER =
-  'The strategy summary requires a summarizer. Set state.summarize of SessionsModule.forRoot(), or use exactly one orchestrator with ' +
-  'a compaction policy.';
-
 /** @param problem the missing part, and what to do. Default: the summarizer */
-export function compactionNotConfigured(problem = NO_SUMMARIZER, options?: ErrorOptions): CompactionError {
+export function compactionNotConfigured(
+  problem = compactionMessages.noSummarizer(),
+  options?: ErrorOptions,
+): CompactionError {
   return new CompactionError('COMPACTION_NOT_CONFIGURED', problem, options);
 }

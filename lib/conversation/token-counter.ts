@@ -1,5 +1,6 @@
 import { loadPeer } from '../common/load-peer.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { compactionMessages } from './compaction.messages.js';
 
 /** Returns the number of tokens of a string. */
 export type TokenCounter = (text: string) => number;
@@ -21,11 +22,7 @@ export async function loadTokenCounter(wantedBy: string): Promise<TokenCounter> 
   const { countTokens } = await loadPeer('gpt-tokenizer', () => import('gpt-tokenizer/encoding/o200k_base')).catch(
     (cause: unknown) => {
       if (!(cause instanceof SessionsConfigurationError)) throw cause;
-      throw new SessionsConfigurationError(
-        `${wantedBy} requires a token counter. Run npm install gpt-tokenizer, or pass a custom counter ` +
-          'as the option tokenCounter of SessionsModule.forRoot().',
-        { cause },
-      );
+      throw new SessionsConfigurationError(compactionMessages.noTokenCounter(wantedBy), { cause });
     },
   );
   // Users may write the model's special tokens. They count as ordinary text.

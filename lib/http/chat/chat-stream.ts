@@ -11,6 +11,7 @@ import { type TurnEventLog } from '../../ledger/turn-event-log.js';
 import { SETTLED, type TurnEvent, WAITING } from '../../ledger/turn-event.js';
 import { type TurnLedger } from '../../ledger/turn.store.js';
 import { type TurnService } from '../../turn/turn.service.js';
+import { httpMessages } from '../http.messages.js';
 import { repeatWhileUnavailable, pause } from './while-unavailable.js';
 
 /** Page size for reading stored events. */
@@ -153,11 +154,7 @@ export class ChatStream {
     const turn = await this.turns.get(turnId).catch(() => undefined);
     if (!turn || this.warned.has(turn.orchestrator)) return;
     this.warned.add(turn.orchestrator);
-    this.logger.warn(
-      `A turn of the orchestrator ${turn.orchestrator} has completed without an answer, so the chat shows nothing. Return ` +
-        'reply(text) or streamReply(turn, ...). The keys of another object change the state, which the chat does not show. ' +
-        'Neither does it show events of turn.emit().',
-    );
+    this.logger.warn(httpMessages.emptyAnswer(turn.orchestrator));
   }
 
   private replayed(chunks: readonly UIChunk[]): readonly UIChunk[] {

@@ -7,6 +7,7 @@ import { type AnyUIMessage, type UIPart } from '../../chat/ui-message.js';
 import { fromUIMessage } from '../../chat/stored-messages.js';
 import { type TurnInput } from '../../ledger/turn.js';
 import { assertPlain } from '../controllers/http-request.js';
+import { httpMessages } from '../http.messages.js';
 
 const MAX_PAGE = 200;
 const MAX_MESSAGE_ID = 200;
@@ -96,12 +97,7 @@ export function toChatRequest(body: unknown): ChatRequest {
   const [path, message] = Array.isArray(messages)
     ? [`body.messages[${messages.length - 1}]`, messages.at(-1) as unknown]
     : ['body.message', body.message];
-  if (message === undefined) {
-    throw new InvalidInputError(
-      'body',
-      'must have a message, such as { "message": { "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "Hello" }] } }, or a list as `messages`.',
-    );
-  }
+  if (message === undefined) throw new InvalidInputError('body', httpMessages.noMessage());
   assertPlain(message, 0);
   const given = { id, trigger, messageId, orchestrator };
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));

@@ -1,5 +1,6 @@
 import { type Logger } from '@nestjs/common';
 import { outsideRequests } from '../../common/background-work.js';
+import { httpMessages } from '../http.messages.js';
 
 /** The requests to a route that were rejected since its last log line. */
 interface Refusals {
@@ -59,9 +60,6 @@ export class RefusalLog {
   }
 
   private logCount(route: string, { count, codes }: Refusals): void {
-    if (count === 0) return;
-    this.logger.log(
-      `${route}: ${count} more requests without a principal were refused since the last line (${[...codes].join(', ')}).`,
-    );
+    if (count > 0) this.logger.log(httpMessages.moreRefusals(route, count, [...codes]));
   }
 }

@@ -4,6 +4,7 @@ import { type Session } from '../../ledger/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
 import { isStrings, ownsSession, type Principal } from '../../transport/principal.js';
+import { httpMessages } from '../http.messages.js';
 import { forbidden } from './state-http.errors.js';
 
 /** The capabilities for the control plane (STA-25). */
@@ -71,7 +72,6 @@ function isOperation(capability: StateCapability): boolean {
 
 function unknownWildcard(granted: string): SessionsConfigurationError {
   return new SessionsConfigurationError(
-    `The capability ${shown(granted)} of the principal is not a known wildcard. The only one is ${EVERY_OPERATION}. Grant that, ` +
-      `or name the capabilities: ${STATE_CAPABILITIES.join(', ')}.`,
+    httpMessages.unknownWildcard(shown(granted), EVERY_OPERATION, STATE_CAPABILITIES),
   );
 }

@@ -1,0 +1,20 @@
+/** The messages of the chat controller and the state controller. */
+export const httpMessages = {
+  emptyAnswer: (orchestrator: string): string =>
+    `A turn of the orchestrator ${orchestrator} has completed without an answer, so the chat shows nothing. Return ` +
+    'reply(text) or streamReply(turn, ...). The keys of another object change the state, which the chat does not show. ' +
+    'Neither does it show events of turn.emit().',
+
+  noMessage: (): string =>
+    'must have a message, such as ' +
+    '{ "message": { "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "Hello" }] } }, ' +
+    'or a list as `messages`.',
+
+  moreRefusals: (route: string, count: number, codes: readonly string[]): string =>
+    `${route}: ${count} more requests without a principal were refused since the last line (${codes.join(', ')}).`,
+
+  /** @param granted the capability of the principal, as shown in messages */
+  unknownWildcard: (granted: string, wildcard: string, capabilities: readonly string[]): string =>
+    `The capability ${granted} of the principal is not a known wildcard. The only one is ${wildcard}. Grant that, ` +
+    `or name the capabilities: ${capabilities.join(', ')}.`,
+};

@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { turnMessages } from './turn.messages.js';
 
 /**
  * The turn writes to namespaces that were reset since it began (STA-23). Workers then settle the turn without these
@@ -12,9 +13,6 @@ export class StateResetError extends SessionsError {
     readonly sessionId: string,
     readonly namespaces: readonly string[],
   ) {
-    super(
-      `State was reset since the turn began: ${namespaces.join(', ')}. Nothing was written. ` +
-        'Settle the turn without these writes.',
-    );
+    super(turnMessages.stateReset(namespaces));
   }
 }

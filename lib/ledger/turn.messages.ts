@@ -1,4 +1,4 @@
-/** The messages of the errors in turn.errors.ts. */
+/** The messages of the errors in turn.errors.ts, and of `StateResetError`. */
 export const turnMessages = {
   notFound: (turnId: string): string =>
     `Turn not found: ${turnId}. Check the id. Old settled turns may have been deleted.`,
@@ -56,4 +56,8 @@ export const turnMessages = {
 
   laneDraining: (sessionId: string): string =>
     `Session ${sessionId} does not accept turns while its lane is draining. Retry later, or resume the lane.`,
+
+  stateReset: (namespaces: readonly string[]): string =>
+    `State was reset since the turn began: ${namespaces.join(', ')}. Nothing was written. ` +
+    'Settle the turn without these writes.',
 };

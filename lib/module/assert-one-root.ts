@@ -1,6 +1,7 @@
 import { type ModulesContainer } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SESSIONS_OPTIONS } from '../common/sessions.tokens.js';
+import { moduleMessages } from './module.messages.js';
 
 /**
  * Rejects a second `forRoot` in the application (FIX-70): each has its own store, workers and sweep, and a service would
@@ -14,10 +15,5 @@ export function assertOneRoot(container: ModulesContainer): void {
   // The importers of a global one are unknown, because Nest adds global modules to the imports of every module.
   const local = roots.filter(({ isGlobal }) => !isGlobal);
   const importers = modules.filter(({ imports }) => local.some((root) => imports.has(root))).map(({ name }) => name);
-  const places = importers.length === 0 ? '' : `, for ${importers.join(', ')}`;
-  throw new SessionsConfigurationError(
-    `SessionsModule.forRoot() is called ${roots.length} times in one application${places}. ` +
-      'Call it once, in the root module, and set isGlobal: true to inject its services everywhere. Other modules need only ' +
-      'SessionsModule.forFeature([...]). In tests, SessionsTestingModule already calls it.',
-  );
+  throw new SessionsConfigurationError(moduleMessages.severalRoots(roots.length, importers));
 }

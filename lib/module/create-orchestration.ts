@@ -35,6 +35,7 @@ import {
 } from '../orchestration/storage-provider.js';
 import { type DocumentStore } from '../ledger/state.store.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';
+import { moduleMessages } from './module.messages.js';
 
 /** Options of the removal of expired states. */
 export class CleanupOptions {
@@ -103,9 +104,7 @@ export function createOrchestrationStateManager(
   } = check(OrchestrationStateManagerOptions, options, 'options');
   const misplaced = Object.keys(cleanup).find((key) => Object.hasOwn(EQUIVALENT_OPTIONS, key));
   if (misplaced !== undefined) {
-    throw new SessionsConfigurationError(
-      `createOrchestrationStateManager: options.cleanup.${misplaced} is not a known key. Use options.${EQUIVALENT_OPTIONS[misplaced]}.`,
-    );
+    throw new SessionsConfigurationError(moduleMessages.misplacedOption(misplaced, EQUIVALENT_OPTIONS[misplaced]));
   }
   const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, cleanup, 'options.cleanup');
   const store = isDocumentStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);

@@ -25,6 +25,7 @@ import { SessionGuard } from '../transport/session.guard.js';
 import { SessionsExceptionFilter } from '../transport/sessions-exception.filter.js';
 import { ToolGuard } from '../transport/tool.guard.js';
 import { assertOneRoot } from './assert-one-root.js';
+import { moduleMessages } from './module.messages.js';
 import { openStore } from './open-store.js';
 import { type ProcessRole, type SessionsModuleOptions } from './sessions.options.js';
 import { resolveOptions, type SessionsSettings } from './sessions.settings.js';
@@ -40,12 +41,7 @@ export const FOUNDATION_PROVIDERS: Provider[] = [
 
 function settingsOf(options: SessionsModuleOptions | undefined, modules: ModulesContainer): SessionsSettings {
   assertOneRoot(modules);
-  if (options === undefined) {
-    throw new SessionsConfigurationError(
-      'SessionsModule.forRootAsync: The factory returned undefined. Expected an object, such as { adapter: typeormAdapter({ ... }) }. ' +
-        'Return {} to use the defaults.',
-    );
-  }
+  if (options === undefined) throw new SessionsConfigurationError(moduleMessages.noOptions());
   return resolveOptions(options);
 }
 

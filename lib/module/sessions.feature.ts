@@ -10,6 +10,7 @@ import { type OrchestratorRef } from '../orchestration/orchestrator-ref.js';
 import { type SessionManagerDefinition } from '../state/session-manager.js';
 import { isSessionManagerDefinition, sessionManagerProvider } from '../state/session-manager-feature.js';
 import { isStateModuleClass, type StateModule } from '../state/state-module.js';
+import { moduleMessages } from './module.messages.js';
 
 /** An item of a list passed to `forFeature`: an orchestrator, a step plan of another agent, or a session manager. */
 export type FeatureRef = OrchestratorRef | StepPlan | SessionManagerDefinition;
@@ -41,11 +42,13 @@ export function featureProviders(features: readonly FeatureRef[] | FeatureOption
   const plans: StepPlan[] = [];
   const managers: SessionManagerDefinition[] = [];
   for (const [index, item] of items.entries()) {
-    if (isStateModuleClass(item)) throw misplaced(item.name);
+    if (isStateModuleClass(item)) {
+      throw new SessionsConfigurationError(moduleMessages.misplacedStateModule(item.name));
+    }
     if (typeof item === 'function' || isOrchestratorDefinition(item)) orchestrators.push(item);
     else if (isStepPlan(item)) plans.push(item);
     else if (isSessionManagerDefinition(item)) managers.push(item);
-    else throw unknownItem(item, index);
+    else throw new SessionsConfigurationError(moduleMessages.unknownItem(index, item === undefined));
   }
   const exported = [...orchestrators.map(handleProvider), ...managers.map(sessionManagerProvider)];
   return {
@@ -77,24 +80,6 @@ function byKind(options: FeatureOptions): { items: readonly FeatureRef[]; stateM
   }
   const { orchestrators = [], plans = [], sessionManagers = [], stateModules = [] } = options;
   const invalid = stateModules.findIndex((item) => !isStateModuleClass(item));
-  if (invalid !== -1) {
-    throw new SessionsConfigurationError(
-      `SessionsModule.forFeature: stateModules[${invalid}] must be a class with @SessionStateModule().`,
-    );
-  }
+  if (invalid !== -1) throw new SessionsConfigurationError(moduleMessages.notAStateModule(invalid));
   return { items: [...orchestrators, ...plans, ...sessionManagers], stateModules };
-}
-
-function misplaced(name: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `SessionsModule.forFeature: ${name} is a state module. Add it to forFeature({ stateModules: [${name}] }).`,
-  );
-}
-
-function unknownItem(item: unknown, index: number): SessionsConfigurationError {
-  const what = item === undefined ? 'undefined (check for a circular import)' : 'not an orchestrator';
-  return new SessionsConfigurationError(
-    `SessionsModule.forFeature: item ${index} is ${what}. Expected a class with @Orchestrator(), or a definition ` +
-      'created with defineOrchestrator(), defineStepPlan() or defineSessionManager().',
-  );
 }

@@ -19,6 +19,7 @@ import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { OrchestratorExplorer } from '../orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
+import { moduleMessages } from './module.messages.js';
 import { type SessionsSettings } from './sessions.settings.js';
 import { type ProcessRole } from './sessions.options.js';
 import {
@@ -154,9 +155,7 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
   /** Rejects a worker process without work to do: it would release every turn. */
   private assertWork(): void {
     if (this.registry.names().length > 0) return;
-    throw new SessionsConfigurationError(
-      "SessionsModule: role 'work' requires an orchestrator. Add one to SessionsModule.forFeature([...]).",
-    );
+    throw new SessionsConfigurationError(moduleMessages.workWithoutOrchestrator());
   }
 
   private logStart(): void {
@@ -164,21 +163,12 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
     const parts = { adapter, queue, role, controllers, orchestrators: this.registry.names(), logging: logDetails() };
     this.logger.log(startSummary(parts));
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
-      this.logger.warn(
-        'No adapter is configured: sessions and turns are stored in memory and lost when this process exits. ' +
-          'Add a durable adapter to SessionsModule.forRoot({ adapter }).',
-      );
+      this.logger.warn(moduleMessages.noAdapter());
     } else if (this.adapter.volatile) {
-      this.logger.log(
-        'The store is the memory of this process: sessions are lost on restart. ' +
-          'To keep them, use a database, for example typeormAdapter({ ... }).',
-      );
+      this.logger.log(moduleMessages.volatileStore());
     }
     if (this.settings.queueByDefault && this.adapter.shared && this.role !== 'submit') {
-      this.logger.log(
-        'The store can be shared but turns are queued in this process. Order and mutual exclusion hold across processes, ' +
-          'but work is not distributed. Use a BullMQ queue (turns.queue) to scale.',
-      );
+      this.logger.log(moduleMessages.localQueue());
     }
   }
 }

@@ -3,6 +3,7 @@ import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '
 import { DiscoveryModule } from '@nestjs/core';
 import { kindOf } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { moduleMessages } from './module.messages.js';
 import { sessionsControllers } from './sessions.controllers.js';
 import { type FeatureOptions, type FeatureRef, featureProviders } from './sessions.feature.js';
 import {
@@ -68,9 +69,7 @@ function assemble(
   options: Provider[],
 ): DynamicModule {
   if (!PROCESS_ROLES.includes(role)) {
-    throw new SessionsConfigurationError(
-      `SessionsModule: The option role must be one of ${PROCESS_ROLES.join(', ')}. Received: ${inspect(role)}.`,
-    );
+    throw new SessionsConfigurationError(moduleMessages.unknownRole(PROCESS_ROLES, inspect(role)));
   }
   const http = sessionsControllers(controllers);
   return {
@@ -86,12 +85,7 @@ function assemble(
 function asyncOptions(options: SessionsModuleAsyncOptions): Provider[] {
   const { useFactory, inject = [], useClass, useExisting } = options ?? {};
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined).length;
-  if (ways !== 1) {
-    throw new SessionsConfigurationError(
-      `SessionsModule.forRootAsync has ${ways === 0 ? 'none' : 'several'} of useFactory, useClass and useExisting. ` +
-        'Add exactly one of them.',
-    );
-  }
+  if (ways !== 1) throw new SessionsConfigurationError(moduleMessages.notOneWay(ways));
   if (useFactory) return [{ provide: SESSIONS_OPTIONS, useFactory, inject }];
   const name = (useExisting ?? useClass)?.name ?? 'the factory';
   return [
@@ -110,8 +104,5 @@ function optionsOf(
   name: string,
 ): SessionsModuleOptions | Promise<SessionsModuleOptions> {
   if (typeof factory?.createSessionsOptions === 'function') return factory.createSessionsOptions();
-  throw new SessionsConfigurationError(
-    `SessionsModule.forRootAsync: ${name} must be an object with the method createSessionsOptions(). Received: ` +
-      `${kindOf(factory)}. Check the provider of ${name}.`,
-  );
+  throw new SessionsConfigurationError(moduleMessages.notAFactory(name, kindOf(factory)));
 }

@@ -11,6 +11,7 @@ import { InProcessQueue } from '../queue/in-process/in-process-queue.js';
 import { type SessionStoreSettings } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { LoggingOptions } from './logging.options.js';
+import { moduleMessages } from './module.messages.js';
 import { SessionsModuleOptions } from './sessions.options.js';
 import { StateOptions } from '../state/state.options.js';
 import { stateSettings, type StateSettings } from '../state/state.settings.js';
@@ -103,10 +104,7 @@ export function resolveOptions(
 
 /** An explicit `undefined` is rejected: a missing environment variable would silently select the memory store (DAY-15). */
 function undefinedAdapter(): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    'SessionsModule: The option adapter is undefined. Pass an adapter, for example typeormAdapter({ ... }). ' +
-      'To store sessions in memory, pass memoryAdapter() or omit the option.',
-  );
+  return new SessionsConfigurationError(moduleMessages.undefinedAdapter());
 }
 
 /** Returns which orchestration states the sweep removes before they expire. */

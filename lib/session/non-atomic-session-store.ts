@@ -34,6 +34,7 @@ import {
   type CreatedSession,
   type SessionStoreAdapter,
 } from '../ledger/session.store.js';
+import { sessionMessages } from './session.messages.js';
 
 /** The highest limit that every database accepts. */
 const ALL = 2_147_483_647;
@@ -276,8 +277,10 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     }
     if (failures.length > 0) {
       const [{ id, error }] = failures;
-      const message = `Could not ${action} ${failures.length} of ${sessions.length} sessions; the sweep continues.`;
-      this.logger.error(`${message} First: session ${loggedId(id)}.`, traceOf(error));
+      this.logger.error(
+        sessionMessages.sweepFailures(action, failures.length, sessions.length, loggedId(id)),
+        traceOf(error),
+      );
     }
     return done;
   }

@@ -37,6 +37,7 @@ import {
   isAtomic,
   type SessionStoreAdapter,
 } from '../ledger/session.store.js';
+import { sessionMessages } from './session.messages.js';
 
 /** The settings of a {@link SessionStore}. */
 export type SessionStoreSettings = Omit<SessionStoreConfig, 'adapter'>;
@@ -456,10 +457,7 @@ export class SessionStore {
   }
 
   private overNonAtomic(adapter: SessionStoreAdapter): AtomicSessionStoreAdapter {
-    new Logger(SessionStore.name).warn(
-      'The session adapter has no atomic operations. Concurrent changes to a session can be lost. ' +
-        'Use one of the adapters of this package, or implement AtomicSessionStoreAdapter.',
-    );
+    new Logger(SessionStore.name).warn(sessionMessages.nonAtomicStore());
     return new NonAtomicSessionStore(adapter);
   }
 }

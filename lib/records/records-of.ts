@@ -1,6 +1,7 @@
 import { assertId, assertName } from '../common/ids.js';
 import { isFields } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { recordsMessages } from './records.messages.js';
 
 /**
  * Selects the records of one session or user. Exactly one of these forms without further keys, so that a typo cannot
@@ -29,8 +30,5 @@ export function checkRecordsOf(of: unknown): RecordsOf {
       assertName(userId, 'of.userId');
       if (allWorkspaces === true) return { userId, allWorkspaces };
   }
-  throw new InvalidInputError(
-    'of',
-    'must be exactly { sessionId }, { userId, workspaceId } (null: no workspace) or { userId, allWorkspaces: true }.',
-  );
+  throw new InvalidInputError('of', recordsMessages.wrongSelection());
 }

@@ -6,6 +6,7 @@ import { isAtomic } from '../ledger/session.store.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { checkRecordsOf, type RecordsOf } from './records-of.js';
+import { recordsMessages } from './records.messages.js';
 import { exportSession } from './session-export.js';
 import { type SessionRecord } from './session-record.js';
 
@@ -45,11 +46,7 @@ export class SessionRecords {
    */
   async erase(of: RecordsOf): Promise<{ readonly sessions: number }> {
     const checked = checkRecordsOf(of);
-    if (!isAtomic(this.store.sessions)) {
-      throw new SessionsConfigurationError(
-        'SessionRecords.erase: the custom session store has no `erase`. It must implement AtomicSessionStoreAdapter.',
-      );
-    }
+    if (!isAtomic(this.store.sessions)) throw new SessionsConfigurationError(recordsMessages.noErase());
     if ('sessionId' in checked) return { sessions: (await this.sessions.erase(checked.sessionId)) ? 1 : 0 };
     let erased = 0;
     for (;;) {

@@ -5,6 +5,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SESSIONS_ADAPTER } from '../common/sessions.tokens.js';
 import { checkedOptions, SessionManager, type SessionManagerDefinition } from './session-manager.js';
 import { type DocumentStore } from '../ledger/state.store.js';
+import { stateMessages } from './state.messages.js';
 
 /** The results of `defineSessionManager`. */
 const definitions = new WeakSet<object>();
@@ -50,7 +51,5 @@ export function sessionManagerProvider(definition: SessionManagerDefinition): Fa
 function storeOf(moduleRef: ModuleRef, { namespace }: SessionManagerDefinition): DocumentStore {
   const adapter = findProvider<{ readonly state: DocumentStore }>(moduleRef, SESSIONS_ADAPTER);
   if (adapter) return adapter.state;
-  throw new SessionsConfigurationError(
-    `The session manager ${namespace} must not be used before the application has started. Use it in onModuleInit or later.`,
-  );
+  throw new SessionsConfigurationError(stateMessages.managerTooEarly(namespace));
 }

@@ -2,6 +2,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Summarizer } from '../conversation/compaction-policy.js';
 import { type StateRedactor } from './session-state.service.js';
 import { STATE_MODULES, type StateModuleName } from './state-module.js';
+import { stateMessages } from './state.messages.js';
 import { type StateOptions } from './state.options.js';
 
 /** The `state` options of the module with all defaults applied. */
@@ -37,8 +38,5 @@ export function stateSettings(options: StateOptions): StateSettings {
  */
 export function assertConversation(modules: readonly string[], option: string): void {
   if (modules.includes('conversation')) return;
-  throw new SessionsConfigurationError(
-    `${option} needs the state module conversation, which is not enabled. Enabled: ${modules.join(', ') || 'none'}. Add ` +
-      'conversation to state.modules, or remove the option.',
-  );
+  throw new SessionsConfigurationError(stateMessages.conversationDisabled(option, modules));
 }

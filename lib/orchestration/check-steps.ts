@@ -5,6 +5,7 @@ import { patternProblem } from './message-pattern.js';
 import { type ConditionType, type OrchestrationStep, type SequenceItem } from './orchestration-config.js';
 import { TOOL_HISTORY } from './orchestration-state.js';
 import { isPermitted } from './available-tools.js';
+import { orchestrationMessages } from './orchestration.messages.js';
 import { isOptional, nextTools, toolsOf } from './tool-sequence.js';
 
 /** The maximum number of steps, because every tool use evaluates all of them. */
@@ -135,9 +136,7 @@ export function assertSteps(steps: unknown, fail: Fail): asserts steps is readon
   if (defaults.length > 1) fail(`at most one step may have isDefault. Steps with it: ${defaults.join(', ')}.`);
   for (const { name, onComplete } of list) {
     if (onComplete !== undefined && !names.has(onComplete)) {
-      fail(
-        `step ${name}: onComplete must be the name of a step: ${[...names].join(', ')}. Received: ${JSON.stringify(onComplete)}.`,
-      );
+      fail(orchestrationMessages.unknownNextStep(name, [...names], onComplete));
     }
   }
 }
@@ -179,13 +178,8 @@ function assertResets(
   const start = sequence.findIndex((item) => !isOptional(item));
   const later = new Set(sequence.slice(start + 1).flatMap(toolsOf));
   resetSequenceOn.forEach((tool, at) => {
-    const is = `resetSequenceOn[${at}] is ${tool}`;
-    if (!isPermitted(step, tool)) fail(`${is}, which availableTools does not allow. Allow it, or remove it.`);
-    if (later.has(tool)) {
-      fail(
-        `${is}, which also comes later in the sequence. Its use would restart the sequence. Remove it from one of them.`,
-      );
-    }
+    if (!isPermitted(step, tool)) fail(orchestrationMessages.resetNotAllowed(at, tool));
+    if (later.has(tool)) fail(orchestrationMessages.resetInSequence(at, tool));
   });
 }
 
@@ -208,11 +202,7 @@ function assertMatchable({ sequence }: OrchestrationStep, path: string, fail: Fa
   if (sequence === undefined)
     return fail(`${path} is sequence_match, but the step has no sequence. Add one to the step.`);
   const uses = sequence.filter((item) => !isOptional(item)).length;
-  if (uses > TOOL_HISTORY) {
-    fail(
-      `${path}: sequence_match allows at most ${TOOL_HISTORY} uses, because the history has no more. Received: ${uses}. Shorten the sequence.`,
-    );
-  }
+  if (uses > TOOL_HISTORY) fail(orchestrationMessages.sequenceTooLong(path, uses, TOOL_HISTORY));
 }
 
 function check<T extends object>(type: new () => T, input: unknown, path: string, fail: Fail): T {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { AgentOrchestration, type OrchestrationParts } from './agent-orchestration.js';
+import { orchestrationMessages } from './orchestration.messages.js';
 import { type StepPlan } from './step-plan.js';
 
 /** The name of the agent if no agent has a plan. */
@@ -39,10 +40,7 @@ export class OrchestrationAgents {
   /** @throws SessionsConfigurationError for an agent that is not registered (FIX-27) */
   assertKnown(agent: string): void {
     if (!this.isComplete || this.agents.has(agent)) return;
-    const known = [...this.agents].join(', ') || 'none';
-    throw new SessionsConfigurationError(
-      `The agent ${JSON.stringify(agent)} is unknown. Registered agents: ${known}. Register it with SessionsModule.forFeature([...]).`,
-    );
+    throw new SessionsConfigurationError(orchestrationMessages.unknownAgent(agent, [...this.agents]));
   }
 
   /** The namespace of the states. */

@@ -1,6 +1,7 @@
 import { SessionsError } from '../common/sessions.error.js';
 import { HandlerError } from '../ledger/handler.error.js';
 import { type Turn } from '../ledger/turn.js';
+import { orchestrationMessages } from './orchestration.messages.js';
 
 /** The plan does not allow the tool now (ORC-28). The tool did not run, and the use was not recorded. HTTP 403. */
 export class ToolNotAllowedError extends SessionsError {
@@ -20,9 +21,7 @@ export class ToolNotAllowedError extends SessionsError {
     /** Names or patterns that are excluded from `allowed`. */
     readonly denied: readonly string[] = [],
   ) {
-    const but = denied.length > 0 ? `, but not ${denied.join(', ')}` : '';
-    const tools = allowed.length > 0 ? `${allowed.join(', ')}${but}.` : 'none. Continue without a tool.';
-    super(`The tool ${tool} is not allowed in step ${step}. Allowed now: ${tools}`);
+    super(orchestrationMessages.toolNotAllowed(tool, step, allowed, denied));
   }
 }
 
@@ -39,9 +38,7 @@ export class TokenBudgetExceededError extends SessionsError {
     readonly usedTokens: number,
     readonly tokenBudget: number,
   ) {
-    super(
-      `The session has used ${usedTokens} tokens; its budget is ${tokenBudget}. Use a larger budget, or a new session.`,
-    );
+    super(orchestrationMessages.budgetExceeded(usedTokens, tokenBudget));
   }
 }
 
@@ -91,10 +88,7 @@ export class ToolFailedError extends SessionsError {
  * @param tool the tool that the id belongs to
  */
 export function toolCallConflict(callId: string, tool: string): HandlerError {
-  return new HandlerError(
-    'TOOL_CALL_CONFLICT',
-    `The tool call id ${JSON.stringify(callId)} was already used for ${JSON.stringify(tool)}, with another tool or input. Use a separate id ` +
-      'for each call: the id that the model gave to it.',
-    { details: { callId, tool } },
-  );
+  return new HandlerError('TOOL_CALL_CONFLICT', orchestrationMessages.callIdReused(callId, tool), {
+    details: { callId, tool },
+  });
 }

@@ -1,6 +1,7 @@
 import { SetMetadata } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type OrchestrationProgress } from './orchestration-state.js';
+import { orchestrationMessages } from './orchestration.messages.js';
 import { externalConditions, factKey, messageFacts } from './step-conditions.js';
 import { type StepPlan } from './step-plan.js';
 
@@ -54,9 +55,7 @@ export class StepPredicates {
     const missing = externalConditions(plan, 'predicate').find(({ value }) => !this.handlers.has(value));
     if (!missing) return;
     const at = plan.steps.find((step) => externalConditions({ steps: [step] }, 'predicate').includes(missing));
-    throw new SessionsConfigurationError(
-      `The plan of ${plan.agent}: step ${at!.name}: no provider has @StepPredicate(${JSON.stringify(missing.value)}). Add one.`,
-    );
+    throw new SessionsConfigurationError(orchestrationMessages.missingPredicate(plan.agent, at!.name, missing.value));
   }
 
   /** Returns the facts of a message that is evaluated now, and of the predicates. */

@@ -11,6 +11,7 @@ import {
   type DocumentStore,
   type StateWriteOptions,
 } from '../ledger/state.store.js';
+import { orchestrationMessages } from './orchestration.messages.js';
 
 /** A key-value store without versions (ORC-15). Only one process at a time may write to a session. */
 export interface StorageProvider {
@@ -94,10 +95,7 @@ export class StorageProviderState implements DocumentStore {
 
   constructor(client: StorageProvider | KeyValueClient) {
     this.provider = providerOf(client);
-    new Logger('AgentSessions').warn(
-      'The storageProvider has no compare-and-set: processes that change the state of one session at the same time overwrite ' +
-        'changes of each other. Pass the state of an adapter instead, for example memoryAdapter().state.',
-    );
+    new Logger('AgentSessions').warn(orchestrationMessages.noCompareAndSet());
   }
 
   get(address: StateAddress, access?: StateAccess): Promise<StateDocument | null> {

@@ -2,6 +2,7 @@ import { type FactoryProvider } from '@nestjs/common';
 import { ModuleRef, type ModulesContainer } from '@nestjs/core';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { SESSIONS_OPTIONS } from '../common/sessions.tokens.js';
+import { definitionMessages } from './definition.messages.js';
 
 /**
  * Stops the start if no module imports `SessionsModule.forRoot()` (DAY-04). Otherwise the first use of a handle would fail. A feature
@@ -30,8 +31,5 @@ export function assertRoot(
 
 /** @param subject what requires the root */
 export function missingRoot(subject: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `${subject} requires SessionsModule.forRoot(), which no module imports. Add SessionsModule.forRoot({ adapter }) to the imports of ` +
-      "the application's root module, once. In tests, use SessionsTestingModule instead.",
-  );
+  return new SessionsConfigurationError(definitionMessages.missingRoot(subject));
 }

@@ -3,6 +3,7 @@ import { lostMark } from '../common/method-mark.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type CompactionOptions, type Summarizer } from '../conversation/compaction-policy.js';
 import { defineOrchestrator } from './define-orchestrator.js';
+import { definitionMessages } from './definition.messages.js';
 import { type MarkedMethod, orchestratorMarks, orchestratorOptions } from './orchestrator.decorators.js';
 import {
   type EvaluateFunction,
@@ -34,16 +35,14 @@ export function compileOrchestrator(
   const intents = new Map<string, Method>();
   for (const mark of marks.intents) {
     if (intents.has(mark.intent)) {
-      throw new SessionsConfigurationError(
-        `Orchestrator ${options.name}: two methods have the intent ${JSON.stringify(mark.intent)}. Intent names must be unique.`,
-      );
+      throw new SessionsConfigurationError(definitionMessages.duplicateIntent(options.name, mark.intent));
     }
     intents.set(mark.intent, bind(mark));
   }
   for (const found of [marks.routes, marks.evaluations, marks.summarizers]) {
     if (found.length <= 1) continue;
     throw new SessionsConfigurationError(
-      `Orchestrator ${options.name} must have at most one method with ${found[0].decorator}. Found: ${found.length}.`,
+      definitionMessages.severalMethods(options.name, found[0].decorator, found.length),
     );
   }
   const route = marks.routes.map(bind).at(0);
@@ -67,15 +66,9 @@ function boundMethod(instance: object, type: Type<object>, { method, decorator }
   if (typeof methods[method] !== 'function') {
     throw instance instanceof type
       ? lostMark(type.name, method, decorator)
-      : missingMethod(type.name, method, decorator);
+      : new SessionsConfigurationError(definitionMessages.missingMethod(type.name, String(method), decorator));
   }
   return ((...args: unknown[]) => (methods[method] as (...args: unknown[]) => unknown)(...args)) as Method;
-}
-
-function missingMethod(type: string, method: string | symbol, decorator: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `The provider that replaces ${type} has no method ${String(method)}, which has ${decorator} in ${type}. Add the method to it.`,
-  );
 }
 
 function withMethod(
@@ -85,7 +78,5 @@ function withMethod(
 ): CompactionOptions {
   if (!summarize) return compaction;
   if (compaction.summarize === undefined) return { ...compaction, summarize };
-  throw new SessionsConfigurationError(
-    `Orchestrator ${orchestrator}: set either compaction.summarize or a method with @Summarize(), not both.`,
-  );
+  throw new SessionsConfigurationError(definitionMessages.twoSummarizers(orchestrator));
 }

@@ -3,6 +3,7 @@ import { isName } from '../common/ids.js';
 import { isPlainObject } from '../common/json.js';
 import { missingMethod, type RequiredMethods, withMissing } from '../common/required-methods.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { definitionMessages } from './definition.messages.js';
 import {
   type IntentFunction,
   IntentRouter,
@@ -24,8 +25,6 @@ import { isStateSchema } from './state-schema.js';
 const definitions = new WeakSet<object>();
 
 const MEMORY_METHODS: RequiredMethods<MemoryPort> = { recall: true, remember: true };
-const NO_MEMORY =
-  'must be a MemoryPort, an object with recall() and remember(). A class is resolved only by the @Orchestrator decorator.';
 
 /**
  * Defines an orchestrator as a plain object. A class with `@Orchestrator` compiles to the same. Register it with
@@ -84,7 +83,7 @@ function toDefinition<State>(config: OrchestratorConfig<State>): OrchestratorDef
     'must be a class or a Standard Schema.',
   );
   const missing = memory === undefined ? undefined : missingMethod(memory, MEMORY_METHODS);
-  check(missing === undefined, 'memory', withMissing(NO_MEMORY, memory, missing));
+  check(missing === undefined, 'memory', withMissing(definitionMessages.notAMemory(), memory, missing));
   check(isMemoryScope(memoryScope), 'memoryScope', "must be 'session', 'user' or a function of the session.");
   const listeners: unknown[] = isPlainObject(on) ? Object.values(on) : [on];
   check(
@@ -195,20 +194,14 @@ function routeOf<State>(
   }
   if (router !== undefined) {
     if (typeof router !== 'object' || router === null || typeof router.route !== 'function') {
-      throw new SessionsConfigurationError(
-        `Orchestrator ${name}: router must be an ${IntentRouter.name}, an object with a method route(). ` +
-          'A class is resolved only by the @Orchestrator decorator.',
-      );
+      throw new SessionsConfigurationError(definitionMessages.notARouter(name, IntentRouter.name));
     }
     const names = Object.freeze([...intents]);
     return { route: (turn) => router.route(turn, names), routing: 'router' };
   }
   const [only, ...others] = intents;
   if (only === undefined || others.length > 0) {
-    throw new SessionsConfigurationError(
-      `Orchestrator ${name}: several intents require a route or a router. Add a method that returns the name of an intent: ` +
-        `@Route() route(turn) { return ${JSON.stringify(only ?? '')}; }, or set \`route\`.`,
-    );
+    throw new SessionsConfigurationError(definitionMessages.noRoute(name, only ?? ''));
   }
   return { route: () => only, routing: 'single' };
 }

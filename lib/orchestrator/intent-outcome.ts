@@ -3,6 +3,7 @@ import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { wrongResult } from './orchestrator.errors.js';
 import { type IntentReply } from './evaluation.js';
+import { orchestratorMessages } from './orchestrator.messages.js';
 import { type OutcomeOptions, TurnOutcome } from './turn-outcome.js';
 
 /** An intent's result, validated and as JSON, so that it can be stored between two iterations. */
@@ -67,11 +68,7 @@ function normalize(orchestrator: string, intent: string, value: unknown, current
   if (isPlainObject(value)) {
     const key = REPLY_KEYS.find((name) => typeof value[name] === 'string' && !Object.hasOwn(current, name));
     if (key === undefined) return new TurnOutcome(null, { state: value });
-    throw wrongResult(
-      orchestrator,
-      `intent ${intent} returned an object with the key ${key}, which is not a reply but a change of the state. ` +
-        `To answer, return reply(text). To set this key of the state, return turnOutcome({ state: { ${key} } }).`,
-    );
+    throw wrongResult(orchestrator, orchestratorMessages.replyAsState(intent, key));
   }
   throw wrongResult(orchestrator, `intent ${intent} returned ${kindOf(value)}. ${cureOf(value)}`);
 }

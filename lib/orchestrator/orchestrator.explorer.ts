@@ -5,6 +5,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { assertRoot } from './assert-root.js';
 import { compileOrchestrator, type ResolveProvider } from './compile-orchestrator.js';
 import { isOrchestratorDefinition } from './define-orchestrator.js';
+import { definitionMessages } from './definition.messages.js';
 import { anyMark, orchestratorOptions } from './orchestrator.decorators.js';
 import { LISTED_BY_FEATURE, OrchestratorFeature } from './orchestrator-feature.js';
 import { type OrchestrationAgents } from '../orchestration/orchestration-agents.js';
@@ -168,10 +169,9 @@ export class OrchestratorExplorer {
     try {
       return this.moduleRef.get<T>(type, { strict: false });
     } catch (error) {
-      throw new SessionsConfigurationError(
-        `${orchestrator}: its ${option} ${type.name} is not a provider. Add it to the providers of a module.`,
-        { cause: error },
-      );
+      throw new SessionsConfigurationError(definitionMessages.notAProvider(orchestrator, option, type.name), {
+        cause: error,
+      });
     }
   }
 }
@@ -199,14 +199,10 @@ export function featureProvider(feature: OrchestratorFeature, exported: readonly
 function claimNamespace(taken: Map<string, unknown>, owner: { readonly namespace: string }): void {
   const { namespace } = owner;
   if (namespace.startsWith(RESERVED_PREFIX)) {
-    throw new SessionsConfigurationError(
-      `The namespace ${JSON.stringify(namespace)} is reserved for this package. Choose one that does not begin with ${RESERVED_PREFIX}`,
-    );
+    throw new SessionsConfigurationError(definitionMessages.reservedNamespace(namespace, RESERVED_PREFIX));
   }
   if ((taken.get(namespace) ?? owner) !== owner) {
-    throw new SessionsConfigurationError(
-      `The namespace ${JSON.stringify(namespace)} of a session manager is already used by another session manager or by the orchestration states. Use another namespace.`,
-    );
+    throw new SessionsConfigurationError(definitionMessages.takenNamespace(namespace));
   }
   taken.set(namespace, owner);
 }
@@ -224,10 +220,7 @@ function addOnce(found: Map<Type<object>, InstanceWrapper>, type: Type<object>, 
   if (first && isOfFeature(wrapper)) return;
   if (first && !isOfFeature(first) && first.instance !== wrapper.instance) {
     const [one, other] = [first, wrapper].map(({ host }) => host?.name ?? 'an unknown module');
-    throw new SessionsConfigurationError(
-      `The orchestrator ${type.name} is a provider of two modules: ${one} and ${other}. Remove it from one of them, and ` +
-        'import the other module, which must export it.',
-    );
+    throw new SessionsConfigurationError(definitionMessages.providedTwice(type.name, one, other));
   }
   found.set(type, wrapper);
 }
@@ -242,10 +235,7 @@ function assertUnmarked(instance: unknown): void {
   const mark = anyMark((Object.getPrototypeOf(instance) as object | null) ?? {});
   if (!mark) return;
   const { name } = instance.constructor;
-  throw new SessionsConfigurationError(
-    `${name}.${String(mark.method)} has ${mark.decorator}, but ${name} is not an orchestrator. Decorate the class with ` +
-      '@Orchestrator({ name }), below decorators that replace the class.',
-  );
+  throw new SessionsConfigurationError(definitionMessages.notAnOrchestrator(name, String(mark.method), mark.decorator));
 }
 
 function isOrchestratorClass(value: unknown): value is Type<object> {
@@ -281,21 +271,13 @@ async function make(type: Type<object>, host: ModuleRef, refusal: Refusal): Prom
 }
 
 function requestScoped(name: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `${name} is request-scoped or injects a request-scoped provider. An orchestrator must be a singleton, because turns outlive requests. ` +
-      'Pass request data through the context option or a TurnContextFactory.',
-  );
+  return new SessionsConfigurationError(definitionMessages.requestScoped(name));
 }
 
 function requestScopedModule(name: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `The state module ${name} is request-scoped or injects a request-scoped provider. It must be a singleton, because it is also called outside of requests.`,
-  );
+  return new SessionsConfigurationError(definitionMessages.requestScopedModule(name));
 }
 
 function requestScopedPredicate(name: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `The step predicate ${JSON.stringify(name)} is request-scoped or injects a request-scoped provider. ` +
-      'It must be a singleton, because it is also called outside of requests.',
-  );
+  return new SessionsConfigurationError(definitionMessages.requestScopedPredicate(name));
 }

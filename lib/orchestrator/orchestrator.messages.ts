@@ -17,7 +17,7 @@ export interface Drift {
   readonly missing: readonly string[];
 }
 
-/** The messages of the errors in orchestrator.errors.ts. */
+/** The messages of the errors in orchestrator.errors.ts, and of intent-outcome.ts, state-advice.ts and tool-result.ts. */
 export const orchestratorMessages = {
   stepKeyRequired: (step: string): string =>
     `Step ${JSON.stringify(step)} is repeated without a key where steps run in parallel: after a retry, its result could ` +
@@ -36,6 +36,23 @@ export const orchestratorMessages = {
 
   wrongState: (orchestrator: string, path: string, rule: string): string =>
     `Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`,
+
+  /** @param key the key of the object that was meant as a reply */
+  replyAsState: (intent: string, key: string): string =>
+    `intent ${intent} returned an object with the key ${key}, which is not a reply but a change of the state. ` +
+    `To answer, return reply(text). To set this key of the state, return turnOutcome({ state: { ${key} } }).`,
+
+  readOnlyCure: (): string =>
+    'A turn and its state are read-only. If the handler changes them, return the change instead: ' +
+    'reply(text, { state: { ... } }).',
+
+  missingKeysCure: (orchestrator: string, version: string, missing: readonly string[]): string =>
+    `The stored state lacks keys of initialState: ${missing.join(', ')}. If earlier code of ${orchestrator} has ` +
+    `written it, set a higher version than ${version}, and add a migration that sets them.`,
+
+  /** @param turnId as logged */
+  toolFailed: (tool: string, turnId: string): string =>
+    `Tool ${JSON.stringify(tool)} failed in turn ${turnId}. The turn continues: the failure is the result of the call.`,
 
   /** Names no session, because the message is logged too. */
   drift: (saved: string, current: string, drift?: Drift): string => {

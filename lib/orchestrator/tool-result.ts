@@ -4,6 +4,7 @@ import { loggedId } from '../common/log-details.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { withoutProxy } from '../common/thrown.js';
 import { isPermanent, toErrorRecord } from '../ledger/turn-error-record.js';
+import { orchestratorMessages } from './orchestrator.messages.js';
 import { type StepInfo } from './turn-context.js';
 
 const logger = new Logger('ToolCalls');
@@ -30,10 +31,7 @@ export async function toolResult(
     const error = withoutProxy(thrown);
     if (info.signal.aborted || isPermanent(error) || StoreUnavailableError.isInstance(error)) throw error;
     // A single string, because Nest would log a warning's trace as a second entry.
-    logger.warn(
-      `Tool ${JSON.stringify(tool)} failed in turn ${loggedId(turnId)}. The turn continues: the failure is the result of the call.\n` +
-        traceOf(error),
-    );
+    logger.warn(`${orchestratorMessages.toolFailed(tool, loggedId(turnId))}\n${traceOf(error)}`);
     return { failure: toErrorRecord(error).message };
   }
 }

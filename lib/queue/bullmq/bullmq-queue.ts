@@ -13,6 +13,7 @@ import { type FindProvider, type TurnQueue, type LaneVisit, type ReservedSlot } 
 import { LaneVisits } from '../lane-visits.js';
 import { Semaphore } from '../semaphore.js';
 import { type BullmqQueueOptions } from './bullmq-queue.options.js';
+import { bullmqMessages } from './bullmq.messages.js';
 import { closeInTime } from './close-in-time.js';
 import { assertReadsNumbers, jobData } from './driver-settings.js';
 import { guardConnections } from './guard-connections.js';
@@ -263,20 +264,13 @@ export class BullmqQueue implements TurnQueue {
   private async load(): Promise<Bullmq> {
     const bullmq: Bullmq = await loadPeer('bullmq', () => import('bullmq'));
     if (!this.options.backendFactory || hasBackends(bullmq.Queue)) return bullmq;
-    throw new SessionsConfigurationError(
-      'bullmqQueue: backendFactory requires BullMQ 6, because BullMQ 5 runs on Redis only. Run: npm install bullmq@6. ' +
-        'Or remove backendFactory, and pass a connection to Redis.',
-    );
+    throw new SessionsConfigurationError(bullmqMessages.backendsNeedBullmq6());
   }
 
   private async sharedOptions(find: FindProvider): Promise<Partial<QueueOptions>> {
     const { getSharedConfigToken } = await loadPeer('@nestjs/bullmq', () => import('@nestjs/bullmq'));
     const shared = find<Partial<QueueOptions>>(getSharedConfigToken(this.options.configKey));
-    if (!shared?.connection) {
-      throw new SessionsConfigurationError(
-        'bullmqQueue: connection is missing. Pass it, or import BullModule.forRoot({ connection }) of @nestjs/bullmq in the application.',
-      );
-    }
+    if (!shared?.connection) throw new SessionsConfigurationError(bullmqMessages.noConnection());
     assertUrlIsSet(shared.connection, 'BullModule.forRoot: connection.');
     assertReadsNumbers(shared.connection, 'BullModule.forRoot: connection');
     return shared;
@@ -284,11 +278,7 @@ export class BullmqQueue implements TurnQueue {
 
   private connection(): Pick<QueueOptions, 'connection' | 'prefix'> {
     const { connection = this.shared.connection, prefix = this.shared.prefix } = this.options;
-    if (connection === undefined) {
-      throw new SessionsConfigurationError(
-        'bullmqQueue: the queue must not be used before the application has started.',
-      );
-    }
+    if (connection === undefined) throw new SessionsConfigurationError(bullmqMessages.tooEarly());
     // A client, a pool or a string is configured by the application.
     const patience = this.backendFactory ? POSTGRES_SILENCE : REDIS_SILENCE;
     const patient = isPlainObject(connection) ? { ...patience, ...connection } : connection;

@@ -1,4 +1,5 @@
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { bullmqMessages } from './bullmq.messages.js';
 
 /** The parts of ioredis options, of a client, and of a cluster's client that set how integers are read. */
 interface MaybeStringNumbers {
@@ -14,9 +15,7 @@ export function assertReadsNumbers(connection: unknown, name: string): void {
   const { stringNumbers, options } = (connection ?? {}) as MaybeStringNumbers;
   const settings = [stringNumbers, options?.stringNumbers, options?.redisOptions?.stringNumbers];
   if (!settings.includes(true)) return;
-  throw new SessionsConfigurationError(
-    `${name}: stringNumbers must not be true, because BullMQ reads integers. Received: true. Pass a connection without the option.`,
-  );
+  throw new SessionsConfigurationError(bullmqMessages.stringNumbers(name));
 }
 
 /** Returns a job's data. With a parser of the application, `pg` returns JSON as text (FIX-66). */

@@ -20,6 +20,7 @@ import {
 } from '../../ledger/turn.errors.js';
 import { type Turn } from '../../ledger/turn.js';
 import { iso } from './iso.js';
+import { storeMessages } from './store.messages.js';
 
 /** A refusal by an operation inside a server: the code of a typed error and its constructor's arguments. */
 export interface Refusal {
@@ -67,8 +68,5 @@ export function refusalError(refusal: Refusal): SessionsError {
   const { refused } = refusal;
   if (Object.hasOwn(ERRORS, refused)) return ERRORS[refused](refusal);
   // The operation may have been carried out: the answer is not readable.
-  return new StoreUnavailableError(
-    `The store answered with an unknown refusal: ${String(refused)}. Update this process if others are newer, and ` +
-      'remove settings of its client that change replies.',
-  );
+  return new StoreUnavailableError(storeMessages.unknownRefusal(String(refused)));
 }

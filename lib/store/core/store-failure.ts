@@ -1,4 +1,5 @@
 import { type SessionsError, StoreRejectedError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { storeMessages } from './store.messages.js';
 
 /**
  * How an error of a driver is handled (FIX-61). `outage`: the call is repeated. `value`: the server rejects the value in every call.
@@ -35,8 +36,8 @@ export function storeError({
   cause,
   maybeApplied,
 }: StoreFailure): SessionsError {
-  if (kind === 'value') return new StoreRejectedError(`The ${store} store rejects a value${detail}.`, cure, { cause });
-  return new StoreUnavailableError(`The ${store} store failed${detail}. ${cure}`, {
+  if (kind === 'value') return new StoreRejectedError(storeMessages.rejected(store, detail), cure, { cause });
+  return new StoreUnavailableError(storeMessages.failed(store, detail, cure), {
     cause,
     maybeApplied,
     reason: kind,
@@ -45,9 +46,7 @@ export function storeError({
 
 /** Returns the error of a call before the store was opened, or after it was closed. @param store its name: `Redis store` */
 export function notOpen(store: string): StoreUnavailableError {
-  return new StoreUnavailableError(`The ${store} is not open. Use it only while the application runs.`, {
-    maybeApplied: false,
-  });
+  return new StoreUnavailableError(storeMessages.notOpen(store), { maybeApplied: false });
 }
 
 /** Returns a table that gives all of the codes this kind. */

@@ -1,6 +1,7 @@
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type Migration } from './migrations.js';
 import { type SqlPlace } from './sql-place.js';
+import { sqlMessages } from './sql.messages.js';
 
 export interface StoredVersion {
   /** Drivers return 64-bit integers as strings. */
@@ -23,17 +24,10 @@ export async function assertSchema(
   const { title } = place.dialect;
   const { version, usableFrom } = await storedVersion(query, place);
   if (version < needed) {
-    throw new SessionsConfigurationError(
-      `The tables of the ${title} store (${place.name('session')} and others) are at migration ${version}, and this version ` +
-        `of nestjs-agent-sessions needs ${needed}. Run the migrations before the application: ` +
-        'npx typeorm migration:run -d FILE, see docs/stores/migrations.md; or set migrationsRun: true.',
-    );
+    throw new SessionsConfigurationError(sqlMessages.migrationsPending(title, place.name('session'), version, needed));
   }
   if (usableFrom > needed) {
-    throw new SessionsConfigurationError(
-      `The tables of the ${title} store are at migration ${version}, which is too new for this version of ` +
-        `nestjs-agent-sessions: it knows ${needed}, and they can be used from ${usableFrom} on. Install a newer version.`,
-    );
+    throw new SessionsConfigurationError(sqlMessages.schemaTooNew(title, version, needed, usableFrom));
   }
 }
 

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { sqlMessages } from './sql.messages.js';
 
 /** A rule that refuses a value of an option. */
 interface Refusal {
@@ -147,8 +148,6 @@ export function assertHonoured(options: DataSourceOptions, isOpen: boolean): voi
     if (typeof rule === 'string' || (isOpen && rule.unlessOpen)) continue;
     const value = (options as unknown as Record<string, unknown>)[option];
     if (!rule.refuses(value)) continue;
-    throw new SessionsConfigurationError(
-      `typeormAdapter: dataSource.${option} is not allowed. ${rule.cure} Received: ${inspect(value)}.`,
-    );
+    throw new SessionsConfigurationError(sqlMessages.optionNotAllowed(option, rule.cure, inspect(value)));
   }
 }

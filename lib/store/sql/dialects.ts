@@ -1,6 +1,7 @@
 import { type DataSourceOptions } from 'typeorm';
 import { serverPlace } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { sqlMessages } from './sql.messages.js';
 
 /** The differences between the databases that TypeORM supports. */
 export interface Dialect {
@@ -35,9 +36,7 @@ const DIALECTS = {
 export function dialectOf({ type }: Pick<DataSourceOptions, 'type'>): Dialect {
   // Object.hasOwn, because the type is user input.
   if (Object.hasOwn(DIALECTS, type)) return DIALECTS[type as keyof typeof DIALECTS];
-  throw new SessionsConfigurationError(
-    `typeormAdapter: dataSource.type must be one of ${Object.keys(DIALECTS).join(', ')}. Received: ${JSON.stringify(type)}.`,
-  );
+  throw new SessionsConfigurationError(sqlMessages.unknownType(Object.keys(DIALECTS), type));
 }
 
 /** Returns the server for the log: `PostgreSQL at db:5432/app`. */

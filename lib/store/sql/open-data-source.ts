@@ -6,6 +6,7 @@ import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { dialectOf } from './dialects.js';
 import { newDataSource } from './new-data-source.js';
 import { ownOptions } from './own-options.js';
+import { sqlMessages } from './sql.messages.js';
 
 /** A connected DataSource. Closing it affects only a DataSource that was opened here (NST-05). */
 export interface OpenDataSource {
@@ -60,17 +61,12 @@ export async function connect(dataSource: DataSource, timeoutMs: number): Promis
     const server = place === undefined ? '' : ` at ${place}`;
     const { code, message } = cause as { readonly code?: unknown; readonly message: string };
     if (REFUSALS.has(code)) {
-      throw new SessionsConfigurationError(
-        `typeormAdapter: The ${title} server${server} rejects the connection (${String(code)}): ${message}. ` +
-          'Check the user, the password and the database of dataSource.',
-        { cause },
-      );
+      throw new SessionsConfigurationError(sqlMessages.connectionRejected(title, server, String(code), message), {
+        cause,
+      });
     }
     const why = cause instanceof DeadlineError ? `: ${message}` : typeof code === 'string' ? ` (${code}).` : '.';
-    throw new StoreUnavailableError(
-      `The ${title} store${server} could not be opened${why} Check that the server runs and accepts connections.`,
-      { cause, maybeApplied: false },
-    );
+    throw new StoreUnavailableError(sqlMessages.notOpened(title, server, why), { cause, maybeApplied: false });
   }
 }
 

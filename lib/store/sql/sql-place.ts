@@ -1,6 +1,7 @@
 import { type DataSourceOptions } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type Dialect, dialectOf } from './dialects.js';
+import { sqlMessages } from './sql.messages.js';
 
 /** The names of the tables and functions of one application in a database. */
 export class SqlPlace {
@@ -47,10 +48,7 @@ export function placeOf(options: DataSourceOptions, tablePrefix: string): SqlPla
   const prefix = `${entityPrefix}${tablePrefix}`;
   // The prefix is inserted into SQL.
   if (entityPrefix !== '' && !/^[A-Za-z_]\w{0,30}$/.test(prefix)) {
-    throw new SessionsConfigurationError(
-      'typeormAdapter: dataSource.entityPrefix and tablePrefix together must be letters, digits and underscores, at most ' +
-        `31. Received: ${JSON.stringify(prefix)}.`,
-    );
+    throw new SessionsConfigurationError(sqlMessages.wrongPrefix(prefix));
   }
   return new SqlPlace(prefix, schema, dialectOf(options));
 }

@@ -2,6 +2,7 @@ import { probeStatements, tableNames } from '../sql/probe.js';
 import { settingError } from '../sql/start-checks.js';
 import { MYSQL_MIGRATIONS } from './mysql-migrations.js';
 import { type MysqlPool } from './mysql-pool.js';
+import { mysqlMessages } from './mysql.messages.js';
 import { places, statement } from './statement.js';
 
 /**
@@ -42,23 +43,14 @@ export async function checkMysqlSettings(pool: MysqlPool, prefix: string, maxVal
   );
   const { packet, ...charsets } = settings.rows[0];
   for (const [name, value] of Object.entries(charsets)) {
-    if (value !== 'utf8mb4')
-      throw settingError(
-        name,
-        String(value),
-        'It must be utf8mb4: check init_connect and the options of the connection.',
-      );
+    if (value !== 'utf8mb4') throw settingError(name, String(value), mysqlMessages.connectionCharsetCure());
   }
   if (columns.rows.length > 0) {
     const [{ table_name: table, column_name: column, charset }] = columns.rows;
     const name = `The character set of ${String(table)}.${String(column)}`;
-    const cure = 'It must be utf8mb4: ALTER TABLE ... MODIFY the column, or run the migrations.';
-    throw settingError(name, String(charset), cure);
+    throw settingError(name, String(charset), mysqlMessages.columnCharsetCure());
   }
   const needed = 2 * maxValueBytes;
   if (Number(packet) >= needed) return;
-  const cure =
-    `It must be ${needed} or more, twice the largest of turns.maxStepBytes, turns.maxReplyBytes and turns.maxInputBytes. ` +
-    'Raise it on the server, 64 MB is plenty, or lower these options.';
-  throw settingError('max_allowed_packet', String(packet), cure);
+  throw settingError('max_allowed_packet', String(packet), mysqlMessages.maxPacketCure(needed));
 }

@@ -23,6 +23,7 @@ import { PostgresSessions } from './postgres-sessions.js';
 import { PostgresState } from './postgres-state.js';
 import { PostgresTurnEvents } from './postgres-turn-events.js';
 import { PostgresTurns } from './postgres-turns.js';
+import { postgresMessages } from './postgres.messages.js';
 
 /** The store in PostgreSQL. Every operation is one call of a function that a migration created. */
 export class PostgresAdapter {
@@ -110,7 +111,5 @@ export class PostgresAdapter {
 function assertPool({ poolSize, extra }: DataSourceOptions): void {
   const size = Number(poolSize ?? (extra as { readonly max?: unknown } | undefined)?.max ?? 10);
   if (size >= 2) return;
-  throw new SessionsConfigurationError(
-    `typeormAdapter: dataSource.poolSize must be 2 or more for PostgreSQL, because one connection listens for changes. Received: ${size}.`,
-  );
+  throw new SessionsConfigurationError(postgresMessages.poolTooSmall(size));
 }

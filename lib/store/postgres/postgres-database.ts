@@ -6,6 +6,7 @@ import { type SqlPlace } from '../sql/sql-place.js';
 import { settingError } from '../sql/start-checks.js';
 import { PostgresConnection } from './postgres-connection.js';
 import { isSerializationFailure } from './postgres-errors.js';
+import { postgresMessages } from './postgres.messages.js';
 
 const MAX_RETRIES = 10;
 const RETRY_PAUSE_MS = 5;
@@ -56,9 +57,7 @@ export class PostgresDatabase {
       // Both spellings are valid values of client_encoding.
       if (/^(UTF8|UNICODE)$/i.test(value.replace('-', ''))) continue;
       const cure =
-        name === 'server_encoding'
-          ? "It must be UTF8: create the database with ENCODING 'UTF8' TEMPLATE template0."
-          : 'It must be UTF8: remove client_encoding from the options of the connection and the role.';
+        name === 'server_encoding' ? postgresMessages.serverEncodingCure() : postgresMessages.clientEncodingCure();
       throw settingError(name, value, cure);
     }
   }
@@ -190,10 +189,7 @@ export class PostgresDatabase {
 function parsed(text: unknown): unknown {
   if (text === null) return null;
   if (text === undefined) {
-    throw new StoreUnavailableError(
-      'The PostgreSQL store answered without the requested columns. Check the poolers and proxies before the server.',
-      { reason: 'unknown' },
-    );
+    throw new StoreUnavailableError(postgresMessages.missingColumns(), { reason: 'unknown' });
   }
   try {
     return JSON.parse(text as string);
@@ -203,8 +199,5 @@ function parsed(text: unknown): unknown {
 }
 
 function changedText(received: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    'typeormAdapter: pg must return text as PostgreSQL sends it. Expected: JSON. Received: ' +
-      `${received}. Remove the parser of text (OID 25) that pg.types.setTypeParser or the option types has set.`,
-  );
+  return new SessionsConfigurationError(postgresMessages.changedText(received));
 }

@@ -2,6 +2,7 @@ import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { functionNames, probeStatements } from '../sql/probe.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { POSTGRES_MIGRATIONS } from './postgres-migrations.js';
+import { postgresMessages } from './postgres.messages.js';
 
 /**
  * Checks the privileges on all tables and functions, in two round trips.
@@ -21,9 +22,8 @@ export async function probePostgres(db: PostgresDatabase): Promise<void> {
     [functionNames(POSTGRES_MIGRATIONS).map((name) => prefix + name), schema],
   );
   if (missing.length === 0) return;
-  throw new StoreUnavailableError(
-    `The PostgreSQL store needs the function ${missing[0].name}: the role may not execute it, or it does not exist. ` +
-      'Grant EXECUTE, or run the migrations: see docs/stores/postgresql.md.',
-    { maybeApplied: false, reason: 'deployment' },
-  );
+  throw new StoreUnavailableError(postgresMessages.missingFunction(missing[0].name), {
+    maybeApplied: false,
+    reason: 'deployment',
+  });
 }

@@ -20,6 +20,7 @@ import { FileLock, type OpenDatabase } from './file-lock.js';
 import { SqliteDatabase } from './sqlite-database.js';
 import { SQLITE_MIGRATIONS } from './sqlite-migrations.js';
 import { asStoreError, retryWhileBusy } from './sqlite-errors.js';
+import { sqliteMessages } from './sqlite.messages.js';
 
 type SqliteOptions = Extract<DataSourceOptions, { readonly type: 'better-sqlite3' }>;
 
@@ -49,12 +50,7 @@ export class SqliteAdapter {
     this.place = placeOf(dataSource, options.tablePrefix);
     const { database } = dataSource;
     if (typeof database !== 'string' || database === '' || database === ':memory:' || database.startsWith('file:')) {
-      const advice = database
-        ? 'For a store that lives in memory use memoryAdapter().'
-        : 'Is its environment variable set?';
-      throw new SessionsConfigurationError(
-        `typeormAdapter: the SQLite database must be the path of a file. Received: ${JSON.stringify(database)}. ${advice}`,
-      );
+      throw new SessionsConfigurationError(sqliteMessages.notAFile(database));
     }
     this.file = resolve(database);
   }
@@ -100,10 +96,7 @@ export class SqliteAdapter {
   private async migrate(db: BetterSqlite3.Database, open: OpenDatabase): Promise<void> {
     const lock = new FileLock(open, `${this.file}-migration`);
     if (!(await lock.acquire(MIGRATION_LOCK_TIMEOUT_MS))) {
-      throw new StoreUnavailableError(
-        `Another process has been migrating ${this.file} for over a minute. Wait for it to end, or stop it.`,
-        { maybeApplied: false },
-      );
+      throw new StoreUnavailableError(sqliteMessages.migratedElsewhere(this.file), { maybeApplied: false });
     }
     try {
       // Runs first, because readers would block the migrations in the default journal mode.
@@ -129,16 +122,12 @@ export class SqliteAdapter {
     this.workerLocks.add(lock);
     const seconds = Math.round(waitMs / 1000);
     const acquired = await lock.acquire(waitMs, () =>
-      this.logger.log(`Another worker runs turns on ${this.file}. Waiting up to ${seconds} s for it to stop.`),
+      this.logger.log(sqliteMessages.waitsForWorker(this.file, seconds)),
     );
     // The previous holder of the lock is gone, so its turns are free immediately.
     if (acquired || !this.database) return this.opened().lapseAll();
     this.workerLocks.delete(lock);
-    throw new SessionsConfigurationError(
-      `Another worker still runs turns on ${this.file} after ${seconds} s, in another process or in another application of ` +
-        'this one. A SQLite file has one worker process at a time. Stop the other worker, set a shorter ' +
-        'turns.shutdownGraceMs, or use a store that processes can share.',
-    );
+    throw new SessionsConfigurationError(sqliteMessages.otherWorker(this.file, seconds));
   }
 
   private async ping(): Promise<void> {
@@ -169,10 +158,7 @@ export class SqliteAdapter {
 
   private assertFile(): void {
     if (!this.dataSource.fileMustExist || existsSync(this.file)) return;
-    throw new SessionsConfigurationError(
-      `typeormAdapter: dataSource.fileMustExist is true, so the file must exist. Received: ${this.file}. Create the ` +
-        'file, or remove fileMustExist.',
-    );
+    throw new SessionsConfigurationError(sqliteMessages.missingFile(this.file));
   }
 
   /** Returns the driver of the DataSource, or better-sqlite3. */

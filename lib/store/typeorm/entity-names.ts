@@ -2,6 +2,7 @@ import { type DataSource } from 'typeorm';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { columnName, columnsOf, type TableName, TABLES } from '../sql/columns.js';
 import { placeOf } from '../sql/sql-place.js';
+import { typeormMessages } from './typeorm.messages.js';
 
 /**
  * Checks that the entities of a DataSource name the store's tables and columns. A naming strategy of the application can
@@ -24,8 +25,5 @@ export function assertEntityNames({ options, entityMetadatas }: DataSource, tabl
 
 function assertName(what: string, named: string | undefined, stored: string): void {
   if (named === stored) return;
-  throw new SessionsConfigurationError(
-    `typeormAdapter: the DataSource names ${what} ${JSON.stringify(named)}, and the store names it ${JSON.stringify(stored)}. ` +
-      "Make the namingStrategy of the DataSource keep the names of sessionsEntities(), and pass it the adapter's tablePrefix.",
-  );
+  throw new SessionsConfigurationError(typeormMessages.otherName(what, named, stored));
 }

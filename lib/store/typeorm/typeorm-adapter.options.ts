@@ -4,6 +4,7 @@ import { assertKnownKeys } from '../../common/check-options.js';
 import { type Loose } from '../../common/patch.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
+import { typeormMessages } from './typeorm.messages.js';
 
 /** The options of `typeormAdapter`. */
 export interface TypeormAdapterOptions {
@@ -63,27 +64,21 @@ export function resolveOptions(options: TypeormAdapterOptions): SqlStoreOptions 
   const { synchronous = 'FULL', busyTimeoutMs = 5000 } = sqlite;
   // The prefix is inserted into SQL.
   if (!/^[A-Za-z_]\w{0,30}$/.test(tablePrefix)) {
-    throw new SessionsConfigurationError(
-      `typeormAdapter: tablePrefix must be letters, digits and underscores, at most 31. Received: ${JSON.stringify(tablePrefix)}.`,
-    );
+    throw new SessionsConfigurationError(typeormMessages.wrongTablePrefix(tablePrefix));
   }
   if (synchronous !== 'FULL' && synchronous !== 'NORMAL') {
-    throw new SessionsConfigurationError(
-      `typeormAdapter: sqlite.synchronous must be 'FULL' or 'NORMAL'. Received: ${JSON.stringify(synchronous)}.`,
-    );
+    throw new SessionsConfigurationError(typeormMessages.wrongSynchronous(synchronous));
   }
   if (!Number.isFinite(busyTimeoutMs) || busyTimeoutMs < 0) {
-    throw new SessionsConfigurationError(
-      `typeormAdapter: sqlite.busyTimeoutMs must be a number of milliseconds, 0 or more. Received: ${inspect(busyTimeoutMs)}.`,
-    );
+    throw new SessionsConfigurationError(typeormMessages.wrongBusyTimeout(inspect(busyTimeoutMs)));
   }
   for (const [name, value] of Object.entries({ migrationsRun, checkServer })) {
     if (typeof value === 'boolean') continue;
-    throw new SessionsConfigurationError(`typeormAdapter: ${name} must be true or false. Received: ${inspect(value)}.`);
+    throw new SessionsConfigurationError(typeormMessages.notABoolean(name, inspect(value)));
   }
   if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
     throw new SessionsConfigurationError(
-      `typeormAdapter: operationTimeoutMs must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}. Received: ${inspect(operationTimeoutMs)}.`,
+      typeormMessages.wrongOperationTimeout(LONGEST_TIMEOUT_MS, inspect(operationTimeoutMs)),
     );
   }
   return { tablePrefix, migrationsRun, operationTimeoutMs, checkServer, synchronous, busyTimeoutMs };

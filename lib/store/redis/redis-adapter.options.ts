@@ -3,6 +3,7 @@ import { type Cluster, type Redis } from 'ioredis';
 import { assertKnownKeys } from '../../common/check-options.js';
 import { assertUrlIsSet } from '../../common/server-place.js';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
+import { redisMessages } from './redis.messages.js';
 
 /** An ioredis client, for a single server or a Cluster. */
 export type RedisClient = Redis | Cluster;
@@ -52,19 +53,15 @@ export function resolveOptions(options: RedisAdapterOptions): ResolvedRedisOptio
     );
   }
   if (url !== undefined && typeof url !== 'string') {
-    throw new SessionsConfigurationError(
-      `redisAdapter: url must be a string such as redis://localhost:6379. Received: ${inspect(url)}.`,
-    );
+    throw new SessionsConfigurationError(redisMessages.wrongUrl(inspect(url)));
   }
   // Braces are forbidden: they would change the hash tag of every key.
   if (typeof keyPrefix !== 'string' || !/^[A-Za-z0-9._:-]{1,100}$/.test(keyPrefix)) {
-    throw new SessionsConfigurationError(
-      `redisAdapter: keyPrefix must be 1 to 100 letters, digits or the characters . _ : - only. Received: ${inspect(keyPrefix)}.`,
-    );
+    throw new SessionsConfigurationError(redisMessages.wrongKeyPrefix(inspect(keyPrefix)));
   }
   if (!(Number.isFinite(operationTimeoutMs) && operationTimeoutMs >= 1 && operationTimeoutMs <= LONGEST_TIMEOUT_MS)) {
     throw new SessionsConfigurationError(
-      `redisAdapter: operationTimeoutMs must be a number of milliseconds, 1 to ${LONGEST_TIMEOUT_MS}. Received: ${inspect(operationTimeoutMs)}.`,
+      redisMessages.wrongOperationTimeout(LONGEST_TIMEOUT_MS, inspect(operationTimeoutMs)),
     );
   }
   return { client, url, base: `{${keyPrefix}}:`, operationTimeoutMs };

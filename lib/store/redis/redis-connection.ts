@@ -7,6 +7,7 @@ import { Deadline, DeadlineError } from '../../common/deadline.js';
 import { errorType } from '../../common/error-trace.js';
 import { type RedisClient, type ResolvedRedisOptions } from './redis-adapter.options.js';
 import { asStoreError, BulkTooLargeError, isReadOnly, isRefused } from './redis-errors.js';
+import { redisMessages } from './redis.messages.js';
 
 /** The idle time before the first TCP keep-alive probe. The connection is closed after ten unanswered probes. */
 const KEEP_ALIVE_MS = 10_000;
@@ -178,16 +179,9 @@ export class RedisConnection {
       const place = serverPlace({ url }, 6379);
       const server = place === undefined ? '' : ` at ${place}`;
       if (isRefused(cause)) {
-        throw new SessionsConfigurationError(
-          `redisAdapter: The server${server} rejects the connection: ${why} Check the user and the password of the URL.`,
-          { cause },
-        );
+        throw new SessionsConfigurationError(redisMessages.connectionRejected(server, why), { cause });
       }
-      throw new StoreUnavailableError(
-        `The Redis store${server} could not be reached: ${why.replace(/\.?\s*$/, '')}. ` +
-          'Check that the server runs and accepts connections.',
-        { cause, maybeApplied: false },
-      );
+      throw new StoreUnavailableError(redisMessages.notReached(server, why), { cause, maybeApplied: false });
     }
   }
 }

@@ -2,6 +2,7 @@ import { inspect, isDeepStrictEqual } from 'node:util';
 import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type RedisConnection } from './redis-connection.js';
 import { SCRIPTS } from './redis-scripts.js';
+import { redisMessages } from './redis.messages.js';
 
 /**
  * Checks at startup that the client passes arguments and replies unchanged (FIX-66). Otherwise a call could be carried out
@@ -13,9 +14,5 @@ export async function checkReplies(connection: RedisConnection, base: string): P
   const reply = await connection.read(() => connection.client.evalsha(SCRIPTS.echo.sha, 1, base, argument));
   const expected = [1, argument, null, []];
   if (isDeepStrictEqual(reply, expected)) return;
-  throw new SessionsConfigurationError(
-    `redisAdapter: the ioredis client changes replies: a script returned ${inspect(expected)} and the client read ` +
-      `${inspect(reply)}. Remove the option stringNumbers, and transformers of EVALSHA that Command.setReplyTransformer ` +
-      'or Command.setArgumentTransformer has set, or pass url instead of client.',
-  );
+  throw new SessionsConfigurationError(redisMessages.changedReplies(inspect(expected), inspect(reply)));
 }

@@ -4,6 +4,7 @@ import { SessionsConfigurationError, StoreUnavailableError } from '../../common/
 import { type RedisConnection } from './redis-connection.js';
 import { isForbidden } from './redis-errors.js';
 import { SCRIPTS } from './redis-scripts.js';
+import { redisMessages } from './redis.messages.js';
 import { describeServer, judgeServer, reportOf } from './server-report.js';
 
 /**
@@ -59,7 +60,7 @@ async function missingPermissions(connection: RedisConnection, base: string): Pr
   );
   const named = (forbidden as string[]).map((command) => `+${command.toLowerCase()}`);
   if (named.length === 0) return null;
-  return `redisAdapter: the Redis user lacks permissions. Allow ${named.join(' ')} ~${base}* &${base}* with ACL SETUSER.`;
+  return redisMessages.missingPermissions(named, base);
 }
 
 async function unlessForbidden<T>(answer: Promise<T>, otherwise: T): Promise<T> {

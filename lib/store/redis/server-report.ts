@@ -1,4 +1,5 @@
 import { SessionsConfigurationError, StoreUnavailableError } from '../../common/sessions.error.js';
+import { redisMessages } from './redis.messages.js';
 
 const OLDEST_MAJOR = 7;
 /** The share of used memory from which the adapter warns. */
@@ -69,58 +70,37 @@ export function judgeServer(report: ServerReport, maxValueBytes = 0): string[] {
   const { evictionPolicy = '', usedMemory, maxMemory, systemMemory } = report;
   const warnings: string[] = [];
   if (evictionPolicy.startsWith('allkeys')) {
-    warnings.push(
-      `maxmemory-policy is ${evictionPolicy}: if maxmemory is set, sessions and turns are evicted when it is reached. Set it to noeviction.`,
-    );
+    warnings.push(redisMessages.mayEvictSessions(evictionPolicy));
   }
   if (evictionPolicy.startsWith('volatile')) {
-    warnings.push(
-      `maxmemory-policy is ${evictionPolicy}: when memory is full, state documents with a TTL are evicted early. Set it to noeviction.`,
-    );
+    warnings.push(redisMessages.mayEvictDocuments(evictionPolicy));
   }
-  if (report.appendOnly === false) {
-    const kept = report.save === '' ? 'everything' : 'all data since the last snapshot';
-    warnings.push(`appendonly is off: ${kept} is lost when the server stops. Set it to yes. See docs/stores/redis.md.`);
-  }
-  if (report.appendOnly && report.appendFsync === 'no') {
-    warnings.push('appendfsync is no: if the machine crashes, about the last 30 seconds of writes are lost.');
-  }
-  if (report.lastAppendFailed) warnings.push('the last write to the append-only file failed. Check its disk.');
-  if (report.lastSnapshotFailed) {
-    warnings.push('the last snapshot failed, so the server may reject writes. Check its disk and memory.');
-  }
+  if (report.appendOnly === false) warnings.push(redisMessages.noAppendOnly(report.save !== ''));
+  if (report.appendOnly && report.appendFsync === 'no') warnings.push(redisMessages.noSync());
+  if (report.lastAppendFailed) warnings.push(redisMessages.appendFailed());
+  if (report.lastSnapshotFailed) warnings.push(redisMessages.snapshotFailed());
   const limit = maxMemory > 0 ? maxMemory : systemMemory;
   if (limit > 0 && usedMemory >= NEARLY_FULL * limit) {
-    warnings.push(
-      `${megabytes(usedMemory)} of ${megabytes(limit)} MB of memory are used. When memory is full, new turns are rejected.`,
-    );
+    warnings.push(redisMessages.nearlyFull(megabytes(usedMemory), megabytes(limit)));
   }
   return warnings;
 }
 
 function refuseServer({ product, version, role, evictionPolicy = '', maxMemory }: ServerReport): void {
   if (product === 'Redis' && version !== undefined && Number.parseInt(version, 10) < OLDEST_MAJOR) {
-    throw new SessionsConfigurationError(
-      `redisAdapter: the server is Redis ${version}. It must be ${OLDEST_MAJOR} or newer.`,
-    );
+    throw new SessionsConfigurationError(redisMessages.tooOld(version, OLDEST_MAJOR));
   }
   if (evictionPolicy.startsWith('allkeys') && maxMemory > 0) {
-    throw new SessionsConfigurationError(
-      `redisAdapter: the server's maxmemory-policy is ${evictionPolicy}, so it deletes sessions and turns when its ` +
-        'memory is full. Set it to noeviction, or use a separate server.',
-    );
+    throw new SessionsConfigurationError(redisMessages.evictsSessions(evictionPolicy));
   }
   if (role === 'slave') {
-    throw new StoreUnavailableError('The Redis store is a replica, which rejects writes. Connect to its primary.');
+    throw new StoreUnavailableError(redisMessages.replica());
   }
 }
 
 function refuseLimit({ maxValueBytes: limit = Infinity }: ServerReport, maxValueBytes: number): void {
   if (limit >= 2 * maxValueBytes) return;
-  throw new SessionsConfigurationError(
-    `redisAdapter: the server's proto-max-bulk-len is ${limit}. It must be ${2 * maxValueBytes} or more, twice the largest of ` +
-      'turns.maxStepBytes, turns.maxReplyBytes and turns.maxInputBytes. Raise it with CONFIG SET, or lower these options.',
-  );
+  throw new SessionsConfigurationError(redisMessages.valuesTooSmall(limit, 2 * maxValueBytes));
 }
 
 function persistenceOf({ appendOnly, appendFsync = 'unknown', save }: ServerReport): string {

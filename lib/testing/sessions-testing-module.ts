@@ -16,6 +16,7 @@ import { type ConversationOptions, openConversation } from './open-conversation.
 import { StandInRegistry } from './stand-in-registry.js';
 import { type TestClock } from './test-clock.js';
 import { resolveTestingOptions, type SessionsTestingOptions, type TestingSettings } from './testing-options.js';
+import { testingMessages } from './testing.messages.js';
 
 /**
  * A Nest application for tests, with its own clock (NST-26):
@@ -82,10 +83,7 @@ export class SessionsTestingModule implements AsyncDisposable {
    */
   get clock(): TestClock {
     if (this.time) return this.time.clock;
-    throw new SessionsConfigurationError(
-      'The `adapter` option was set without the `clock` option. Set both: ' +
-        'SessionsTestingModule.create({ clock, adapter: memoryAdapter({ clock: clock.now }) }).',
-    );
+    throw new SessionsConfigurationError(testingMessages.adapterWithoutClock());
   }
 
   /**
@@ -94,10 +92,7 @@ export class SessionsTestingModule implements AsyncDisposable {
    */
   get http(): INestApplication {
     if (this.application) return this.application;
-    throw new SessionsConfigurationError(
-      'The HTTP application is disabled. Enable it with SessionsTestingModule.create({ http: true }), or with a ' +
-        'function: http: (module) => module.createNestApplication().useGlobalPipes(...).',
-    );
+    throw new SessionsConfigurationError(testingMessages.noHttp());
   }
 
   /** Returns a provider of any module. @throws Nest's UnknownElementException if it does not exist */

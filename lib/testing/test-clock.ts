@@ -1,5 +1,6 @@
 import ms from 'ms';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { testingMessages } from './testing.messages.js';
 
 /** The last time that a Date can hold. */
 const END_OF_TIME = 8_640_000_000_000_000;
@@ -80,10 +81,7 @@ export class TestClock {
 function toMs(by: unknown): number {
   const duration = typeof by === 'string' ? parse(by) : by;
   if (typeof duration === 'number' && Number.isFinite(duration) && duration >= 0) return duration;
-  throw new InvalidInputError(
-    'by',
-    `must be milliseconds, 0 or more, or a duration such as '30s', '2h' or '1d'. Received: ${typeof by === 'string' ? JSON.stringify(by) : String(by)}.`,
-  );
+  throw new InvalidInputError('by', testingMessages.wrongDuration(by));
 }
 
 /** Parses a duration. `ms` throws for empty and very long strings, and returns undefined for other invalid ones. */

@@ -1,6 +1,7 @@
 import { Injectable, Logger, type OnApplicationBootstrap, RequestMethod } from '@nestjs/common';
 import { ApplicationConfig, DiscoveryService, MetadataScanner, Reflector } from '@nestjs/core';
 import { UseSession } from './session.decorators.js';
+import { transportMessages } from './transport.messages.js';
 
 /** The metadata key of a route's method in Nest. */
 const METHOD = 'method';
@@ -27,12 +28,7 @@ export class CachedRoutesHint implements OnApplicationBootstrap {
   onApplicationBootstrap(): void {
     if (!this.cachesGlobally()) return;
     const routes = this.discovery.getControllers().flatMap((controller) => this.sessionRoutes(controller));
-    if (routes.length === 0) return;
-    this.logger.warn(
-      `A global CacheInterceptor stores the responses of ${routes.join(', ')} by URL, but each session has its own ` +
-        'response: a user may receive that of another user. Remove the global interceptor, and add CacheInterceptor to ' +
-        'controllers without @UseSession().',
-    );
+    if (routes.length > 0) this.logger.warn(transportMessages.sharedCache(routes));
   }
 
   private cachesGlobally(): boolean {

@@ -3,6 +3,7 @@ import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../ledger/session.js';
 import { handlerName } from './transport.js';
 import { transportOf } from './transport-of.js';
+import { transportMessages } from './transport.messages.js';
 
 /** A session that `SessionGuard` has read, and the `SessionStore` that it was read from. */
 interface KeptSession {
@@ -31,10 +32,7 @@ export function sessionOf(context: ExecutionContext, asked: string): Session | u
   const kept = keptOf(context);
   const found = kept.find((each) => each);
   if (found || kept.includes(null)) return found?.session;
-  throw new SessionsConfigurationError(
-    `${handlerName(context)} asks for ${asked}, but SessionGuard did not run. Add @UseSession() and SessionGuard, for ` +
-      'example @UseGuards(AuthGuard, SessionGuard).',
-  );
+  throw new SessionsConfigurationError(transportMessages.guardDidNotRun(handlerName(context), asked));
 }
 
 /**
@@ -45,10 +43,7 @@ export function sessionOf(context: ExecutionContext, asked: string): Session | u
 export function requiredSession(context: ExecutionContext, asks: string, guards: string): Session {
   const kept = keptSession(context);
   if (kept) return kept.session;
-  throw new SessionsConfigurationError(
-    `${handlerName(context)} ${asks}, but the request has no session. Add a required @UseSession() and SessionGuard, for ` +
-      `example @UseGuards(${guards}).`,
-  );
+  throw new SessionsConfigurationError(transportMessages.noSession(handlerName(context), asks, guards));
 }
 
 function keptOf(context: ExecutionContext): (KeptSession | null | undefined)[] {

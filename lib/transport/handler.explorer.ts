@@ -9,6 +9,7 @@ import { sessionParameterOf } from './session-parameter.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 import { REQUIRED_TOOL } from './tool.decorators.js';
 import { ToolGuard } from './tool.guard.js';
+import { transportMessages } from './transport.messages.js';
 
 // Keys of Nest's metadata. The packages that define the last three are optional.
 const GUARDS = '__guards__';
@@ -144,16 +145,9 @@ function isOf(value: unknown, type: Type): boolean {
 }
 
 function missingSession(handler: string, decorator: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `${handler} has ${decorator}, but no @UseSession(), so no session is loaded for it. Add @UseSession() to the method or to ` +
-      'the class, and SessionGuard to @UseGuards(), after the guard that sets the user.',
-  );
+  return new SessionsConfigurationError(transportMessages.noSessionMark(handler, decorator));
 }
 
 function missingGuard(handler: string, { decorator }: MethodMark<unknown>, guard: Type): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `${handler} has ${decorator}, but ${guard.name} does not run for it. Add ${guard.name}, or a class that extends it, to @UseGuards() ` +
-      'of the class or of the method, or register it as a global guard. On a method, @UseGuards() must be above decorators that wrap ' +
-      'the method, because they lose it.',
-  );
+  return new SessionsConfigurationError(transportMessages.missingGuard(handler, decorator, guard.name));
 }

@@ -4,15 +4,13 @@ import { closestOf } from '../common/known-keys.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { transportOf } from './transport-of.js';
 import { handlerName, type IdPlace, SOURCE_KINDS } from './transport.js';
+import { transportMessages } from './transport.messages.js';
 
 /**
  * The location of an id. `data` is a body, a message's payload, or the arguments of a GraphQL field. A cookie requires
  * the application's cookie parser. Not every transport supports every location.
  */
 export type IdSource = IdPlace | ((context: ExecutionContext) => string | undefined | Promise<string | undefined>);
-
-const COOKIES =
-  ' Cookies require a parser: app.use(cookieParser()) from cookie-parser, or @fastify/cookie with Fastify.';
 
 /** Names of the same location in other libraries. */
 const OTHER_NAMES = new Map([
@@ -32,10 +30,8 @@ export function assertSource(place: string, decorator: string, source: unknown):
   if (SOURCE_KINDS.some((known) => known === kind) && name !== '') return;
   const close = OTHER_NAMES.get(kind) ?? closestOf(kind, SOURCE_KINDS);
   const suggestion = close === undefined || name === '' ? '' : ` Did you mean '${close}:${name}'?`;
-  const kinds = SOURCE_KINDS.map((known) => `${known}:NAME`).join(', ');
   throw new SessionsConfigurationError(
-    `${place}: the option from of ${decorator} must be one of ${kinds}, where data is the body or payload, or a function. ` +
-      `Received: ${shown(source)}.${suggestion}`,
+    `${transportMessages.wrongSource(place, decorator, SOURCE_KINDS, shown(source))}${suggestion}`,
   );
 }
 
@@ -57,9 +53,9 @@ function valueAt(context: ExecutionContext, source: string): unknown {
   if (part === undefined) {
     const kinds = parts.map(([each]) => each);
     // Other transports have no cookies at all.
-    const cure = kind === 'cookie' && kind in all ? COOKIES : '';
+    const cure = kind === 'cookie' && kind in all ? ` ${transportMessages.cookiesCure()}` : '';
     throw new SessionsConfigurationError(
-      `${handlerName(context)} reads an id from ${source}, which ${transport.subject} does not have. Allowed: ${kinds.join(', ')}.${cure}`,
+      `${transportMessages.missingSource(handlerName(context), source, transport.subject, kinds)}${cure}`,
     );
   }
   // The payload comes from the client and may have any type.

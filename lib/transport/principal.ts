@@ -1,6 +1,7 @@
 import { type ExecutionContext } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type Session } from '../ledger/session.js';
+import { transportMessages } from './transport.messages.js';
 import { UnauthenticatedHint } from './unauthenticated-hint.js';
 import { transportOf } from './transport-of.js';
 
@@ -74,9 +75,7 @@ interface SignedInUser {
 function stringOf(user: SignedInUser, field: 'id' | 'workspaceId'): string | undefined {
   const value = user[field] ?? undefined;
   if (value === undefined || typeof value === 'string') return value;
-  throw new SessionsConfigurationError(
-    `SessionsModule: The signed-in user's ${field} must be a string. Convert it, or map the user with the option principal.`,
-  );
+  throw new SessionsConfigurationError(transportMessages.userFieldNotAString(field));
 }
 
 // The value is personal data and must not be logged.

@@ -1,8 +1,6 @@
 import { type CanActivate, type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
-
-const CURE =
-  'Replace it with a guard that authenticates your users and sets request.user to an object with a string id.';
+import { transportMessages } from './transport.messages.js';
 
 /**
  * Sets the user of every HTTP request to one fixed user with the id `single-user`, for development on your machine (DAY-01).
@@ -18,17 +16,13 @@ export class SingleUserGuard implements CanActivate {
       );
       return;
     }
-    throw new SessionsConfigurationError(
-      `SingleUserGuard lets every request in as the same user, and NODE_ENV is "production". ${CURE}`,
-    );
+    throw new SessionsConfigurationError(transportMessages.singleUserInProduction());
   }
 
   /** Sets the user of the request. @throws SessionsConfigurationError for a context other than HTTP */
   canActivate(context: ExecutionContext): boolean {
     const type = context.getType<string>();
-    if (type !== 'http') {
-      throw new SessionsConfigurationError(`SingleUserGuard supports only HTTP requests. Received: ${type}. ${CURE}`);
-    }
+    if (type !== 'http') throw new SessionsConfigurationError(transportMessages.singleUserWithoutHttp(type));
     context.switchToHttp().getRequest<{ user?: object }>().user = { id: 'single-user' };
     return true;
   }

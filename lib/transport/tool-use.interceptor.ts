@@ -4,6 +4,7 @@ import { traceOf } from '../common/error-trace.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { type RecordUse, takeDeferredUse } from './admitted-use.js';
 import { handlerName } from './transport.js';
+import { transportMessages } from './transport.messages.js';
 
 /**
  * Admits the use of a handler with `@RequireTool()` before the handler runs (FIX-21), and records its outcome before the answer is
@@ -16,11 +17,7 @@ export class ToolUseInterceptor implements NestInterceptor {
   /** @throws ToolNotAllowedError; SessionsConfigurationError for a handler without ToolGuard */
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const admit = takeDeferredUse(context);
-    if (!admit) {
-      throw new SessionsConfigurationError(
-        `${handlerName(context)} requires a tool, but ToolGuard did not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,
-      );
-    }
+    if (!admit) throw new SessionsConfigurationError(transportMessages.noToolGuard(handlerName(context)));
     const record = await admit();
     return next.handle().pipe(
       materialize(),

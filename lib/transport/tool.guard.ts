@@ -6,6 +6,7 @@ import { deferUse } from './admitted-use.js';
 import { requiredSession } from './carried-session.js';
 import { handlerName } from './transport.js';
 import { REQUIRED_TOOL, type RequiredTool } from './tool.decorators.js';
+import { transportMessages } from './transport.messages.js';
 
 /**
  * Finds the session and the plan for handlers with `@RequireTool()` (NST-14), whose interceptor then admits the use. Handlers
@@ -28,10 +29,7 @@ export class ToolGuard implements CanActivate {
     const session = requiredSession(context, `requires the tool ${tool}`, 'AuthGuard, SessionGuard, ToolGuard');
     const orchestration = agent === undefined ? this.orchestration : this.orchestration.of(agent);
     if (!orchestration.hasPlan) {
-      throw new SessionsConfigurationError(
-        `${handlerName(context)} requires the tool ${tool}, but its agent has no plan in this process. Add the ` +
-          'agent to SessionsModule.forFeature([...]).',
-      );
+      throw new SessionsConfigurationError(transportMessages.noPlan(handlerName(context), tool));
     }
     deferUse(context, async () => {
       if (record) {

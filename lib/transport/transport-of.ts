@@ -4,6 +4,7 @@ import { graphqlTransport } from './graphql.transport.js';
 import { httpTransport } from './http.transport.js';
 import { rpcTransport, websocketTransport } from './message.transports.js';
 import { type Transport } from './transport.js';
+import { transportMessages } from './transport.messages.js';
 
 const TRANSPORTS: Readonly<Record<string, Transport>> = {
   http: httpTransport,
@@ -16,7 +17,5 @@ const TRANSPORTS: Readonly<Record<string, Transport>> = {
 export function transportOf(host: ArgumentsHost): Transport {
   const type = host.getType<string>();
   if (Object.hasOwn(TRANSPORTS, type)) return TRANSPORTS[type];
-  throw new SessionsConfigurationError(
-    `Sessions do not support execution contexts of type ${JSON.stringify(type)}. Allowed: ${Object.keys(TRANSPORTS).join(', ')}.`,
-  );
+  throw new SessionsConfigurationError(transportMessages.unknownContext(type, Object.keys(TRANSPORTS)));
 }

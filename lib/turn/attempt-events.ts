@@ -7,6 +7,7 @@ import { ATTEMPT, type NewTurnEvent, type TurnEvent } from '../ledger/turn-event
 import { TurnFencedError } from '../ledger/turn.errors.js';
 import { attemptNumber } from '../ledger/turn.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';
+import { attemptMessages } from './attempt.messages.js';
 import { type LocalEvents } from './local-events.js';
 import { sizeOfEvents, TurnEventLimit } from './turn-event-limit.js';
 import { TurnEventWriter } from './turn-event-writer.js';
@@ -110,11 +111,7 @@ export class AttemptEvents {
       // The batch is stored, so later events follow it. They are counted after the next batch.
       if (StoreUnavailableError.isInstance(error)) return;
       this.hasCounted = true;
-      this.logger.error(
-        `Could not read the earlier events of turn ${loggedId(this.claimed.turn.id)}; turns.events.maxBytes limits those of ` +
-          'this attempt only.',
-        traceOf(error),
-      );
+      this.logger.error(attemptMessages.eventsNotCounted(loggedId(this.claimed.turn.id)), traceOf(error));
     }
   }
 
@@ -133,9 +130,6 @@ export class AttemptEvents {
   }
 
   private warnOfLimit(): void {
-    this.logger.warn(
-      `The events of turn ${loggedId(this.claimed.turn.id)} have reached turns.events.maxBytes (${this.settings.maxBytes}). ` +
-        'The rest is not shown live; an answer appears when it is stored.',
-    );
+    this.logger.warn(attemptMessages.tooManyEvents(loggedId(this.claimed.turn.id), this.settings.maxBytes));
   }
 }

@@ -3,6 +3,7 @@ import { traceOf } from '../common/error-trace.js';
 import { logDetails, loggedId } from '../common/log-details.js';
 import { workerOf } from '../ledger/lane.js';
 import { type ClaimNotice } from '../ledger/turn.store.js';
+import { attemptMessages } from './attempt.messages.js';
 import { type AttemptFailure } from './turn-attempt.js';
 import { type RetrySettings } from './turn.settings.js';
 import { attemptNumber, type Turn } from '../ledger/turn.js';
@@ -23,17 +24,13 @@ export class FailureLog {
     const { id, orchestrator, status, lost, dueAt, startedAt } = turn;
     const { maxLost } = this.retry;
     const worker = holder === '' ? 'its worker' : `worker ${workerOf(holder)}`;
-    const sentence =
-      `Attempt ${attemptNumber(turn) - 1} of turn ${loggedId(id)} of ${orchestrator} was lost with ${worker}, ` +
-      `which did not renew its lease; lost attempts: ${lost}, since the last stored step: ${lostSinceStep} of ${maxLost}.`;
-    if (status === 'failed') this.logger.error(`${sentence} The turn failed as WORKER_LOST.`);
+    const attempt = attemptNumber(turn) - 1;
+    const loss = { attempt, turnId: loggedId(id), orchestrator, worker, lost, lostSinceStep, maxLost };
+    if (status === 'failed') this.logger.error(attemptMessages.lostAndFailed(loss));
     else if (status === 'running') {
       const after = startedAt === undefined ? '' : `, ${secondsSince(startedAt)} s after its first attempt began`;
-      this.logger.log(`${sentence} This process takes the turn over${after}.${sessionOf(turn)}`);
-    } else
-      this.logger.warn(
-        `${sentence} The turn runs again after ${dueAt}, when no other repeatedly lost turn runs in its process.`,
-      );
+      this.logger.log(`${attemptMessages.lostAndTaken(loss, after)}${sessionOf(turn)}`);
+    } else this.logger.warn(attemptMessages.lostAndQueued(loss, dueAt));
   }
 
   /** @param turn as it was at the start of the attempt */

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { loggedId } from '../common/log-details.js';
+import { attemptMessages } from './attempt.messages.js';
 
 const logger = new Logger('TurnHandler');
 
@@ -155,9 +156,6 @@ export class HandedPromises {
   }
 
   private log(call: string, error: unknown): void {
-    logger.warn(
-      `${call} of turn ${loggedId(this.turnId)} was rejected, and its handler did not await it before the attempt ended.`,
-      traceOf(error),
-    );
+    logger.warn(attemptMessages.notAwaited(call, loggedId(this.turnId)), traceOf(error));
   }
 }

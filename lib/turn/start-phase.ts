@@ -1,4 +1,5 @@
 import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { workerMessages } from './worker.messages.js';
 
 /** How far the application has started, so that a call that comes too early fails instead of hanging (FIX-71). */
 export class StartPhase {
@@ -24,20 +25,12 @@ export class StartPhase {
   /** @throws SessionsConfigurationError if no worker can end the turn, because this process has not started yet */
   assertWait(subject: string): void {
     if (this.runsTurns && !this.runs) {
-      throw new SessionsConfigurationError(
-        `${subject} must not be awaited before the application has started, because no worker runs turns yet. Wait in ` +
-          'onApplicationBootstrap or later, or submit the turn without waiting for it.',
-      );
+      throw new SessionsConfigurationError(workerMessages.awaitedTooEarly(subject));
     }
   }
 }
 
-/** The cure for a call that comes too early. */
-const WHEN_TO_USE = 'Submit turns in onModuleInit or later, and wait for them in onApplicationBootstrap or later.';
-
 /** Returns the error for a use of an orchestrator before the modules are initialized. */
 export function tooEarly(orchestrator: string): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `The orchestrator ${orchestrator} must not be used before the application has started. ${WHEN_TO_USE}`,
-  );
+  return new SessionsConfigurationError(workerMessages.usedTooEarly(orchestrator));
 }

@@ -3,6 +3,7 @@ import { outsideRequests } from '../common/background-work.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { OutageLog } from './outage-log.js';
+import { workerMessages } from './worker.messages.js';
 
 const PROBE_EVERY_MS = 2000;
 
@@ -37,9 +38,7 @@ export class StoreWatch {
     if (!StoreUnavailableError.isInstance(error) || error.reason !== 'deployment') return;
     if (this.problem || this.stopped) return;
     this.problem = error;
-    this.logger.error(
-      `${error.message} This process claims no turns until a check succeeds, which runs every ${PROBE_EVERY_MS / 1000} s.`,
-    );
+    this.logger.error(workerMessages.storeUnusable(error.message, PROBE_EVERY_MS));
     this.changed(false);
     this.probeLater();
   }

@@ -8,14 +8,13 @@ import { type ClaimedTurn, type ClaimRequest, type TurnSettlement, type TurnWait
 import { type StoredStep } from '../ledger/turn-step.js';
 import { type TurnSpending } from '../ledger/turn-usage.js';
 import { type Turn } from '../ledger/turn.js';
+import { workerMessages } from './worker.messages.js';
 
 /** No orchestrator with this name is registered in this process. */
 export function unknownOrchestrator(orchestrator: string, known: readonly string[]): SessionsConfigurationError {
-  return new SessionsConfigurationError(
-    `No orchestrator is named ${JSON.stringify(orchestrator)}. Registered: ${known.join(', ') || 'none'}. ` +
-      'Add it to SessionsModule.forFeature([...]).',
-    { unknown: { orchestrator, known } },
-  );
+  return new SessionsConfigurationError(workerMessages.unknownOrchestrator(orchestrator, known), {
+    unknown: { orchestrator, known },
+  });
 }
 
 /** An orchestrator that this process can run turns for. */
@@ -123,9 +122,5 @@ export abstract class TurnRunner {
 export function assertRegistered(option: string, names: readonly string[], runner: TurnRunner): void {
   const unknown = names.find((name) => !runner.find(name));
   if (unknown === undefined) return;
-  throw new SessionsConfigurationError(
-    `SessionsModule: The option ${option} contains ${JSON.stringify(unknown)}, which is not a registered orchestrator. ` +
-      `Expected one of: ${runner.names().join(', ') || 'none'}. Correct the name, or add the orchestrator to ` +
-      'SessionsModule.forFeature([...]).',
-  );
+  throw new SessionsConfigurationError(workerMessages.unknownInOption(option, unknown, runner.names()));
 }

@@ -1,17 +1,7 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { attemptMessages } from './attempt.messages.js';
 
 export type StopReason = TurnStoppedError['why'];
-
-const REASONS: Readonly<Record<StopReason, string>> = {
-  cancelled: 'the turn was cancelled. The handler can return: its result is not used.',
-  shutdown:
-    'this process is stopping, and another worker continues the turn. The handler can return: its result is not used.',
-  lost: 'another worker has the turn, or the store did not answer in time. The handler can return: its result is not used.',
-  'awaiting-signal':
-    'the turn waits for a signal, and a later attempt continues it. Work that still runs can end: its result is not used.',
-  failed: 'it has failed. Work that still runs can end: its result is not used.',
-  ended: 'its handler has returned. Await every call of the turn before the handler returns.',
-};
 
 /**
  * The reason of `turn.signal` when an attempt is stopped, and the error of calls after its end (DAY-17). After the time
@@ -27,7 +17,7 @@ export class TurnStoppedError extends SessionsError {
    * handler has returned, and code that it left running uses the turn.
    */
   constructor(readonly why: 'cancelled' | 'shutdown' | 'lost' | 'awaiting-signal' | 'failed' | 'ended') {
-    super(`The attempt is over: ${REASONS[why]}`);
+    super(attemptMessages.stopped(why));
   }
 
   /** @internal */

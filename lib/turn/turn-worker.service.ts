@@ -17,6 +17,7 @@ import { type VisitSlot } from '../ledger/turn-queue.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 import { type ClaimedTurn, type ClaimRequest, type SettledTurn } from '../ledger/turn.store.js';
 import { type Turn } from '../ledger/turn.js';
+import { workerMessages } from './worker.messages.js';
 
 /** The maximum duration of a visit, even if fewer turns than `maxTurnsPerVisit` ran. */
 const MAX_VISIT_MS = 100;
@@ -287,15 +288,9 @@ export class TurnWorker {
     const known = this.dependencies.runner.find(orchestrator);
     const hasVersion = known !== undefined && compareVersions(known.version, version) >= 0;
     const wanted = hasVersion ? `version ${version} with more intents` : `version ${version} or newer`;
-    const cure = hasVersion
-      ? 'If none does, the turn fails with ORCHESTRATOR_DRIFT. If you removed intents, set a new version and add a migration.'
-      : 'To run it here, register the orchestrator with SessionsModule.forFeature([...]).';
     if (this.warned.has(`${orchestrator} ${wanted}`)) return;
     this.warned.add(`${orchestrator} ${wanted}`);
-    this.logger.warn(
-      `A turn waits for orchestrator ${orchestrator}, ${wanted}, which this process does not have. ` +
-        `Other processes can run it. ${cure}`,
-    );
+    this.logger.warn(workerMessages.notRunHere(orchestrator, wanted, hasVersion));
   }
 
   private conclude({ turn, sessionChange }: SettledTurn): void {

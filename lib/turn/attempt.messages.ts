@@ -1,0 +1,66 @@
+import { type StopReason } from './turn-stopped.error.js';
+
+/** An attempt that was lost with its worker. */
+interface Loss {
+  /** The number of the attempt. */
+  readonly attempt: number;
+  /** The id as logged. */
+  readonly turnId: string;
+  readonly orchestrator: string;
+  readonly worker: string;
+  readonly lost: number;
+  readonly lostSinceStep: number;
+  readonly maxLost: number;
+}
+
+/** The messages about attempts: of `TurnStoppedError`, failure-log.ts, attempt-events.ts and handed-promises.ts. */
+export const attemptMessages = {
+  stopped: (why: StopReason): string => `The attempt is over: ${REASONS[why]}`,
+
+  lostAndFailed: (loss: Loss): string => `${lossOf(loss)} The turn failed as WORKER_LOST.`,
+
+  /** @param after how long after its first attempt, or nothing */
+  lostAndTaken: (loss: Loss, after: string): string => `${lossOf(loss)} This process takes the turn over${after}.`,
+
+  lostAndQueued: (loss: Loss, dueAt: string | undefined): string =>
+    `${lossOf(loss)} The turn runs again after ${dueAt}, when no other repeatedly lost turn runs in its process.`,
+
+  /** @param turnId as logged */
+  eventsNotCounted: (turnId: string): string =>
+    `Could not read the earlier events of turn ${turnId}; turns.events.maxBytes limits those of ` +
+    'this attempt only.',
+
+  /** @param turnId as logged */
+  tooManyEvents: (turnId: string, maxBytes: number): string =>
+    `The events of turn ${turnId} have reached turns.events.maxBytes (${maxBytes}). ` +
+    'The rest is not shown live; an answer appears when it is stored.',
+
+  /**
+   * @param call the method whose promise was rejected
+   * @param turnId as logged
+   */
+  notAwaited: (call: string, turnId: string): string =>
+    `${call} of turn ${turnId} was rejected, and its handler did not await it before the attempt ended.`,
+};
+
+const REASONS: Readonly<Record<StopReason, string>> = {
+  cancelled: 'the turn was cancelled. The handler can return: its result is not used.',
+  shutdown:
+    'this process is stopping, and another worker continues the turn. ' +
+    'The handler can return: its result is not used.',
+  lost:
+    'another worker has the turn, or the store did not answer in time. ' +
+    'The handler can return: its result is not used.',
+  'awaiting-signal':
+    'the turn waits for a signal, and a later attempt continues it. ' +
+    'Work that still runs can end: its result is not used.',
+  failed: 'it has failed. Work that still runs can end: its result is not used.',
+  ended: 'its handler has returned. Await every call of the turn before the handler returns.',
+};
+
+function lossOf({ attempt, turnId, orchestrator, worker, lost, lostSinceStep, maxLost }: Loss): string {
+  return (
+    `Attempt ${attempt} of turn ${turnId} of ${orchestrator} was lost with ${worker}, ` +
+    `which did not renew its lease; lost attempts: ${lost}, since the last stored step: ${lostSinceStep} of ${maxLost}.`
+  );
+}

@@ -22,7 +22,7 @@ export interface ToolResult {
  */
 export async function toolResult(
   { tool, turnId }: { readonly tool: string; readonly turnId: string },
-  work: (info: StepInfo) => Promise<unknown> | unknown,
+  work: (info: StepInfo) => unknown,
   info: StepInfo,
 ): Promise<ToolResult> {
   try {

@@ -100,7 +100,7 @@ describe('what the log says of a handler that throws', () => {
     ['sets a key', ({ state }) => Object.assign(state, { n: 2 })],
     ['adds a key', ({ state }) => Object.assign(state, { other: 2 })],
     ['deletes a key', ({ state }) => Reflect.get(state, 'n') === 1 && delete (state as { n?: number }).n],
-    ['changes a list', ({ state }) => (state.list as number[]).push(1)],
+    ['changes a list', ({ state }) => state.list.push(1)],
     ['replaces the state', (turn) => Object.assign(turn, { state: { n: 2 } })],
   ])('DAY-02 says that the state is read-only to a handler that %s', async (_, change) => {
     const desk = defineOrchestrator<{ n: number; list: number[] }>({
@@ -114,7 +114,7 @@ describe('what the log says of a handler that throws', () => {
     await rejection(app.handle(desk).execute(SAID, { sessionId: await app.session() }), TurnFailedError);
     await app.close();
     expect(lines.filter((line) => line.startsWith('error '))).toEqual([
-      expect.stringMatching(/TypeError\nA turn and its state are read-only\. .*return the change.*\n    at /s),
+      expect.stringMatching(/TypeError\nA turn and its state are read-only\. .*return the change.*\n {4}at /s),
     ]);
   });
 

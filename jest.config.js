@@ -40,8 +40,9 @@ export default {
   // Built by pretest: jest cannot load TypeScript here.
   globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
-  // Two cores run three files at a time: many tests wait for a server or for time to pass. More files take as long, and are flaky.
-  maxWorkers: Math.ceil(availableParallelism() * 1.5),
+  // Two cores run four files at a time, because many tests wait for a server or for time to pass. Those of the matrix compute more: with more
+  // than three files they take as long, and are flaky.
+  maxWorkers: Math.ceil(availableParallelism() * (isMatrix ? 1.5 : 2)),
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '2GB',
   testSequencer: '<rootDir>/test/support/sequencer.mjs',

@@ -1,5 +1,3 @@
-import { type StopReason } from './turn-stopped.error.js';
-
 /** An attempt that was lost with its worker. */
 interface Loss {
   /** The number of the attempt. */
@@ -15,7 +13,7 @@ interface Loss {
 
 /** The messages about attempts: of `TurnStoppedError`, failure-log.ts, attempt-events.ts and handed-promises.ts. */
 export const attemptMessages = {
-  stopped: (why: StopReason): string => `The attempt is over: ${REASONS[why]}`,
+  stopped: (why: keyof typeof REASONS): string => `The attempt is over: ${REASONS[why]}`,
 
   lostAndFailed: (loss: Loss): string => `${lossOf(loss)} The turn failed as WORKER_LOST.`,
 
@@ -43,7 +41,7 @@ export const attemptMessages = {
     `${call} of turn ${turnId} was rejected, and its handler did not await it before the attempt ended.`,
 };
 
-const REASONS: Readonly<Record<StopReason, string>> = {
+const REASONS = {
   cancelled: 'the turn was cancelled. The handler can return: its result is not used.',
   shutdown:
     'this process is stopping, and another worker continues the turn. ' +

@@ -150,8 +150,9 @@ describe.each(CHAT_SDKS.slice(0, 2))('streamReply with $name, if a worker is kil
       await killEverywhere(open, (turn) => turn);
     });
 
-    it(`AIS-14 continues after every chunk with the same answer, over ${LIVE_STORES[0].name}`, async () => {
-      await killEverywhere(LIVE_STORES[0].open, storingEach);
+    const two = LIVE_STORES.filter(({ name }) => name === 'memory' || name === 'postgres');
+    it.each(two)('AIS-14 continues after every chunk with the same answer, over $name', async ({ open }) => {
+      await killEverywhere(open, storingEach);
     });
   });
 });

@@ -41,6 +41,7 @@ export {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SessionState,
   type SurfaceChange,

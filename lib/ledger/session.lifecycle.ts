@@ -3,6 +3,7 @@ import { SessionStateError, SurfaceConflictError, SurfaceLimitError } from './se
 import {
   type NewSession,
   type Session,
+  type SessionIdentity,
   type SessionLifetime,
   type SessionState,
   type SurfaceRules,
@@ -111,7 +112,7 @@ export function withoutSurface(session: Session, surfaceId: string): Session {
 }
 
 /** Returns false if another session had the same id before or after (FIX-90). */
-export function isSameSession(session: Session, { createdAt, userId }: Pick<Session, 'createdAt' | 'userId'>): boolean {
+export function isSameSession(session: Session, { createdAt, userId }: SessionIdentity): boolean {
   // The same instant: a table of the application may write it in several formats.
   return Date.parse(session.createdAt) === Date.parse(createdAt) && session.userId === userId;
 }

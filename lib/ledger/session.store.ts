@@ -4,6 +4,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
@@ -52,27 +53,27 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
   touch(
     sessionId: string,
     lifetime?: Pick<SessionLifetime, 'ttlMs' | 'maxMs'>,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange>;
   /** Attaches a surface. @throws SessionStateError if it is expired or past its lifetime; SurfaceLimitError; SurfaceConflictError */
   attachSurface(
     sessionId: string,
     surfaceId: string,
     rules: SurfaceRules,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SurfaceChange>;
   /** Detaches a surface. Ignored if it is not attached. @throws SessionNotFoundError */
   detachSurface(sessionId: string, surfaceId: string): Promise<SessionChange>;
   /** Expires the session and cancels its queued and waiting turns in the same commit. */
   expire(sessionId: string): Promise<SessionChange>;
   /** Expires the session and asks its running turn to stop, like `TurnLedger.cancel`: the first mark is kept. */
-  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange>;
+  revoke(sessionId: string, required?: SessionIdentity): Promise<SessionChange>;
   /** Merges metadata shallowly; `null` removes a key. @throws TooLargeError if the result exceeds `maxBytes` */
   mergeMetadata(
     sessionId: string,
     patch: JsonObject,
     maxBytes: number,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange>;
   /** Suspends at most `limit` active sessions that were idle strictly longer than `idleMs`, longest idle first. */
   suspendStale(idleMs: number, limit: number): Promise<Session[]>;
@@ -91,7 +92,7 @@ export interface AtomicSessionStoreAdapter extends SessionStoreAdapter {
    * Deletes the session and stores a tombstone: its id is never accepted again, and late writes are rejected.
    * @returns whether the session existed
    */
-  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean>;
+  erase(sessionId: string, required?: SessionIdentity): Promise<boolean>;
 }
 
 /** A created or adopted session. */

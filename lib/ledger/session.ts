@@ -32,6 +32,9 @@ export interface Session {
   readonly version?: number;
 }
 
+/** What tells a session from an earlier or later one with the same id (FIX-90). */
+export type SessionIdentity = Pick<Session, 'createdAt' | 'userId'>;
+
 /** A new session for a store that sets its times. */
 export interface NewSession {
   readonly id: string;

@@ -1,5 +1,5 @@
 import { type JsonValue } from '../common/json.js';
-import { type Session } from './session.js';
+import { type SessionIdentity } from './session.js';
 
 /** The name of a document in a session. `scope` separates agents or modules of a namespace; '' if there is only one. */
 export interface StateName {
@@ -59,7 +59,7 @@ export interface StateOwnership {
    * With the fields of a session, also rejects the write if its id now belongs to another session: it was deleted and created
    * again (FIX-90).
    */
-  readonly requireSession?: boolean | Pick<Session, 'createdAt' | 'userId'>;
+  readonly requireSession?: boolean | SessionIdentity;
 }
 
 export interface StateWriteOptions extends StateAccess, StateOwnership {

@@ -3,7 +3,7 @@ import { type Checkpoint, type NewCheckpoint } from './checkpoint.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type NewMessage } from './conversation.store.js';
 import { type ConversationMessage } from './message.js';
-import { type Session, type SessionChange } from './session.js';
+import { type Session, type SessionChange, type SessionIdentity } from './session.js';
 import { type StateChange, type StateDocument, type StateName } from './state.store.js';
 import { type Lane, type LaneMode, type LanePage, type LaneQuery } from './lane.js';
 import { type StepKey, type StoredStep } from './turn-step.js';
@@ -45,7 +45,7 @@ export interface AcceptTurn {
    * The session that must have the id. If another session has it, the turn is rejected (FIX-90). Ignored with `foreignSession`.
    * Default: any session.
    */
-  readonly requireSession?: Pick<Session, 'createdAt' | 'userId'>;
+  readonly requireSession?: SessionIdentity;
   /** Claims the turn in the same commit if its lane is idle. Set if the caller has a free worker. */
   readonly claim?: ClaimRequest;
 }

@@ -10,6 +10,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
@@ -97,11 +98,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     });
   }
 
-  touch(
-    sessionId: string,
-    { ttlMs, maxMs }: SessionLifetime = {},
-    required?: Pick<Session, 'createdAt' | 'userId'>,
-  ): Promise<SessionChange> {
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}, required?: SessionIdentity): Promise<SessionChange> {
     return this.withSessionLock(sessionId, async () => {
       const before = asSwept(await this.find(sessionId, required), now(), ttlMs);
       return this.save(before, touched(before, now(), maxMs));
@@ -112,7 +109,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     sessionId: string,
     surfaceId: string,
     rules: SurfaceRules,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SurfaceChange> {
     const attached = (session: Session): Session => withSurface(session, surfaceId, now(), rules);
     return this.withSurfaceLock(await this.find(sessionId, required), async () => {
@@ -137,7 +134,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** Expires the session. Its turns are in another store. */
-  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+  revoke(sessionId: string, required?: SessionIdentity): Promise<SessionChange> {
     return this.change(sessionId, (session) => expired(session, now()), required);
   }
 
@@ -145,7 +142,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     sessionId: string,
     patch: JsonObject,
     maxBytes: number,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange> {
     return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes), required);
   }
@@ -183,11 +180,11 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   }
 
   /** Deletes the session. An external store has no tombstones; the stores of its other data have. */
-  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+  erase(sessionId: string, required?: SessionIdentity): Promise<boolean> {
     return this.remove(sessionId, required);
   }
 
-  private remove(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+  private remove(sessionId: string, required?: SessionIdentity): Promise<boolean> {
     return this.withSessionLock(sessionId, async () => {
       const session = await this.adapter.fetchById(sessionId);
       if (session && required && !isSameSession(session, required)) return false;
@@ -199,7 +196,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
   private change(
     sessionId: string,
     change: (session: Session) => Session,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange> {
     return this.withSessionLock(sessionId, async () => {
       const before = await this.find(sessionId, required);
@@ -241,7 +238,7 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     return found.filter(matcherOf(query)).map(versioned).sort(compareSessions);
   }
 
-  private async find(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<Session> {
+  private async find(sessionId: string, required?: SessionIdentity): Promise<Session> {
     const session = await this.fetchById(sessionId);
     if (!session || (required && !isSameSession(session, required))) throw new SessionNotFoundError(sessionId);
     return session;

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Session } from '../ledger/session.js';
+import { type Session, type SessionIdentity } from '../ledger/session.js';
 
 /** The session of the request or message that the current code handles. */
 interface RequestSession {
@@ -26,7 +26,7 @@ export function runForSession<T>(store: object, session: Session, work: (end: ()
  * Returns a function that returns the session of the request that the current code handles, if it has the given id.
  * @param store the `SessionStore` of the application that calls the function
  */
-export function requestSession(store: object): (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null {
+export function requestSession(store: object): (sessionId: string) => SessionIdentity | null {
   return (sessionId) => {
     const session = requestFor(store, sessionId)?.session;
     return session ? { createdAt: session.createdAt, userId: session.userId } : null;

@@ -13,6 +13,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SessionState,
   type SurfaceRules,
@@ -395,23 +396,17 @@ export class SessionStore {
   }
 
   /** Returns the session that must have the id; `undefined`: any session. */
-  private requiredBy(
-    sessionId: string,
-    options: SessionChangeOptions,
-  ): Pick<Session, 'createdAt' | 'userId'> | undefined {
+  private requiredBy(sessionId: string, options: SessionChangeOptions): SessionIdentity | undefined {
     const { session } = checkInput(SessionChangeOptions, options, 'options');
     return session ?? this.own(sessionId);
   }
 
   /** Returns the session that the current code works for, if it has this id. */
-  private own(sessionId: string): Pick<Session, 'createdAt' | 'userId'> | undefined {
+  private own(sessionId: string): SessionIdentity | undefined {
     return this.known(sessionId) ?? requestSession(this)(sessionId) ?? undefined;
   }
 
-  private async revokeOne(
-    sessionId: string,
-    required: Pick<Session, 'createdAt' | 'userId'> | undefined,
-  ): Promise<SessionChange> {
+  private async revokeOne(sessionId: string, required: SessionIdentity | undefined): Promise<SessionChange> {
     const change = await this.adapter.revoke(sessionId, required);
     const { session, previousState, changed } = change;
     if (changed) this.events.emit({ type: 'expired', session, previousState, cause: 'revoked' });

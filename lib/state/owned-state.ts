@@ -1,6 +1,6 @@
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
-import { type Session } from '../ledger/session.js';
+import { type SessionIdentity } from '../ledger/session.js';
 import { isSameSession } from '../ledger/session.lifecycle.js';
 import { isAtomic } from '../ledger/session.store.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
@@ -10,7 +10,7 @@ import { type StateOwnership, type StateStore } from '../ledger/state.store.js';
  * Returns the session that the current code works for, if it has this id. Writes for another session that gets the id later
  * are rejected (FIX-90). `null`: any session may have the id.
  */
-export type KnownSession = (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null;
+export type KnownSession = (sessionId: string) => SessionIdentity | null;
 
 /**
  * Returns a store that rejects writes for unknown, deleted and expired sessions (FIX-41). The store checks this in the

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type HandedPromises } from './handed-promises.js';
-import { type Session } from '../ledger/session.js';
+import { type Session, type SessionIdentity } from '../ledger/session.js';
 import { type AwaitedTurn, type TurnLedger } from '../ledger/turn.store.js';
 import { TurnReentryError } from '../ledger/turn.errors.js';
 import { requestSession } from '../session/request-session.js';
@@ -49,7 +49,7 @@ export function waitingSessions(): readonly string[] {
  * Returns a function that returns the session of the turn that the current code runs in, if it has the given id.
  * @param ledger of the application that calls the function: the same id may be another session in another one
  */
-export function ownSession(ledger: object): (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null {
+export function ownSession(ledger: object): (sessionId: string) => SessionIdentity | null {
   return (sessionId) => {
     const session = runningTurn.getStore()?.session;
     if (session?.id !== sessionId || session.ledger !== ledger) return null;
@@ -63,10 +63,7 @@ export function ownSession(ledger: object): (sessionId: string) => Pick<Session,
  * given id.
  * @param store the `SessionStore` of the application that calls the function, and `ledger` its ledger
  */
-export function knownSession(
-  ledger: object,
-  store: object,
-): (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null {
+export function knownSession(ledger: object, store: object): (sessionId: string) => SessionIdentity | null {
   const [ofTurn, ofRequest] = [ownSession(ledger), requestSession(store)];
   return (sessionId) => ofTurn(sessionId) ?? ofRequest(sessionId);
 }

@@ -39,7 +39,12 @@ export async function startPostgres(): Promise<Server> {
   const folder = createFolder();
   const data = join(folder, 'data');
   const settings = ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C'];
-  await promisify(execFile)(initdb, settings, { cwd: folder, ...USER });
+  try {
+    await promisify(execFile)(initdb, settings, { cwd: folder, ...USER });
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   const args = ['-D', data, '-p', String(port), '-k', folder, '-h', '127.0.0.1', '-c', 'max_connections=200'];
@@ -63,7 +68,9 @@ async function start({ url, program, args, folder, stopSignal, ping }: ServerCom
   const logFile = openSync(log, 'w');
   const server = spawn(program, args, { cwd: folder, stdio: ['ignore', logFile, logFile], ...USER });
   closeSync(logFile);
-  const hasEnded = (): boolean => server.exitCode !== null || server.signalCode !== null;
+  let failure: Error | undefined;
+  server.once('error', (error) => (failure = error));
+  const hasEnded = (): boolean => failure !== undefined || server.exitCode !== null || server.signalCode !== null;
   const stop = async (): Promise<void> => {
     if (!hasEnded()) {
       const exited = once(server, 'exit');
@@ -79,7 +86,7 @@ async function start({ url, program, args, folder, stopSignal, ping }: ServerCom
       break;
     } catch (error) {
       if (hasEnded() || Date.now() > giveUp) {
-        const output = readFileSync(log, 'utf8');
+        const output = failure?.message ?? readFileSync(log, 'utf8');
         await stop();
         throw new Error(`${program} did not start:\n${output}`, { cause: error });
       }

@@ -6,6 +6,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
@@ -78,11 +79,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return session;
   }
 
-  touch(
-    sessionId: string,
-    { ttlMs, maxMs }: SessionLifetime = {},
-    required?: Pick<Session, 'createdAt' | 'userId'>,
-  ): Promise<SessionChange> {
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}, required?: SessionIdentity): Promise<SessionChange> {
     return this.db.write((tx) => {
       // Reads first, because the read also returns the store's clock.
       const session = find(tx, sessionId, required);
@@ -96,7 +93,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     sessionId: string,
     surfaceId: string,
     rules: SurfaceRules,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SurfaceChange> {
     return this.db.write((tx) => {
       const before = find(tx, sessionId, required);
@@ -114,7 +111,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return this.db.write((tx) => expire(tx, sessionId));
   }
 
-  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+  revoke(sessionId: string, required?: SessionIdentity): Promise<SessionChange> {
     return this.db.write((tx) => {
       const change = expire(tx, sessionId, required);
       markRunningTurn(tx, sessionId, 'cancel');
@@ -126,7 +123,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     sessionId: string,
     patch: JsonObject,
     maxBytes: number,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange> {
     return this.change(sessionId, (session) => withMetadata(session, patch, maxBytes), required);
   }
@@ -160,7 +157,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
     return this.db.write((tx) => removeFound(tx, sessionId));
   }
 
-  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+  erase(sessionId: string, required?: SessionIdentity): Promise<boolean> {
     return this.db.write((tx) => {
       const row = tx.sessions.get(sessionId);
       if (row && !isRequired(row, required ?? true)) return false;
@@ -172,7 +169,7 @@ export class CoreSessions implements AtomicSessionStoreAdapter {
   private change(
     sessionId: string,
     change: (session: Session, now: string) => Session,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange> {
     return this.db.write((tx) => {
       const before = find(tx, sessionId, required);
@@ -205,7 +202,7 @@ function remove(tx: Transaction, sessionId: string): void {
   tx.deleteSession(sessionId);
 }
 
-function expire(tx: Transaction, sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): SessionChange {
+function expire(tx: Transaction, sessionId: string, required?: SessionIdentity): SessionChange {
   const before = find(tx, sessionId, required);
   // Also on a repeat, because a running turn may have returned to the queue.
   cancelOpenTurns(tx, sessionId);
@@ -213,7 +210,7 @@ function expire(tx: Transaction, sessionId: string, required?: Pick<Session, 'cr
 }
 
 /** @throws SessionNotFoundError also if another session than the required one has the id */
-function find(tx: Transaction, sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Session {
+function find(tx: Transaction, sessionId: string, required?: SessionIdentity): Session {
   const row = tx.sessions.get(sessionId);
   if (!row || !isRequired(row, required ?? true)) throw new SessionNotFoundError(sessionId);
   return toSession(row);

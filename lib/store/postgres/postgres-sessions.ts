@@ -3,6 +3,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
@@ -54,11 +55,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return toSessionFromSql(granted(await this.db.call<SqlRow>('update_session_v1', { id: sessionId, patch: given })));
   }
 
-  touch(
-    sessionId: string,
-    { ttlMs, maxMs }: SessionLifetime = {},
-    required?: Pick<Session, 'createdAt' | 'userId'>,
-  ): Promise<SessionChange> {
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}, required?: SessionIdentity): Promise<SessionChange> {
     return this.change('touch_session_v1', { ...argsOf(sessionId, required), ttl_ms: ttlMs, max_lifetime_ms: maxMs });
   }
 
@@ -66,7 +63,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     sessionId: string,
     surfaceId: string,
     rules: SurfaceRules,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SurfaceChange> {
     const { policy, maxSurfaces, onLimit, lifetime } = rules;
     const args = {
@@ -91,7 +88,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.change('expire_session_v1', { id: sessionId });
   }
 
-  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+  revoke(sessionId: string, required?: SessionIdentity): Promise<SessionChange> {
     return this.change('revoke_session_v1', argsOf(sessionId, required));
   }
 
@@ -99,7 +96,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     sessionId: string,
     patch: JsonObject,
     maxBytes: number,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange> {
     const args = { ...argsOf(sessionId, required), patch: encodePatch(patch), max_bytes: maxBytes };
     return this.change('merge_metadata_v1', args);
@@ -123,7 +120,7 @@ export class PostgresSessions implements AtomicSessionStoreAdapter {
     return this.db.call('delete_session_v1', { id: sessionId });
   }
 
-  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+  erase(sessionId: string, required?: SessionIdentity): Promise<boolean> {
     return this.db.call('erase_session_v1', argsOf(sessionId, required));
   }
 
@@ -158,7 +155,7 @@ function toChange(change: SqlChange): SessionChange {
 }
 
 /** Returns the arguments that select a session. */
-function argsOf(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Record<string, unknown> {
+function argsOf(sessionId: string, required?: SessionIdentity): Record<string, unknown> {
   return { id: sessionId, ...(required ? { require_session: requiredSession({ requireSession: required }) } : {}) };
 }
 

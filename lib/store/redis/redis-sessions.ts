@@ -4,6 +4,7 @@ import {
   type NewSession,
   type Session,
   type SessionChange,
+  type SessionIdentity,
   type SessionLifetime,
   type SurfaceChange,
   type SurfaceRules,
@@ -72,11 +73,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return sessionOf(session);
   }
 
-  touch(
-    sessionId: string,
-    { ttlMs, maxMs }: SessionLifetime = {},
-    required?: Pick<Session, 'createdAt' | 'userId'>,
-  ): Promise<SessionChange> {
+  touch(sessionId: string, { ttlMs, maxMs }: SessionLifetime = {}, required?: SessionIdentity): Promise<SessionChange> {
     return this.change(SCRIPTS.touchSession, sessionId, ttlMs ?? '', maxMs ?? '', requiredText(required));
   }
 
@@ -84,7 +81,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     sessionId: string,
     surfaceId: string,
     rules: SurfaceRules,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SurfaceChange> {
     const { policy, maxSurfaces, onLimit, lifetime } = rules;
     const [change, movedFrom, detached] = await this.db.run<[StoredChange, Fields[], string[]]>(
@@ -108,7 +105,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return this.change(SCRIPTS.expireSession, sessionId);
   }
 
-  revoke(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<SessionChange> {
+  revoke(sessionId: string, required?: SessionIdentity): Promise<SessionChange> {
     return this.change(SCRIPTS.revokeSession, sessionId, requiredText(required));
   }
 
@@ -116,7 +113,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     sessionId: string,
     patch: JsonObject,
     maxBytes: number,
-    required?: Pick<Session, 'createdAt' | 'userId'>,
+    required?: SessionIdentity,
   ): Promise<SessionChange> {
     const fields = metadataFields(patch).map(([field, value]) => [field, value === 'null' ? '' : value]);
     return this.change(SCRIPTS.mergeMetadata, sessionId, maxBytes, requiredText(required), ...fields.flat());
@@ -141,7 +138,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
     return this.remove(SCRIPTS.deleteSession, sessionId);
   }
 
-  erase(sessionId: string, required?: Pick<Session, 'createdAt' | 'userId'>): Promise<boolean> {
+  erase(sessionId: string, required?: SessionIdentity): Promise<boolean> {
     return this.remove(SCRIPTS.eraseSession, sessionId, requiredText(required));
   }
 
@@ -177,7 +174,7 @@ export class RedisSessions implements AtomicSessionStoreAdapter {
 }
 
 /** Returns the session in the format of is_other_session in scripts/include/common.lua, or '' for any session. */
-function requiredText(required?: Pick<Session, 'createdAt' | 'userId'>): string | number {
+function requiredText(required?: SessionIdentity): string | number {
   return requiredSession({ requireSession: required ?? false });
 }
 

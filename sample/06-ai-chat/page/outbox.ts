@@ -6,6 +6,7 @@ import { type ChatEntry, type ChatMessage, textOf } from './server';
 type UnsentMessage = ChatMessage & { readonly messageId?: string };
 
 const KEY = 'unsent';
+const RESUME_LIMIT_MS = 2000;
 
 /** The unsent message of each chat. They survive a reload of the page. */
 const unsent = new Map(JSON.parse(sessionStorage.getItem(KEY) ?? '[]') as [string, UnsentMessage][]);
@@ -26,7 +27,7 @@ export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
       store();
     }
     // If there is no answer to resume, the chat becomes `ready`. That would hide an error of what is sent meanwhile.
-    await this.resumed;
+    await Promise.race([this.resumed, new Promise((resolve) => setTimeout(resolve, RESUME_LIMIT_MS))]);
     if (!isMessage) return super.sendMessages(options);
     const answer = await super.sendMessages(options);
     return answer.pipeThrough(

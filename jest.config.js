@@ -45,6 +45,7 @@ export default {
   maxWorkers: Math.ceil(availableParallelism() * (isMatrix ? 1.5 : 2)),
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '2GB',
+  reporters: ['<rootDir>/test/support/reporter.mjs', 'summary'],
   testSequencer: '<rootDir>/test/support/sequencer.mjs',
   // What goes wrong says so before: this is for a machine that has much else to do.
   testTimeout: 60_000,

@@ -1,11 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+
+const HERE = import.meta.dirname;
 
 // `npm run test:matrix`: behaviour above the stores on the stores with a server, and specs that take too long for `npm test`.
 const isMatrix = process.env.MATRIX === '1';
 
 /** @type {import('jest').Config} */
 export default {
+  // Names the cache: the project, also in the copies of it in which lanes run. See test/support/typescript.mjs.
+  id: existsSync(join(HERE, '.ci')) ? HERE : join(HERE, '../..'),
   // The files of a worker share one global object, and the modules of packages and of lib.
   testEnvironment: '<rootDir>/test/support/environment.mjs',
   runtime: '<rootDir>/test/support/runtime.mjs',
@@ -21,7 +26,7 @@ export default {
   testMatch: isMatrix ? matrixSpecs() : ['**/*.spec.ts'],
   extensionsToTreatAsEsm: ['.ts', '.lua', '.sql'],
   transform: {
-    '^.+\\.ts$': ['ts-jest', { useESM: true, diagnostics: false }],
+    '^.+\\.ts$': '<rootDir>/test/support/typescript.mjs',
     '^.+\\.(lua|sql)$': '<rootDir>/text-modules.js',
   },
   moduleNameMapper: {

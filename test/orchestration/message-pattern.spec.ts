@@ -58,16 +58,19 @@ function largest(pattern: (count: number) => string, flags: string): string {
   return pattern(accepted);
 }
 
-/** The least of a few measurements, in milliseconds of processor time: other processes must not matter. */
+/**
+ * The least of some measurements, in milliseconds of processor time, the last of which is the first one below 50 ms.
+ * A busy machine makes single ones longer.
+ */
 async function processorTime(work: () => Promise<unknown>): Promise<number> {
-  const times: number[] = [];
-  for (let run = 0; run < 3; run += 1) {
+  let least = Infinity;
+  for (let run = 0; run < 20 && least >= 50; run += 1) {
     const start = process.cpuUsage();
     await work();
     const { user, system } = process.cpuUsage(start);
-    times.push((user + system) / 1000);
+    least = Math.min(least, (user + system) / 1000);
   }
-  return Math.min(...times);
+  return least;
 }
 
 describe('the expression of message_matches', () => {

@@ -27,6 +27,7 @@ export function toJson(value: unknown, path: string): JsonValue {
   } catch (error) {
     // The frames of nested values would displace that of the caller.
     if (error instanceof StateSerializationError) Error.captureStackTrace(error, toJson);
+    ignoreRejections(value);
     throw error;
   }
 }
@@ -134,6 +135,20 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
     result[key] = copy(value[key], `${path}.${key}`, inside);
   }
   return result;
+}
+
+/**
+ * Keeps a promise in the place of a value, or inside of it, from ending the process when it rejects (FIX-05). For values that
+ * are rejected with an error that names the promise: code that passed it on does not await it.
+ */
+export function ignoreRejections(value: unknown): void {
+  const found = new Set([value]);
+  for (const each of found) {
+    if (each instanceof Promise) each.catch(() => undefined);
+    if (!Array.isArray(each) && !isPlainObject(each)) continue;
+    // Getters are not called.
+    for (const property of Object.values(Object.getOwnPropertyDescriptors(each))) found.add(property.value);
+  }
 }
 
 /** Returns what to do about a value that JSON lacks; `undefined`: the advice for all of them. */

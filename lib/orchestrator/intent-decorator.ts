@@ -2,8 +2,9 @@ import { type TurnContext } from './turn-context.js';
 import { type TurnOutcome } from './turn-outcome.js';
 
 /**
- * Decorates a method that handles an intent. The compiler rejects a method that returns something else than an outcome, and one
- * that changes a key which the state of its `TurnContext` does not have, or gives it another type (DAY-16).
+ * Decorates a method that handles an intent. The compiler rejects a method that does not accept a `TurnContext`, that returns
+ * something else than an outcome, and that changes a key which the state of its `TurnContext` does not have, or gives it another type
+ * (DAY-16).
  */
 export interface IntentDecorator {
   /**
@@ -22,10 +23,17 @@ export interface IntentDecorator {
 
 /** Accepts every method without a problem. The name of the problem appears in the compiler's message. */
 type IntentCheck<Method> = Method extends (...args: infer Args) => infer Result
-  ? [ProblemOf<Awaited<Result>, StateOf<Args>>] extends [never]
+  ? [ParameterProblem<Args> | ProblemOf<Awaited<Result>, StateOf<Args>>] extends [never]
     ? unknown
-    : { readonly problem: ProblemOf<Awaited<Result>, StateOf<Args>> }
+    : { readonly problem: ParameterProblem<Args> | ProblemOf<Awaited<Result>, StateOf<Args>> }
   : unknown;
+
+/** The problem of a method whose parameter does not accept the context of a turn, for example `answer(text: string)`. */
+export type ParameterProblem<Args> = Args extends readonly [infer Parameter, ...unknown[]]
+  ? TurnContext<never> extends Parameter
+    ? never
+    : 'The parameter is the turn: (turn: TurnContext). Its text is turn.input.text.'
+  : never;
 
 /** `unknown` if the method declares no context. */
 type StateOf<Args> = Args extends readonly [TurnContext<infer State>, ...unknown[]] ? State : unknown;

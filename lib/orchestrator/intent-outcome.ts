@@ -1,4 +1,12 @@
-import { isPlainObject, kindOf, type JsonObject, type JsonValue, toJson, toJsonObject } from '../common/json.js';
+import {
+  ignoreRejections,
+  isPlainObject,
+  kindOf,
+  type JsonObject,
+  type JsonValue,
+  toJson,
+  toJsonObject,
+} from '../common/json.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { wrongResult } from './orchestrator.errors.js';
@@ -77,7 +85,7 @@ function cureOf(value: unknown): string {
   if (typeof value === 'object' && value !== null) {
     if ('textStream' in value) return 'To answer with a model, return streamReply(turn, { model }).';
     if (Symbol.asyncIterator in value)
-      return 'An intent cannot be a generator: stream with turn.emit(...), and return reply(...).';
+      return 'Stream a model with streamReply(turn, { model }), or your own events with turn.emit(...), and return reply(...).';
   }
   return 'Return reply(...), a string, a plain object (a patch of the state), or nothing.';
 }
@@ -86,12 +94,15 @@ function checked(orchestrator: string, intent: string, value: TurnOutcome): Turn
   const { status, state } = value.options as OutcomeOptions & { status?: unknown };
   const problem =
     value.text !== null && typeof value.text !== 'string'
-      ? 'a reply must be a string.'
+      ? `a reply must be a string, not ${kindOf(value.text)}.`
       : status !== undefined && status !== 'awaiting-input' && status !== 'completed'
         ? 'status must be awaiting-input or completed.'
         : state !== undefined && !isPlainObject(state)
           ? 'state must be an object.'
           : null;
-  if (problem !== null) throw wrongResult(orchestrator, `intent ${intent}: ${problem}`);
+  if (problem !== null) {
+    ignoreRejections(value.text);
+    throw wrongResult(orchestrator, `intent ${intent}: ${problem}`);
+  }
   return value;
 }

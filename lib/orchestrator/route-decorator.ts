@@ -1,6 +1,8 @@
+import { type ParameterProblem } from './intent-decorator.js';
+
 /**
- * Decorates the method that routes a turn. The compiler rejects a method that returns something else than names of intents, END_TURN, or an
- * explained choice (DAY-05). It cannot check the names, because decorators do not see the intents of the other methods: an unknown
+ * Decorates the method that routes a turn. The compiler rejects a method that does not accept a `TurnContext`, and one that returns something else than
+ * names of intents, END_TURN, or an explained choice (DAY-05). It cannot check the names, because decorators do not see the intents of the other methods: an unknown
  * name fails the first turn that chooses it.
  */
 export interface RouteDecorator {
@@ -15,10 +17,10 @@ export interface RouteDecorator {
 }
 
 /** Accepts every method without a problem. The name of the problem appears in the compiler's message. */
-type RouteMethodCheck<Method> = Method extends (...args: never[]) => infer Result
-  ? [ProblemOf<Awaited<Result>>] extends [never]
+type RouteMethodCheck<Method> = Method extends (...args: infer Args) => infer Result
+  ? [ParameterProblem<Args> | ProblemOf<Awaited<Result>>] extends [never]
     ? unknown
-    : { readonly problem: ProblemOf<Awaited<Result>> }
+    : { readonly problem: ParameterProblem<Args> | ProblemOf<Awaited<Result>> }
   : unknown;
 
 type ProblemOf<Result> = 0 extends 1 & Result

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import vm from 'node:vm';
 import fc from 'fast-check';
 import { type JsonValue, StateSerializationError, TooLargeError } from 'nestjs-agent-sessions';
@@ -160,6 +161,26 @@ describe('toJson', () => {
     ],
   ])('DAY-17 says what to do about %p', (wrong, message) => {
     expect((failureOf(() => toJson({ at: wrong }, 'state')) as Error).message).toBe(`state.at ${message}`);
+  });
+});
+
+describe('promises in a value', () => {
+  it('FIX-05 do not end the process when they reject after the value was rejected', async () => {
+    const unhandled: unknown[] = [];
+    const listener = (reason: unknown): unknown => unhandled.push(reason);
+    process.on('unhandledRejection', listener);
+    const late = async (): Promise<never> => {
+      await delay(5);
+      throw new Error('The price is not known.');
+    };
+    const state: Record<string, unknown> = { order: { price: late() }, prices: [late()] };
+    state.itself = state;
+
+    expect(() => toJson(state, 'state')).toThrow('state.order.price is a promise');
+
+    await delay(50);
+    process.off('unhandledRejection', listener);
+    expect(unhandled).toEqual([]);
   });
 });
 

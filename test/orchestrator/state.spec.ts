@@ -42,7 +42,7 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
   { what: 'null', value: null, message: /answer returned null\. Return reply/ },
   { what: 'a number', value: 42, message: /answer returned a number/ },
   { what: 'a list', value: ['hi'], message: /answer returned an? / },
-  { what: 'a generator', value: emptyGenerator(), message: /An intent cannot be a generator: stream with turn\.emit/ },
+  { what: 'a generator', value: emptyGenerator(), message: /Stream a model with streamReply\(turn, { model }\)/ },
   {
     what: 'a stream of the AI SDK',
     value: new (class {
@@ -51,7 +51,12 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
     message: /return streamReply\(turn, { model }\)/,
   },
   { what: 'a class instance', value: new Money(5), message: /answer returned an? / },
-  { what: 'a reply that is not a string', value: reply(42 as never), message: /a reply must be a string/ },
+  {
+    what: 'a reply that is not a string',
+    value: reply(42 as never),
+    message: /a reply must be a string, not a number/,
+  },
+  { what: 'a reply that was not awaited', value: reply(Promise.resolve('hi') as never), message: /not a promise/ },
   {
     what: 'an unknown status',
     value: turnOutcome({ status: 'done' as never }),

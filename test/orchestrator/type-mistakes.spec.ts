@@ -62,6 +62,9 @@ const NOT_AN_OUTCOME = 'An intent returns reply(...)';
 
 /** What a user writes by mistake, and a part of the compiler's message. */
 const MISTAKES = withTitles([
+  [inClass(`answer(text: string) { return text; }`), 'The parameter is the turn: (turn: TurnContext)'],
+  [inClass(`answer(turn: TurnContext<Desk>['input']) { return turn.text; }`), 'The parameter is the turn'],
+  [routedClass(`route(text: string) { return text; }`), 'The parameter is the turn'],
   [
     inClass(`answer(turn: TurnContext<Desk>) { return reply(turn.input.text, { state: { orderID: 7 } }); }`),
     'no key orderID',
@@ -111,6 +114,9 @@ const MISTAKES = withTitles([
 ]);
 
 const CORRECT = withTitles([
+  inClass(`answer({ input }: Pick<TurnContext<Desk>, 'input'>) { return input.text; }`),
+  inClass(`answer(_: unknown) { return 'hi'; }`),
+  routedClass(`route(_: Pick<TurnContext, 'input'>, intents: readonly string[]) { return intents[0]; }`),
   inClass(
     `answer(turn: TurnContext<Desk>) { return reply(turn.input.text, { state: { orderId: 7, note: undefined } }); }`,
   ),

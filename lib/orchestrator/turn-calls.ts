@@ -93,11 +93,11 @@ export class TurnCalls {
     const history = this.history(role);
     const step: TurnContext['step'] = (name, work, options) => {
       const site = callSite(step);
-      return memo.hand('turn.step', () => memo.run(place, name, work, options, site));
+      return memo.hand('turn.step', () => memo.run(place, name, work, options, site), name);
     };
     const waitFor: TurnContext['waitFor'] = (name, options = {}) => {
       const site = callSite(waitFor);
-      return memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, suspend, site));
+      return memo.hand('turn.waitFor', () => memo.waitFor(place, name, options, suspend, site), name);
     };
     // Properties are listed by name, because spreading an object into another takes ten times as long. Values that all
     // calls of the attempt share are frozen.

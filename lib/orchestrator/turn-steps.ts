@@ -184,9 +184,11 @@ export class TurnSteps {
   /**
    * Wraps a promise for the handler: a rejection that the handler does not await is logged.
    * @param begin an error that it throws rejects the promise
+   * @param name the call's first argument, for the log
    */
-  hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
-    return this.handle.hand(call, begun(begin));
+  hand<T>(call: string, begin: () => Promise<T>, name?: unknown): Promise<T> {
+    const called = typeof name === 'string' ? `${call}('${name}')` : call;
+    return this.handle.hand(called, begun(begin));
   }
 
   /** @param part a function of the orchestrator, for the log: `intent refund` */
@@ -380,11 +382,15 @@ export class TurnSteps {
   private infoOf(place: StepPlace, id: string, call: EnclosingCall): StepInfo {
     const step: StepInfo['step'] = (name, work, options) => {
       const site = callSite(step);
-      return this.hand('info.step', () => {
-        assertName(name, 'step name');
-        call.assertOpen(stepCall(name));
-        return this.runIn(call, place, name, work, options, site);
-      });
+      return this.hand(
+        'info.step',
+        () => {
+          assertName(name, 'step name');
+          call.assertOpen(stepCall(name));
+          return this.runIn(call, place, name, work, options, site);
+        },
+        name,
+      );
     };
     const { signal, maxStepBytes: maxBytes } = this.handle;
     return { key: `${this.turnId}:${id}`, signal, maxBytes, step };

@@ -75,7 +75,7 @@ export class TurnToolCalls implements TurnTools {
     options?: ToolCallOptions,
   ): Promise<T> {
     const site = callSite();
-    return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options, site));
+    return this.steps.hand('turn.tools.use', () => this.call(tool, callId, work, options, site), tool);
   }
 
   /** Throws if the call is rejected before it starts. */

@@ -60,9 +60,9 @@ export const transportMessages = {
 
   /** @param userAt as for `userIdCure` */
   userCure: (userAt: string): string =>
-    `No user at ${userAt}. If the request has credentials, the authentication guard must run before SessionGuard: ` +
-    '@UseGuards(AuthGuard, SessionGuard), or globally. For the controllers of this package, add it to their option ' +
-    'guards.',
+    `No user at ${userAt}. A guard that authenticates the request must set the user there, for example { id: 'ann' }, ` +
+    'before SessionGuard runs: @UseGuards(AuthGuard, SessionGuard), or globally. For the controllers of this package, ' +
+    'add the guard to their option guards.',
 
   singleUserInProduction: (): string =>
     `SingleUserGuard lets every request in as the same user, and NODE_ENV is "production". ${AUTHENTICATE}`,

@@ -111,7 +111,13 @@ describe('the first example of README.md', () => {
         await page.getByText('This chat is not yours.', { exact: true }).waitFor();
 
         await page.unroute(/\/(messages|stream)$/);
+        // The server stops after it has sent the page.
+        await page.route(/\/messages$/, (route) => route.abort());
         await page.reload();
+        await page.getByPlaceholder('The server does not answer.').waitFor();
+        await page.unroute(/\/messages$/);
+        await page.getByPlaceholder('Message', { exact: true }).waitFor();
+
         await page.route(/\/chat$/, (route) => route.abort());
         await page.getByPlaceholder('Message', { exact: true }).fill('hello');
         await page.keyboard.press('Enter');

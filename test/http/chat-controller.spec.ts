@@ -585,6 +585,15 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await stored(app)).toEqual(before);
   });
 
+  it('DAY-17 says where an empty message lacks a text', async () => {
+    const { orchestrator } = await startAssistant();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    const response = await app.ask('POST', '', { body: { id: 'one', message: said(' \n') } });
+    expect(await response.json()).toMatchObject({
+      message: 'body.message.parts must contain a text that is not empty, or a file.',
+    });
+  });
+
   it('DAY-17 logs once that turns of an orchestrator complete without an answer', async () => {
     const { lines, logger } = capturingLogger();
     const desk = defineOrchestrator({

@@ -74,7 +74,10 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
     'version than 1, and add a migration that sets them.';
 
   /** Runs a turn of a desk with `visits`, and one of a desk that reads `orders`, under the same version. */
-  async function changed(initialState: () => object): Promise<string[]> {
+  async function changed(
+    initialState: () => object,
+    answer: (turn: TurnContext) => unknown = ({ state }) => reply(`${(state.orders as string[]).length} orders`),
+  ): Promise<string[]> {
     const open = create();
     const first = defineOrchestrator({ name: 'desk', intents: { answer: () => ({ visits: 1 }) } });
     const before = await startApplication({ adapter: open(), orchestrators: [first] });
@@ -82,7 +85,6 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
     await before.handle(first).execute('hi', { sessionId });
     await before.close();
 
-    const answer = ({ state }: TurnContext): unknown => reply(`${(state.orders as string[]).length} orders`);
     const desk = defineOrchestrator({ name: 'desk', initialState, intents: { answer: answer as () => string } });
     const { lines, logger } = capturingLogger();
     const turns = { retry: { attempts: 1 } };
@@ -105,6 +107,15 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
     const entries = await changed(() => ({ visits: 0, orders: [], tags: [], note: undefined }));
     expect(entries).toEqual([expect.stringContaining('TypeError: Cannot read properties of undefined')]);
     expect(entries[0]).toContain(`(reading 'length')\n${ADVICE}\n    at `);
+  });
+
+  it('DAY-02 names them also if the handler calculates with one', async () => {
+    const [entry] = await changed(
+      () => ({ visits: 0, orders: 0, tags: [] }),
+      ({ state }) => ({ visits: (state.orders as number) + 1 }),
+    );
+    expect(entry).toContain('state.visits is NaN');
+    expect(entry).toContain(ADVICE);
   });
 
   it('DAY-02 adds nothing if the stored state has every key', async () => {

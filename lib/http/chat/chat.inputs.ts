@@ -144,6 +144,9 @@ function toMessage(given: unknown, path: string): AnyUIMessage {
     if (!isFields(part) || typeof part.type !== 'string') throw new InvalidInputError(at, 'must have a type.');
     return role === 'user' ? toUserPart(part as UIPart, at) : (part as UIPart);
   });
+  if (role === 'user' && checked.every(({ type, text }) => type === 'text' && (text as string).trim() === '')) {
+    throw new InvalidInputError(`${path}.parts`, 'must contain a text that is not empty, or a file.');
+  }
   const own = metadata === undefined ? {} : { metadata: toJson(metadata, `${path}.metadata`) };
   return { id, role, ...own, parts: checked };
 }

@@ -50,6 +50,7 @@ function messageOf(error: unknown, statusCode: number): string {
 
 const PARSER_MESSAGES: Readonly<Record<number, string>> = {
   [HttpStatus.BAD_REQUEST]: 'The body must be JSON.',
-  [HttpStatus.PAYLOAD_TOO_LARGE]: 'The body is too large.',
+  [HttpStatus.PAYLOAD_TOO_LARGE]:
+    'The body exceeds the limit of the body parser (100 KB by default on Express, 1 MiB on Fastify).',
   [HttpStatus.UNSUPPORTED_MEDIA_TYPE]: 'The body must be JSON with the content type application/json.',
 };

@@ -53,7 +53,7 @@ export default {
   reporters: ['<rootDir>/test/support/reporter.mjs', 'summary'],
   testSequencer: '<rootDir>/test/support/sequencer.mjs',
   // What goes wrong says so before: this is for a machine that has much else to do.
-  testTimeout: 60_000,
+  testTimeout: isMatrix ? 180_000 : 60_000,
 };
 
 /** The specs that use the stores of behaviour, or ask whether this is the matrix. */

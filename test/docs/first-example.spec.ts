@@ -111,8 +111,8 @@ describe('the first example of README.md', () => {
         await page.getByText('This chat is not yours.', { exact: true }).waitFor();
 
         await page.unroute(/\/(messages|stream)$/);
-        // The server stops after it has sent the page.
-        await page.route(/\/messages$/, (route) => route.abort());
+        // The server has sent the page, and cannot read the chat from its database.
+        await page.route(/\/messages$/, (route) => route.fulfill({ ...refused, status: 503 }));
         await page.reload();
         await page.getByPlaceholder('The server does not answer.').waitFor();
         await page.unroute(/\/messages$/);

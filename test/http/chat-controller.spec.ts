@@ -590,7 +590,7 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     const app = await startChatApp({ platform, orchestrators: [orchestrator] });
     const response = await app.ask('POST', '', { body: { id: 'one', message: said(' \n') } });
     expect(await response.json()).toMatchObject({
-      message: 'body.message.parts must contain a text that is not empty, or a file.',
+      message: 'body.message.parts must contain text or a file.',
     });
   });
 

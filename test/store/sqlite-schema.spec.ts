@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { SessionsConfigurationError, SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { sessionsMigrations, typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
-import { temporaryFolder } from '../support/stores.js';
+import { rejection } from '../support/running-application.js';
+import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
 describe('the schema of the SQLite store', () => {
   let file: string;
@@ -90,6 +91,19 @@ describe('the schema of the SQLite store', () => {
     await migrated();
 
     expect(tables()).toContain('agent_session');
+  });
+
+  it('DAY-02 names a file that cannot be opened, and the cure', async () => {
+    const folder = temporaryFolder();
+    const inAFile = join(import.meta.filename, 'data', 'chat.db');
+    for (const [path, reason] of [
+      [folder, 'unable to open database file'],
+      [inAFile, 'ENOTDIR'],
+    ] as const) {
+      const error = await rejection(sqliteAdapter(path).init!(), SessionsConfigurationError);
+      expect(error.message).toContain(`the SQLite database ${path} could not be opened: ${reason}`);
+      expect(error.message).toContain('It must be a file');
+    }
   });
 
   it('NST-05 waits for an application that reads a file in the older journal mode', async () => {

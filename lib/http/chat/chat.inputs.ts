@@ -145,7 +145,7 @@ function toMessage(given: unknown, path: string): AnyUIMessage {
     return role === 'user' ? toUserPart(part as UIPart, at) : (part as UIPart);
   });
   if (role === 'user' && checked.every(({ type, text }) => type === 'text' && (text as string).trim() === '')) {
-    throw new InvalidInputError(`${path}.parts`, 'must contain a text that is not empty, or a file.');
+    throw new InvalidInputError(`${path}.parts`, 'must contain text or a file.');
   }
   const own = metadata === undefined ? {} : { metadata: toJson(metadata, `${path}.metadata`) };
   return { id, role, ...own, parts: checked };

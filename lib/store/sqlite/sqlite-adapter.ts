@@ -75,8 +75,7 @@ export class SqliteAdapter {
     if (this.database) return;
     const open = await this.driver();
     this.assertFile();
-    if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
-    const db = open(this.file);
+    const db = this.openFile(open);
     const database = new SqliteDatabase(db, this.place.prefix, this.options.busyTimeoutMs);
     try {
       await prepare(db, this.dataSource);
@@ -90,6 +89,16 @@ export class SqliteAdapter {
     }
     this.connection = db;
     this.database = database;
+  }
+
+  private openFile(open: OpenDatabase): BetterSqlite3.Database {
+    try {
+      if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
+      return open(this.file);
+    } catch (cause) {
+      const { message } = cause as Error;
+      throw new SessionsConfigurationError(sqliteMessages.notOpened(this.file, message), { cause });
+    }
   }
 
   /** Runs the migrations. Processes that start at once run one after the other, and only the first one migrates. */

@@ -14,6 +14,11 @@ export const sqliteMessages = {
     `typeormAdapter: dataSource.fileMustExist is true, so the file must exist. Received: ${file}. Create the ` +
     'file, or remove fileMustExist.',
 
+  /** @param reason the message of the file system or of SQLite */
+  notOpened: (file: string, reason: string): string =>
+    `typeormAdapter: the SQLite database ${file} could not be opened: ${reason}. It must be a file, in a folder in ` +
+    'which this process may create files.',
+
   migratedElsewhere: (file: string): string =>
     `Another process has been migrating ${file} for over a minute. Wait for it to end, or stop it.`,
 

@@ -83,7 +83,8 @@ function normalize(orchestrator: string, intent: string, value: unknown, current
 
 function cureOf(value: unknown): string {
   if (typeof value === 'object' && value !== null) {
-    if ('textStream' in value) return 'To answer with a model, return streamReply(turn, { model }).';
+    if ('textStream' in value || value instanceof Response)
+      return 'To answer with a model, return streamReply(turn, { model }).';
     if (Symbol.asyncIterator in value)
       return 'Stream a model with streamReply(turn, { model }), or your own events with turn.emit(...), and return reply(...).';
   }

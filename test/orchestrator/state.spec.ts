@@ -50,6 +50,7 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
     })(),
     message: /return streamReply\(turn, { model }\)/,
   },
+  { what: 'a response of the AI SDK', value: new Response('hi'), message: /return streamReply\(turn, { model }\)/ },
   { what: 'a class instance', value: new Money(5), message: /answer returned an? / },
   {
     what: 'a reply that is not a string',

@@ -4,7 +4,7 @@ export const sqlMessages = {
   migrationsPending: (title: string, table: string, version: number, needed: number): string =>
     `The tables of the ${title} store (${table} and others) are at migration ${version}, and this version ` +
     `of nestjs-agent-sessions needs ${needed}. Run the migrations before the application: ` +
-    'npx typeorm migration:run -d FILE, see docs/stores/migrations.md; or set migrationsRun: true in the options of typeormAdapter.',
+    'npx typeorm migration:run -d FILE, see docs/stores/migrations.md; or let typeormAdapter({ dataSource, migrationsRun: true }) run them.',
 
   /** @param usableFrom the oldest version that can use the tables */
   schemaTooNew: (title: string, version: number, known: number, usableFrom: number): string =>

@@ -10,7 +10,7 @@ const isMatrix = process.env.MATRIX === '1';
 /** @type {import('jest').Config} */
 export default {
   // Names the cache: the project, also in the copies of it in which lanes run. See test/support/typescript.mjs.
-  id: existsSync(join(HERE, '.ci')) ? HERE : join(HERE, '../..'),
+  id: existsSync(join(HERE, '../../.ci')) ? join(HERE, '../..') : HERE,
   // The files of a worker share one global object, and the modules of packages and of lib.
   testEnvironment: '<rootDir>/test/support/environment.mjs',
   runtime: '<rootDir>/test/support/runtime.mjs',

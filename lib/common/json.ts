@@ -34,7 +34,7 @@ export function toJson(value: unknown, path: string): JsonValue {
 
 /** Works like {@link toJson}, for a value that must be a plain object. */
 export function toJsonObject(value: unknown, path: string): JsonObject {
-  if (!isPlainObject(value)) throw new StateSerializationError(path, kindOf(value));
+  if (!isPlainObject(value)) throw rejected(value, path);
   return toJson(value, path) as JsonObject;
 }
 
@@ -43,7 +43,7 @@ export function toJsonObject(value: unknown, path: string): JsonObject {
  * its own fields are read. Values inside it may not.
  */
 export function toJsonFields(value: unknown, path: string): JsonObject {
-  if (!isFields(value)) throw new StateSerializationError(path, kindOf(value));
+  if (!isFields(value)) throw rejected(value, path);
   return toJson(isPlainObject(value) ? value : { ...(value as object) }, path) as JsonObject;
 }
 
@@ -137,9 +137,14 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): JsonV
   return result;
 }
 
+function rejected(value: unknown, path: string): StateSerializationError {
+  ignoreRejections(value);
+  return new StateSerializationError(path, kindOf(value));
+}
+
 /**
- * Keeps a promise in the place of a value, or inside of it, from ending the process when it rejects (FIX-05). For values that
- * are rejected with an error that names the promise: code that passed it on does not await it.
+ * Keeps the promises in a rejected value from ending the process when they reject (FIX-05). The code that passed the value on
+ * does not await them.
  */
 export function ignoreRejections(value: unknown): void {
   const found = new Set([value]);

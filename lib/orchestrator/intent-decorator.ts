@@ -3,7 +3,7 @@ import { type TurnOutcome } from './turn-outcome.js';
 
 /**
  * Decorates a method that handles an intent. The compiler rejects a method that does not accept a `TurnContext`, that returns
- * something else than an outcome, and that changes a key which the state of its `TurnContext` does not have, or gives it another type
+ * something else than an outcome, or that changes a key which the state of its `TurnContext` does not have, or gives it another type
  * (DAY-16).
  */
 export interface IntentDecorator {
@@ -29,10 +29,12 @@ type IntentCheck<Method> = Method extends (...args: infer Args) => infer Result
   : unknown;
 
 /** The problem of a method whose parameter does not accept the context of a turn, for example `answer(text: string)`. */
-export type ParameterProblem<Args> = Args extends readonly [infer Parameter, ...unknown[]]
+export type ParameterProblem<Args> = Args extends readonly [(infer Parameter)?, ...unknown[]]
   ? TurnContext<never> extends Parameter
     ? never
-    : 'The parameter is the turn: (turn: TurnContext). Its text is turn.input.text.'
+    : Parameter extends TurnContext<infer _>
+      ? never
+      : 'The parameter is the turn: (turn: TurnContext). Its text is turn.input.text.'
   : never;
 
 /** `unknown` if the method declares no context. */

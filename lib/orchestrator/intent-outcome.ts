@@ -43,6 +43,15 @@ export function toIntentOutcome(
   value: unknown,
   current: JsonObject,
 ): IntentOutcome {
+  try {
+    return outcomeOf(orchestrator, intent, value, current);
+  } catch (error) {
+    ignoreRejections(value instanceof TurnOutcome ? [value.text, value.options] : value);
+    throw error;
+  }
+}
+
+function outcomeOf(orchestrator: string, intent: string, value: unknown, current: JsonObject): IntentOutcome {
   const { text, options } = checked(orchestrator, intent, normalize(orchestrator, intent, value, current));
   const { data, status, state, messages } = options;
   return {
@@ -83,10 +92,9 @@ function normalize(orchestrator: string, intent: string, value: unknown, current
 
 function cureOf(value: unknown): string {
   if (typeof value === 'object' && value !== null) {
-    if ('textStream' in value || value instanceof Response)
-      return 'To answer with a model, return streamReply(turn, { model }).';
-    if (Symbol.asyncIterator in value)
-      return 'Stream a model with streamReply(turn, { model }), or your own events with turn.emit(...), and return reply(...).';
+    if ('textStream' in value) return 'To answer with a model, return streamReply(turn, { model }).';
+    if (value instanceof Response) return orchestratorMessages.responseCure();
+    if (Symbol.asyncIterator in value) return orchestratorMessages.streamCure();
   }
   return 'Return reply(...), a string, a plain object (a patch of the state), or nothing.';
 }
@@ -101,9 +109,6 @@ function checked(orchestrator: string, intent: string, value: TurnOutcome): Turn
         : state !== undefined && !isPlainObject(state)
           ? 'state must be an object.'
           : null;
-  if (problem !== null) {
-    ignoreRejections(value.text);
-    throw wrongResult(orchestrator, `intent ${intent}: ${problem}`);
-  }
+  if (problem !== null) throw wrongResult(orchestrator, `intent ${intent}: ${problem}`);
   return value;
 }

@@ -37,6 +37,13 @@ export const orchestratorMessages = {
   wrongState: (orchestrator: string, path: string, rule: string): string =>
     `Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`,
 
+  responseCure: (): string =>
+    'To answer with a model, return streamReply(turn, { model }); with text, reply(await response.text()).',
+
+  streamCure: (): string =>
+    'An intent cannot return a generator or a stream. Return streamReply(turn, { model }), or emit events with ' +
+    'turn.emit(...) and return reply(...).',
+
   /** @param key the key of the object that was meant as a reply */
   replyAsState: (intent: string, key: string): string =>
     `intent ${intent} returned an object with the key ${key}, which is not a reply but a change of the state. ` +

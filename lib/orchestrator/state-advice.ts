@@ -7,16 +7,14 @@ import { orchestratorMessages } from './orchestrator.messages.js';
 /** Messages of V8 about changes of frozen objects. */
 const CHANGE = /read only property|not extensible|which has only a getter|Cannot delete property/;
 
-/** What a handler fails with that reads a missing key: `undefined.length`, or a new state with `undefined + 1`, which is NaN. */
-const OF_MISSING_KEYS: readonly unknown[] = ['TypeError', 'StateSerializationError'];
-
 /**
  * Adds a cure to an error of a handler, for the log (DAY-02), if the handler may have changed `turn.state`, or if the state
  * lacks keys of the initial state, because earlier code has written it.
  * @param state the state at the start of the turn
  */
 export function adviseOnState(error: unknown, definition: OrchestratorDefinition, state: JsonObject): void {
-  if (!OF_MISSING_KEYS.includes(fieldOf(error, 'name'))) return;
+  // `undefined.length`, or a state with `undefined + 1`.
+  if (fieldOf(error, 'name') !== 'TypeError' && fieldOf(error, 'found') !== 'NaN') return;
   const message = fieldOf(error, 'message');
   const isChange = typeof message === 'string' && CHANGE.test(message);
   const advice = isChange ? orchestratorMessages.readOnlyCure() : missingKeys(definition, state);

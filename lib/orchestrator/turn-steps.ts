@@ -187,7 +187,7 @@ export class TurnSteps {
    * @param name the call's first argument, for the log
    */
   hand<T>(call: string, begin: () => Promise<T>, name?: unknown): Promise<T> {
-    const called = typeof name === 'string' ? `${call}('${name}')` : call;
+    const called = typeof name === 'string' ? `${call}(${JSON.stringify(name.slice(0, 100))})` : call;
     return this.handle.hand(called, begun(begin));
   }
 

@@ -34,11 +34,11 @@ export const attemptMessages = {
     'The rest is not shown live; an answer appears when it is stored.',
 
   /**
-   * @param call the call whose promise was rejected, for example `turn.step('price')`
+   * @param call the call whose promise was rejected, for example `turn.step("price")`
    * @param turnId as logged
    */
   notAwaited: (call: string, turnId: string): string =>
-    `${call} of turn ${turnId} was rejected, and its handler had not awaited it when the attempt ended. Add \`await\`.`,
+    `${call} of turn ${turnId} was rejected, and its handler had not awaited it when the attempt ended.`,
 };
 
 const REASONS = {

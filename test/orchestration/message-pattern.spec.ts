@@ -59,8 +59,8 @@ function largest(pattern: (count: number) => string, flags: string): string {
 }
 
 /**
- * The least of some measurements, in milliseconds of processor time, the last of which is the first one below 50 ms.
- * A busy machine makes single ones longer.
+ * Measures milliseconds of processor time up to 20 times, until a run takes less than 50. A busy machine makes single runs
+ * longer. @returns the least
  */
 async function processorTime(work: () => Promise<unknown>): Promise<number> {
   let least = Infinity;

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import {
   defineOrchestrator,
@@ -42,7 +43,11 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
   { what: 'null', value: null, message: /answer returned null\. Return reply/ },
   { what: 'a number', value: 42, message: /answer returned a number/ },
   { what: 'a list', value: ['hi'], message: /answer returned an? / },
-  { what: 'a generator', value: emptyGenerator(), message: /Stream a model with streamReply\(turn, { model }\)/ },
+  {
+    what: 'a generator',
+    value: emptyGenerator(),
+    message: /cannot return a generator or a stream\. Return streamReply\(turn, { model }\)/,
+  },
   {
     what: 'a stream of the AI SDK',
     value: new (class {
@@ -98,6 +103,27 @@ describe.each(LIVE_STORES)('state over $name', ({ open }) => {
     const error = await rejection(say(sessionId, 'hi', { state: value as object }), StateSerializationError);
     expect(error).toMatchObject({ code: 'STATE_NOT_SERIALIZABLE', path });
     expect(await app.turns.list({ sessionId })).toEqual([]);
+  });
+
+  it.each<[string, (late: () => Promise<never>) => unknown]>([
+    ['the state', (late) => ({ order: late() })],
+    ['place of the state', (late) => reply('hi', { state: late() as never })],
+    ['the data', (late) => reply('hi', { state: { total: NaN }, data: { price: late() } })],
+    ['place of the reply', (late) => reply(late() as never)],
+    ['a list', (late) => [late(), late()]],
+  ])('FIX-05 a promise in %s that rejects after the turn does not end the process', async (_, answer) => {
+    const late = async (): Promise<never> => {
+      await delay(5);
+      throw new Error('The price is not known.');
+    };
+    const unhandled: unknown[] = [];
+    const listener = (reason: unknown): unknown => unhandled.push(reason);
+    process.on('unhandledRejection', listener);
+    const { app, say } = await startDesk(open, () => answer(late));
+    await rejection(say(await app.session(), 'hi'), TurnFailedError);
+    await delay(50);
+    process.off('unhandledRejection', listener);
+    expect(unhandled).toEqual([]);
   });
 
   it('BOT-07 the same goes for the first state, for data, for messages and for attributes', async () => {

@@ -65,6 +65,9 @@ const MISTAKES = withTitles([
   [inClass(`answer(text: string) { return text; }`), 'The parameter is the turn: (turn: TurnContext)'],
   [inClass(`answer(turn: TurnContext<Desk>['input']) { return turn.text; }`), 'The parameter is the turn'],
   [routedClass(`route(text: string) { return text; }`), 'The parameter is the turn'],
+  [inClass(`answer(text = '') { return text; }`), 'The parameter is the turn'],
+  [inClass(`answer(text?: string) { return text; }`), 'The parameter is the turn'],
+  [inClass(`answer(...texts: string[]) { return texts[0]; }`), 'The parameter is the turn'],
   [
     inClass(`answer(turn: TurnContext<Desk>) { return reply(turn.input.text, { state: { orderID: 7 } }); }`),
     'no key orderID',
@@ -116,6 +119,12 @@ const MISTAKES = withTitles([
 const CORRECT = withTitles([
   inClass(`answer({ input }: Pick<TurnContext<Desk>, 'input'>) { return input.text; }`),
   inClass(`answer(_: unknown) { return 'hi'; }`),
+  inClass(`answer(turn?: TurnContext<Desk>) { return turn?.input.text; }`),
+  inClass(`answer(...[turn]: [TurnContext<Desk>]) { return turn.input.text; }`),
+  `interface Shop extends TurnContext<Desk> { readonly context: { readonly currency: string } }
+  @Orchestrator({ name: 'desk', initialState: (): Desk => ({ orderId: 0 }) }) export class Bot {
+    @Intent() answer({ context }: Shop) { return context.currency; }
+  }`,
   routedClass(`route(_: Pick<TurnContext, 'input'>, intents: readonly string[]) { return intents[0]; }`),
   inClass(
     `answer(turn: TurnContext<Desk>) { return reply(turn.input.text, { state: { orderId: 7, note: undefined } }); }`,

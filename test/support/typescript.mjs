@@ -5,7 +5,9 @@ import { join, relative } from 'node:path';
 import tsJest from 'ts-jest';
 
 const require = createRequire(import.meta.url);
-const tsconfig = readFileSync(`${import.meta.dirname}/../../tsconfig.json`);
+const settings = [import.meta.filename, `${import.meta.dirname}/../../tsconfig.json`].map((file) =>
+  readFileSync(file, 'utf8'),
+);
 const versions = ['ts-jest', 'typescript'].map((name) => require(`${name}/package.json`).version);
 
 const transformer = tsJest.default.createTransformer({ useESM: true, diagnostics: false });
@@ -16,8 +18,7 @@ export default {
   processAsync: (text, path, options) => transformer.processAsync(text, pathInProject(path, options), options),
   getCacheKey: (text, path, options) =>
     createHash('sha1')
-      .update(JSON.stringify([pathInProject(path, options), options.supportsStaticESM, ...versions]))
-      .update(tsconfig)
+      .update(JSON.stringify([pathInProject(path, options), options.supportsStaticESM, ...versions, ...settings]))
       .update(text)
       .digest('hex'),
 };

@@ -204,9 +204,9 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
     const errors: unknown[] = [];
     const { tools, task, flow } = turn.modules;
     const uses: Readonly<Record<string, Promise<unknown>>> = {
-      'turn.step': turn.step('late', () => effects.push('step')),
-      'turn.tools.use': turn.tools.use('late', 'call-1', () => effects.push('tool')),
-      'turn.waitFor': turn.waitFor('late'),
+      'turn.step("late")': turn.step('late', () => effects.push('step')),
+      'turn.tools.use("late")': turn.tools.use('late', 'call-1', () => effects.push('tool')),
+      'turn.waitFor("late")': turn.waitFor('late'),
       'turn.modules.task.create': task.create({ id: 'late' }),
       'turn.modules.task.transition': task.transition('late', 'working'),
       'turn.modules.task.setFlowState': task.setFlowState('late', 1),

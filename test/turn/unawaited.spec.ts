@@ -6,11 +6,11 @@ const LINE = /WARN.*\[TurnHandler\] (.+) of turn (#[0-9a-f]{12}) was rejected/g;
 const CALLS = [
   'asTool().execute',
   'handle.execute',
-  "turn.step('b')",
-  "turn.step('c')",
-  "turn.step('d')",
-  "turn.tools.use('lookup')",
-  "turn.waitFor('late')",
+  'turn.step("b")',
+  'turn.step("c")',
+  'turn.step("d")',
+  'turn.tools.use("lookup")',
+  'turn.waitFor("late")',
   'turns.execute',
   'turns.result',
 ];
@@ -46,7 +46,7 @@ describe('promises that a handler does not await', () => {
   it('FIX-05 are not logged when the handler observes them', async () => {
     const { code, out } = await run('observed');
     expect(code).toBe(0);
-    expect([...out.matchAll(LINE)].map(([, call]) => call)).toEqual(["turn.waitFor('late')"]);
+    expect([...out.matchAll(LINE)].map(([, call]) => call)).toEqual(['turn.waitFor("late")']);
   });
 
   it('FIX-05 end the process as ever outside of handlers', async () => {

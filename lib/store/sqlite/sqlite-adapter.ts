@@ -27,6 +27,8 @@ type SqliteOptions = Extract<DataSourceOptions, { readonly type: 'better-sqlite3
 /** How long startup waits for a stopping worker of the same file, unless the caller says so. */
 const WORKER_LOCK_TIMEOUT_MS = 5000;
 const MIGRATION_LOCK_TIMEOUT_MS = 60_000;
+/** The codes of errors of SQLite and of the file system. */
+const OF_FILES = /^(SQLITE_|E(?!RR_))/;
 /** In pages. A larger write-ahead log needs fewer checkpoints between commits. */
 const WAL_AUTOCHECKPOINT = 4000;
 
@@ -96,7 +98,9 @@ export class SqliteAdapter {
       if (!existsSync(dirname(this.file))) mkdirSync(dirname(this.file), { recursive: true });
       return open(this.file);
     } catch (cause) {
-      const { message } = cause as Error;
+      const { code, message } = cause as { readonly code?: unknown; readonly message: string };
+      // The driver loads its native addon here, too.
+      if (typeof code !== 'string' || !OF_FILES.test(code)) throw cause;
       throw new SessionsConfigurationError(sqliteMessages.notOpened(this.file, message), { cause });
     }
   }

@@ -11,6 +11,7 @@ import {
   isRefusal,
   type LaneAction,
   type LaneState,
+  type ModelTurn,
   type Payload,
   POLICIES,
   SUSPECT_FROM_LOST,
@@ -122,26 +123,15 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
     after.attempts.length = Math.min(after.attempts.length, this.bounds.zombies + 1);
   }
 
-  /** States are equal up to the values of fences and the names of claims. */
+  /** States are equal up to the values of fences, the names of claims, and what calls do not read any more. */
   key({ turns, fence, runner, attention, checkpoints, messages, expired, attempts }: LaneState): string {
     const since = (other: number): number => fence - other;
     const names = [...attempts.map(({ claim }) => claim), ...attempts.map((attempt) => nextClaimOf(attempt))];
     return JSON.stringify([
       turns.map((turn) => [
-        turn.position,
         turn.status,
-        turn.begun,
-        turn.failures,
-        turn.lost,
-        turn.lostSinceStep,
-        turn.mark,
-        turn.due,
-        turn.signal,
-        turn.answer,
-        turn.step,
         turn.settledBy && since(turn.settledBy),
-        turn.asked,
-        turn.acknowledged,
+        ...(isOpen(turn) ? openKey(turn) : [turn.signal !== null, turn.failures > 0, turn.lost > 0]),
       ]),
       runner && [runner.turn, names.indexOf(runner.claim), runner.lapsed],
       attention,
@@ -165,6 +155,12 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
     const { type, ...rest } = action;
     return `${type} ${told(rest)} -> ${told(answer)}`;
   }
+}
+
+/** What calls depend on only while a turn is open. Of one that has ended, calls do not read the counters at all. */
+function openKey(turn: ModelTurn): unknown[] {
+  const { begun, due, failures, lost, lostSinceStep, mark, signal, answer, step, asked, acknowledged } = turn;
+  return [begun, due, failures, lost, lostSinceStep, mark, signal, answer, step, asked, acknowledged];
 }
 
 /** Returns the name of the claim in its settle. */

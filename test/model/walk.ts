@@ -1,11 +1,11 @@
 import { isSame } from '../../lib/testing/model/linearizability.js';
-import { type LaneState } from './lane.js';
+import { type Answer, type LaneAction, type LaneState } from './lane.js';
 import { type LaneWorld } from './lane-world.js';
 import { type LedgerLane, viewOf } from './ledger-lane.js';
 
 /** A lane of the model and the same lane in a ledger, on one path through the model. */
 export class Walk {
-  private readonly trace: string[] = [];
+  private readonly steps: { readonly action: LaneAction; readonly answer: Answer }[] = [];
   private state: LaneState;
 
   constructor(
@@ -16,7 +16,7 @@ export class Walk {
   }
 
   get calls(): number {
-    return this.trace.length;
+    return this.steps.length;
   }
 
   /** @param choice the number of one of the possible actions */
@@ -24,7 +24,7 @@ export class Walk {
     const action = this.world.actions(this.state)[choice];
     const { answer, after } = this.world.perform(this.state, action);
     this.state = after;
-    this.trace.push(this.world.tell(action, answer));
+    this.steps.push({ action, answer });
     this.compare('answers', await this.lane.perform(action, answer), answer);
   }
 
@@ -39,7 +39,8 @@ export class Walk {
 
   private compare(what: string, seen: unknown, expected: unknown): void {
     if (isSame(seen, expected)) return;
+    const trace = this.steps.map(({ action, answer }) => this.world.tell(action, answer));
     const told = `The ledger ${what} ${JSON.stringify(seen)}\ninstead of ${JSON.stringify(expected)}, after:`;
-    throw new Error([told, ...this.trace].join('\n'));
+    throw new Error([told, ...trace].join('\n'));
   }
 }

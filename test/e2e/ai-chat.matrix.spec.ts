@@ -424,6 +424,29 @@ describe('the page of the AI chat', () => {
     await expectStored(chat);
   });
 
+  it('AIS-20 AIS-13 shows an answer once if the request to resume is slower than the message', async () => {
+    const chat = await visit();
+    held = gate();
+    const resuming = gate();
+    await chat.page.route('**/stream', async (route) => {
+      await resuming.pass();
+      await route.continue();
+    });
+    await chat.page.reload();
+    await chat.send(POLICY);
+    await chat.sees(SHOWN_WHEN_HELD);
+    resuming.open();
+    // Time for a second stream of the answer to begin.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    held.open();
+    await chat.answered();
+
+    expect(await lastText(chat)).toBe(policyOf(0));
+    const shown = await chat.answersShown();
+    expect(shown.filter((text, at) => !text.startsWith(shown[at - 1] ?? ''))).toEqual([]);
+    await expectStored(chat);
+  });
+
   it('AIS-20 AIS-10 loads earlier messages on request', async () => {
     const chat = await visit();
     for (const text of ['Where is order 7?', 'Where is order 8?']) {

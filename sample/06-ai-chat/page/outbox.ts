@@ -13,8 +13,8 @@ const unsent = new Map(JSON.parse(sessionStorage.getItem(KEY) ?? '[]') as [strin
 
 /** Keeps the message of the user until the server has accepted it. */
 export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
-  /** Resolves when the server has responded to the latest request that resumes an answer. */
-  private resumed: Promise<unknown> = Promise.resolve();
+  /** The latest request that resumes an answer, until the server has responded. */
+  private resuming?: { readonly response: Promise<unknown>; readonly abort: () => void };
 
   override async sendMessages(
     options: Parameters<DefaultChatTransport<ChatMessage>['sendMessages']>[0],
@@ -26,8 +26,7 @@ export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
       unsent.set(chatId, { ...last, messageId });
       store();
     }
-    // If there is no answer to resume, the chat becomes `ready`. That would hide an error of what is sent meanwhile.
-    await Promise.race([this.resumed, new Promise((resolve) => setTimeout(resolve, RESUME_LIMIT_MS))]);
+    await this.endResuming();
     if (!isMessage) return super.sendMessages(options);
     const answer = await super.sendMessages(options);
     return answer.pipeThrough(
@@ -44,9 +43,28 @@ export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
   override reconnectToStream(
     options: Parameters<DefaultChatTransport<ChatMessage>['reconnectToStream']>[0],
   ): Promise<ReadableStream<UIMessageChunk> | null> {
-    const response = super.reconnectToStream(options);
-    this.resumed = response.catch(() => undefined);
-    return response;
+    const abort = new AbortController();
+    const abortSignal = options.abortSignal ? AbortSignal.any([options.abortSignal, abort.signal]) : abort.signal;
+    const stream = super.reconnectToStream({ ...options, abortSignal });
+    const response = stream
+      .catch(() => undefined)
+      .then(() => {
+        if (this.resuming?.response === response) this.resuming = undefined;
+      });
+    this.resuming = { response, abort: () => abort.abort() };
+    return stream;
+  }
+
+  /**
+   * If there is no answer to resume, the chat becomes `ready`, which would hide an error of what is sent meanwhile. If the answer is that
+   * to what is sent, two streams would write it at the same time. So a request to resume ends first.
+   */
+  private async endResuming(): Promise<void> {
+    const { resuming } = this;
+    if (!resuming) return;
+    await Promise.race([resuming.response, new Promise((resolve) => setTimeout(resolve, RESUME_LIMIT_MS))]);
+    if (this.resuming === resuming) resuming.abort();
+    await resuming.response;
   }
 }
 

@@ -1,16 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
-
-const HERE = import.meta.dirname;
 
 // `npm run test:matrix`: behaviour above the stores on the stores with a server, and specs that take too long for `npm test`.
 const isMatrix = process.env.MATRIX === '1';
 
 /** @type {import('jest').Config} */
 export default {
-  // Names the cache: the project, also in the copies of it in which lanes run. See test/support/typescript.mjs.
-  id: existsSync(join(HERE, '../../.ci')) ? join(HERE, '../..') : HERE,
   // The files of a worker share one global object, and the modules of packages and of lib.
   testEnvironment: '<rootDir>/test/support/environment.mjs',
   runtime: '<rootDir>/test/support/runtime.mjs',

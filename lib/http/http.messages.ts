@@ -10,6 +10,10 @@ export const httpMessages = {
     '{ "message": { "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "Hello" }] } }, ' +
     'or a list as `messages`.',
 
+  unknownAnswer: (messageId: string): string =>
+    `Turn not found: ${messageId}. To send a message of the user, give it the role user. A message of the role ` +
+    'assistant adds approvals and tool outputs to the answer with its id, which this chat does not have.',
+
   moreRefusals: (route: string, count: number, codes: readonly string[]): string =>
     `${route}: ${count} more requests without a principal were refused since the last line (${codes.join(', ')}).`,
 

@@ -7,8 +7,11 @@ export class TurnNotFoundError extends SessionsError {
   static override readonly codes = ['TURN_NOT_FOUND'];
   readonly code = 'TURN_NOT_FOUND';
 
-  constructor(readonly turnId: string) {
-    super(turnMessages.notFound(turnId));
+  constructor(
+    readonly turnId: string,
+    message = turnMessages.notFound(turnId),
+  ) {
+    super(message);
   }
 }
 

@@ -585,6 +585,18 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await stored(app)).toEqual(before);
   });
 
+  it('DAY-17 says how to send a message of the user instead of an answer to an unknown one', async () => {
+    const { orchestrator } = await startAssistant();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    const answer = { id: 'm2', role: 'assistant', parts: [{ type: 'text', text: 'Hi' }] };
+    const refused = async () =>
+      ((await (await app.ask('POST', '', { body: { id: 'one', message: answer } })).json()) as SessionsErrorBody)
+        .message;
+    expect(await refused()).toContain('give it the role user');
+    await chunksOf(await app.ask('POST', '', { body: { id: 'one', messages: [said('Where is order 7?')] } }));
+    expect(await refused()).toContain('give it the role user');
+  });
+
   it('DAY-17 says where an empty message lacks a text', async () => {
     const { orchestrator } = await startAssistant();
     const app = await startChatApp({ platform, orchestrators: [orchestrator] });

@@ -9,6 +9,7 @@ import { TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js
 import { isTerminal, TURN_STATUSES, type Turn } from '../../ledger/turn.js';
 import { toTurnInput as checkTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
+import { httpMessages } from '../http.messages.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
 import { isRepeat, messageIdOf, ReplacedTurns } from './replaced-turns.js';
@@ -84,11 +85,11 @@ export class ChatTurns {
     return recent.length === 1 ? recent[0] : undefined;
   }
 
-  /** @throws TurnNotFoundError, also for a turn of another session or orchestrator */
-  async get(turnId: string, sessionId?: string): Promise<Turn> {
+  /** @throws TurnNotFoundError with the message, also for a turn of another session or orchestrator */
+  async get(turnId: string, sessionId?: string, message?: string): Promise<Turn> {
     const turn = await this.turns.get(turnId);
     const isKnown = turn && this.isShown(turn) && (sessionId ?? turn.sessionId) === turn.sessionId;
-    if (!isKnown) throw new TurnNotFoundError(turnId);
+    if (!isKnown) throw new TurnNotFoundError(turnId, message);
     return turn;
   }
 
@@ -174,7 +175,7 @@ export class ChatTurns {
    * @throws TurnSettledError if the turn has ended without an answer: it was stopped, or its session has ended (AIS-32)
    */
   private async answer(sessionId: string, message: AnyUIMessage): Promise<ChatRange> {
-    const turn = await this.get(message.id, sessionId);
+    const turn = await this.get(message.id, sessionId, httpMessages.unknownAnswer(message.id));
     const segments = segmentsOf(await this.stream.stored(turn.id));
     const answers = answersOf(message);
     let last = -1;

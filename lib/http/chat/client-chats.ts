@@ -9,6 +9,7 @@ import { type Transcript } from '../../orchestrator/transcript.js';
 import { type Principal } from '../../transport/principal.js';
 import { assertRegistered, type TurnRunner } from '../../turn/turn-runner.js';
 import { nothingToResume } from '../http.errors.js';
+import { httpMessages } from '../http.messages.js';
 import { type ChatMessagesQuery, type ChatRequest, type ListChatsQuery, type StopChatRequest } from './chat.inputs.js';
 import { type NamedResponse } from './chat-named-responses.js';
 import { type ChatSessions } from './chat-sessions.js';
@@ -133,7 +134,7 @@ export class ClientChats implements OnApplicationBootstrap {
   private async sessionFor(principal: Principal, chatId: string, { message }: ChatRequest): Promise<Session> {
     if (message.role === 'user') return this.sessions.open(principal, chatId);
     const session = await this.sessions.find(principal, chatId);
-    if (!session) throw new TurnNotFoundError(message.id);
+    if (!session) throw new TurnNotFoundError(message.id, httpMessages.unknownAnswer(message.id));
     return session;
   }
 

@@ -10,6 +10,10 @@ export const httpMessages = {
     '{ "message": { "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "Hello" }] } }, ' +
     'or a list as `messages`.',
 
+  bodyTooLarge: (): string =>
+    'The body exceeds the limit of the body parser (100 KB by default on Express, 1 MiB on Fastify). To raise it, call ' +
+    'app.useBodyParser() in the server.',
+
   unknownAnswer: (messageId: string): string =>
     `Turn not found: ${messageId}. To send a message of the user, give it the role user. A message of the role ` +
     'assistant adds approvals and tool outputs to the answer with its id, which this chat does not have.',

@@ -53,7 +53,8 @@ type ProblemOf<Result, State> = 0 extends 1 & Result
           : NotAnOutcome;
 
 type NotPlain = Date | Iterable<unknown> | AsyncIterable<unknown> | ((...args: never[]) => unknown);
-type NotAnOutcome = 'An intent returns reply(...), a string, an object with changes of the state, or nothing.';
+type NotAnOutcome =
+  'An intent returns reply(...), streamReply(turn, ...), a string, an object with changes of the state, or nothing.';
 
 /**
  * The problems of a change of the state. The first condition is also decided for the type parameter of a generic class.

@@ -41,8 +41,8 @@ export const orchestratorMessages = {
     'To answer with a model, return streamReply(turn, { model }); with text, reply(await response.text()).',
 
   streamCure: (): string =>
-    'An intent cannot return a generator or a stream. Return streamReply(turn, { model }), or emit events with ' +
-    'turn.emit(...) and return reply(...).',
+    'An intent cannot return a generator or a stream. To stream a model, return streamReply(turn, { model }). For ' +
+    'anything else, await the whole text and return reply(text).',
 
   /** @param key the key of the object that was meant as a reply */
   replyAsState: (intent: string, key: string): string =>
@@ -55,11 +55,13 @@ export const orchestratorMessages = {
 
   missingKeysCure: (orchestrator: string, version: string, missing: readonly string[]): string =>
     `The stored state lacks keys of initialState: ${missing.join(', ')}. If earlier code of ${orchestrator} has ` +
-    `written it, set a higher version than ${version}, and add a migration that sets them.`,
+    `written it, set a higher version than ${version}, and add a migration that sets them, such as migrations: ` +
+    `[{ from: '${version}', to: '...', migrate: (state) => ({ ...state, ${missing[0]}: ... }) }].`,
 
   /** @param turnId as logged */
   toolFailed: (tool: string, turnId: string): string =>
-    `Tool ${JSON.stringify(tool)} failed in turn ${turnId}. The turn continues: the failure is the result of the call.`,
+    `Tool ${JSON.stringify(tool)} failed in turn ${turnId}. The turn continues: the model and the chat receive the ` +
+    'message of this error as the result of the call.',
 
   /** Names no session, because the message is logged too. */
   drift: (saved: string, current: string, drift?: Drift): string => {

@@ -71,7 +71,8 @@ describe.each(LASTING_STORES)('the log of a turn that fails because of drift, wi
 describe.each(LASTING_STORES)('the log of a turn whose state has another shape, with $name', ({ create }) => {
   const ADVICE =
     'The stored state lacks keys of initialState: orders, tags. If earlier code of desk has written it, set a higher ' +
-    'version than 1, and add a migration that sets them.';
+    "version than 1, and add a migration that sets them, such as migrations: [{ from: '1', to: '...', migrate: " +
+    '(state) => ({ ...state, orders: ... }) }].';
 
   /** Runs a turn of a desk with `visits`, and one of a desk that reads `orders`, under the same version. */
   async function changed(

@@ -46,7 +46,7 @@ const WRONG_RESULTS: readonly { readonly what: string; readonly value: unknown; 
   {
     what: 'a generator',
     value: emptyGenerator(),
-    message: /cannot return a generator or a stream\. Return streamReply\(turn, { model }\)/,
+    message: /cannot return a generator or a stream\. To stream a model, return streamReply\(turn, { model }\)/,
   },
   {
     what: 'a stream of the AI SDK',

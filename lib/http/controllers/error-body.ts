@@ -1,6 +1,7 @@
 import { HttpException, HttpStatus } from '@nestjs/common';
 import { SessionsError } from '../../common/sessions.error.js';
 import { isApplicationFault, type SessionsErrorBody, toErrorBody } from '../../common/sessions-error-body.js';
+import { httpMessages } from '../http.messages.js';
 
 /** Codes for errors of guards, parsers and the framework. */
 const CODE_BY_STATUS: Readonly<Record<number, string>> = {
@@ -50,7 +51,6 @@ function messageOf(error: unknown, statusCode: number): string {
 
 const PARSER_MESSAGES: Readonly<Record<number, string>> = {
   [HttpStatus.BAD_REQUEST]: 'The body must be JSON.',
-  [HttpStatus.PAYLOAD_TOO_LARGE]:
-    'The body exceeds the limit of the body parser (100 KB by default on Express, 1 MiB on Fastify).',
+  [HttpStatus.PAYLOAD_TOO_LARGE]: httpMessages.bodyTooLarge(),
   [HttpStatus.UNSUPPORTED_MEDIA_TYPE]: 'The body must be JSON with the content type application/json.',
 };

@@ -433,11 +433,11 @@ describe('the page of the AI chat', () => {
       await route.continue();
     });
     await chat.page.reload();
+    const ended = chat.page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
     await chat.send(POLICY);
     await chat.sees(SHOWN_WHEN_HELD);
+    await ended;
     resuming.open();
-    // Time for a second stream of the answer to begin.
-    await new Promise((resolve) => setTimeout(resolve, 500));
     held.open();
     await chat.answered();
 

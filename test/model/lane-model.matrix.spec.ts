@@ -26,7 +26,7 @@ describe.each(PLAN)('the transition table: $name', ({ bounds, everyNth }) => {
   );
 
   it(
-    `TRN-01 matches the ledger, in one transition of ${everyNth}`,
+    `TRN-01 matches the ledger, in one of ${everyNth} transitions`,
     async () => {
       const { transitions, calls } = await replay(world, exploration().graph, everyNth);
       expect(transitions).toBeGreaterThan(1000);

@@ -157,7 +157,7 @@ export class LaneWorld implements System<LaneState, LaneAction, Answer> {
   }
 }
 
-/** What calls depend on only while a turn is open. Of one that has ended, calls do not read the counters at all. */
+/** What calls depend on only while a turn is open. Of an ended one, the key keeps whether it failed or was lost: a store might count these per lane. */
 function openKey(turn: ModelTurn): unknown[] {
   const { begun, due, failures, lost, lostSinceStep, mark, signal, answer, step, asked, acknowledged } = turn;
   return [begun, due, failures, lost, lostSinceStep, mark, signal, answer, step, asked, acknowledged];

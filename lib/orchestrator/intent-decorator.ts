@@ -78,7 +78,9 @@ type WrongValue<Written, State> = Written extends unknown
       [Key in keyof Written & KeyOf<State>]-?: [Misfit<Written[Key], ValueOf<State, Key>>] extends [never]
         ? never
         : Key extends string | number
-          ? `The state has another type of ${Key}.`
+          ? Written[Key] extends PromiseLike<unknown>
+            ? `${Key} is a promise. Await it.`
+            : `The state has another type of ${Key}.`
           : never;
     }[keyof Written & KeyOf<State>]
   : never;

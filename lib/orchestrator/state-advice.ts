@@ -1,8 +1,16 @@
+import { Logger } from '@nestjs/common';
 import { addAdvice } from '../common/error-trace.js';
 import { type JsonObject, toJsonObject } from '../common/json.js';
 import { fieldOf } from '../common/thrown.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { orchestratorMessages } from './orchestrator.messages.js';
+
+const logger = new Logger('Orchestrator');
+
+/** The orchestrators whose stored states were found to lack keys. */
+const logged = new WeakSet<OrchestratorDefinition>();
+/** The keys of the initial state of each orchestrator. */
+const keys = new WeakMap<OrchestratorDefinition, readonly string[]>();
 
 /** Messages of V8 about changes of frozen objects. */
 const CHANGE = /read only property|not extensible|which has only a getter|Cannot delete property/;
@@ -21,6 +29,18 @@ export function adviseOnState(error: unknown, definition: OrchestratorDefinition
   if (advice !== undefined) addAdvice(error as object, advice);
 }
 
+/**
+ * Logs once that a stored state lacks keys of the initial state (DAY-17): a handler that only shows a value shows `undefined`, and nothing
+ * fails.
+ */
+export function logMissingKeys(definition: OrchestratorDefinition, state: JsonObject): void {
+  if (logged.has(definition)) return;
+  const advice = missingKeys(definition, state);
+  if (advice === undefined) return;
+  logged.add(definition);
+  logger.warn(advice);
+}
+
 function missingKeys(definition: OrchestratorDefinition, state: JsonObject): string | undefined {
   const missing = initialKeys(definition).filter((key) => !Object.hasOwn(state, key));
   if (missing.length === 0) return undefined;
@@ -28,10 +48,15 @@ function missingKeys(definition: OrchestratorDefinition, state: JsonObject): str
 }
 
 /** Returns no keys if the function of the application throws, whose error must not replace that of the handler. */
-function initialKeys({ initialState }: OrchestratorDefinition): string[] {
+function initialKeys(definition: OrchestratorDefinition): readonly string[] {
+  const known = keys.get(definition);
+  if (known) return known;
+  let found: readonly string[] = [];
   try {
-    return Object.keys(toJsonObject(initialState(), 'initialState'));
+    found = Object.keys(toJsonObject(definition.initialState(), 'initialState'));
   } catch {
-    return [];
+    // As if it had none.
   }
+  keys.set(definition, found);
+  return found;
 }

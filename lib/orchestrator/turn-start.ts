@@ -7,6 +7,7 @@ import { type SessionStore } from '../session/session-store.service.js';
 import { findState } from './find-state.js';
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
+import { logMissingKeys } from './state-advice.js';
 import { migrateState, type StateMigration } from './state-migrations.js';
 
 /** Loads what a turn starts with: its session, and the orchestrator's state after drift checks and migrations. */
@@ -39,6 +40,7 @@ export class TurnStart {
   state(checkpoint: Checkpoint | null): JsonObject | Promise<JsonObject> {
     const { state, drifted, path } = findState(this.definition, { turn: this.claimed.turn, checkpoint });
     if (path.length > 0) return this.migrate(state, path);
+    if (checkpoint) logMissingKeys(this.definition, state);
     this.tell({ type: 'drift-checked', drifted, migrated: [] });
     return state;
   }

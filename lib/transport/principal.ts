@@ -21,7 +21,7 @@ export type PrincipalResolver = (
 /**
  * The default resolver. Reads `id`, `workspaceId` and `capabilities` of the user that Passport and most guards set. HTTP:
  * `request.user`. GraphQL: `context.req.user`, else `context.user`. WebSocket: `client.user`, else `client.data.user`.
- * Microservices: always `null`. A user without an `id` is not authenticated (NST-11).
+ * Microservices: always `null`. A user without an `id`, or with an empty one, is not authenticated (NST-11).
  * @throws SessionsConfigurationError if `id` or `workspaceId` is not a string (NST-24)
  */
 export const signedInUser: PrincipalResolver = (context) => {
@@ -29,7 +29,7 @@ export const signedInUser: PrincipalResolver = (context) => {
   const user = transportOf(context).user(context) as SignedInUser | null | undefined | false;
   if (user === null || user === undefined || user === false) return null;
   const userId = stringOf(user, 'id');
-  if (userId === undefined) return null;
+  if (userId === undefined || userId === '') return null;
   const workspaceId = stringOf(user, 'workspaceId');
   return {
     userId,

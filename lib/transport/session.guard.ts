@@ -10,6 +10,7 @@ import { keepSession } from './carried-session.js';
 import { type IdSource, readSource } from './id-source.js';
 import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';
 import { forbidCaching } from './private-response.js';
+import { RouteParameterHint } from './route-parameter-hint.js';
 import { allowsAnonymous, UseSession, type UseSessionOptions } from './session.decorators.js';
 import { transportOf } from './transport-of.js';
 import { missingSessionId, UnauthenticatedError } from './transport.errors.js';
@@ -25,6 +26,8 @@ import { missingSessionId, UnauthenticatedError } from './transport.errors.js';
  */
 @Injectable()
 export class SessionGuard implements CanActivate {
+  private readonly parameterHint = new RouteParameterHint();
+
   constructor(
     protected readonly sessions: SessionStore,
     protected readonly reflector: Reflector,
@@ -38,10 +41,14 @@ export class SessionGuard implements CanActivate {
     const principal = await this.principalOf(context);
     if (!principal && !allowsAnonymous(this.reflector, context)) throw new UnauthenticatedError();
 
-    const source = options.from ?? transportOf(context).sessionAt;
+    const { sessionAt } = transportOf(context);
+    const source = options.from ?? sessionAt;
     const sessionId = await this.sessionIdOf(context, source);
     if (sessionId === undefined) {
-      if (!options.optional) throw missingSessionId(source);
+      if (!options.optional) {
+        if (options.from === undefined) this.parameterHint.logOnce(context, sessionAt);
+        throw missingSessionId(source);
+      }
       keepSession(context, null);
       return true;
     }

@@ -38,6 +38,11 @@ export const transportMessages = {
   missingSource: (handler: string, source: string, subject: string, kinds: readonly string[]): string =>
     `${handler} reads an id from ${source}, which ${subject} does not have. Allowed: ${kinds.join(', ')}.`,
 
+  /** @param place where the session id is expected */
+  routeParameter: (handler: string, place: string, parameter: string): string =>
+    `${handler}: a request has no session id at ${place}. If the parameter ${parameter} of the route is the session id, ` +
+    `use @UseSession({ from: 'param:${parameter}' }). This warning is logged once.`,
+
   cookiesCure: (): string =>
     'Cookies require a parser: app.use(cookieParser()) from cookie-parser, or @fastify/cookie with Fastify.',
 

@@ -10,6 +10,9 @@ export type Stop =
   | { readonly why: 'shutdown' }
   | { readonly why: 'lost'; readonly error: unknown };
 
+/** How long a handler may go on after a stop before `onLate` is called. */
+const LATE_MS = 5000;
+
 /** Stops the handler of an attempt on request, or when its time limit is exceeded. */
 export class AttemptStop {
   private readonly controller = new AbortController();
@@ -19,12 +22,16 @@ export class AttemptStop {
   private limitAt = Infinity;
   private timer: NodeJS.Timeout | undefined;
   private over = false;
+  private isHandlerRunning = false;
+  private lateTimer: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly turnId: string,
     private readonly settings: Pick<TurnSettings, 'leaseMs' | 'timeoutMs'>,
     /** Called when the time limit is exceeded, before the handler is stopped. */
     private readonly onLimit: (error: TurnTimeoutError) => void,
+    /** Called once if the handler still runs some seconds after a stop. */
+    private readonly onLate: (afterMs: number) => void,
   ) {}
 
   get signal(): AbortSignal {
@@ -69,14 +76,20 @@ export class AttemptStop {
     return new Promise((resolve, reject) => {
       this.reject = reject;
       if (this.requested) throw new TurnStoppedError(this.requested.why);
+      const ended = (): void => {
+        this.isHandlerRunning = false;
+        clearTimeout(this.lateTimer);
+        done();
+      };
+      this.isHandlerRunning = true;
       // Two callbacks instead of `finally`, which would create three more promises per turn.
       handler().then(
         (result) => {
-          done();
+          ended();
           resolve(result);
         },
         (error: Error) => {
-          done();
+          ended();
           reject(error);
         },
       );
@@ -94,6 +107,8 @@ export class AttemptStop {
   interrupt(reason: Error): void {
     this.controller.abort(reason);
     this.reject(reason);
+    if (!this.isHandlerRunning || this.lateTimer) return;
+    this.lateTimer = setTimeout(() => this.onLate(LATE_MS), LATE_MS).unref();
   }
 
   /** Aborts work that the handler left running. */

@@ -34,6 +34,14 @@ export const attemptMessages = {
     'The rest is not shown live; an answer appears when it is stored.',
 
   /**
+   * @param turnId as logged
+   * @param place what runs, as in `in intent answer`, or nothing
+   */
+  stillRuns: (turnId: string, place: string, seconds: number): string =>
+    `The handler of turn ${turnId} still runs${place} ${seconds} s after its attempt was stopped, and its result is not used. Pass ` +
+    'turn.signal to what it waits for, as in fetch(url, { signal: turn.signal }).',
+
+  /**
    * @param call the call whose promise was rejected, for example `turn.step("price")`
    * @param turnId as logged
    */

@@ -137,6 +137,11 @@ export class HandedPromises {
     return handed;
   }
 
+  /** Whether the handler waits for a promise that stays pending, so that it does not continue. */
+  get keepsHandler(): boolean {
+    return this.isStuck;
+  }
+
   /** Marks the handler as ended: it has returned or thrown. */
   endHandler(): void {
     this.hasHandlerEnded = true;

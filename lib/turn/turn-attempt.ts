@@ -20,6 +20,7 @@ import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { ShuttingDownError, TurnFencedError } from '../ledger/turn.errors.js';
 import { type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
 import { AttemptEvents } from './attempt-events.js';
+import { attemptMessages } from './attempt.messages.js';
 import { type PartialOutcome, AwaitingSignal, type AttemptHandle, type TurnMeter } from './turn-runner.js';
 import { type StateChange } from '../ledger/state.store.js';
 import { type StoredStep } from '../ledger/turn-step.js';
@@ -131,7 +132,12 @@ export class TurnAttempt implements AttemptHandle {
   ) {
     const { ledger, settings, runner, storeWatch, versionHandoff } = dependencies;
     const { id, sessionId, orchestrator, request } = claimed.turn;
-    this.stop = new AttemptStop(id, settings, (error) => this.thrownIn(this.whatRuns(), error));
+    this.stop = new AttemptStop(
+      id,
+      settings,
+      (error) => this.thrownIn(this.whatRuns(), error),
+      (afterMs) => this.warnOfHandler(afterMs),
+    );
     this.lease = new TurnLease(claimed.hold, ledger, settings.leaseMs, claimSentAt, {
       cancelled: (mode) => this.askToStop({ why: 'cancelled', mode }),
       lost: (error) => this.askToStop({ why: 'lost', error }),
@@ -514,6 +520,13 @@ export class TurnAttempt implements AttemptHandle {
    */
   private async giveBack(delayMs: number): Promise<void> {
     await this.record('release', (spending) => this.dependencies.ledger.release(this.claimed.hold, delayMs, spending));
+  }
+
+  private warnOfHandler(afterMs: number): void {
+    if (this.promises.keepsHandler) return;
+    const runs = this.whatRuns();
+    const place = runs === undefined ? '' : ` in ${runs}`;
+    logger.warn(attemptMessages.stillRuns(loggedId(this.claimed.turn.id), place, afterMs / 1000));
   }
 
   /** Stops the handler, unless it has ended or was stopped before. */

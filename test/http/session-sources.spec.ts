@@ -4,6 +4,7 @@ import { type AddressInfo } from 'node:net';
 import { Controller, type ExecutionContext, Get, UseGuards } from '@nestjs/common';
 import {
   CurrentSession,
+  defineOrchestrator,
   memoryAdapter,
   type Session,
   SessionGuard,
@@ -13,6 +14,7 @@ import {
   UseSession,
 } from 'nestjs-agent-sessions';
 import request from 'supertest';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { HeaderAuthGuard, type HttpApp, PLATFORMS, type Seen, seen } from './http-app.js';
 
@@ -67,6 +69,16 @@ class SourcesController {
   }
 }
 
+@Controller('chats')
+@UseGuards(HeaderAuthGuard, SessionGuard)
+class ChatsController {
+  @Get(':chat')
+  @UseSession()
+  show(@CurrentSession() session: Session, @SessionId() id: string): Seen {
+    return seen(session, id);
+  }
+}
+
 @Controller('class')
 @UseGuards(HeaderAuthGuard, SessionGuard)
 @UseSession({ from: 'query:session', touch: false })
@@ -82,6 +94,35 @@ class ClassLevelController {
     return seen(session, id);
   }
 }
+
+describe.each(PLATFORMS)('a session guard on $name whose route has a parameter', ({ start }) => {
+  it('DAY-17 logs once that the parameter may be the session id, not for the controllers of the package', async () => {
+    const adapter = memoryAdapter();
+    const orchestrators = [defineOrchestrator({ name: 'desk', intents: { answer: () => 'Hi' } })];
+    const turns = { guards: [HeaderAuthGuard], orchestrators };
+    const app = await start({
+      imports: [
+        SessionsModule.forRoot({ adapter, sweep: false, controllers: { turns } }),
+        SessionsModule.forFeature(orchestrators),
+      ],
+      controllers: [ChatsController],
+    });
+    const { lines, logger } = capturingLogger();
+    app.useLogger(logger);
+    try {
+      for (const path of ['/turns/t1', '/chats/c1', '/chats/c2']) {
+        const answer = await request(app.getHttpServer()).get(path).set('x-user-id', 'ann').expect(400);
+        expect(answer.body).toMatchObject({ code: 'SESSION_ID_MISSING' });
+      }
+      expect(lines).toEqual([
+        'warn ChatsController.show: a request has no session id at header:x-session-id. If the parameter chat of the route is the session ' +
+          "id, use @UseSession({ from: 'param:chat' }). This warning is logged once. SessionGuard",
+      ]);
+    } finally {
+      await app.close();
+    }
+  });
+});
 
 describe.each(PLATFORMS)('the session id of the session guard on $name', ({ start }) => {
   const calls: string[] = [];

@@ -134,4 +134,11 @@ describe('the principal', () => {
 
     expect(signedInUser(context)).toEqual({ userId: 'ann' });
   });
+
+  it.each([undefined, null, ''])('NST-11 by default nobody is signed in if the id is %j', (id) => {
+    const context = new ExecutionContextHost([{ user: { id } }]);
+    context.setType('http');
+
+    expect(signedInUser(context)).toBeNull();
+  });
 });

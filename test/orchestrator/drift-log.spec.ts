@@ -74,18 +74,23 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
     "version than 1, and add a migration that sets them, such as migrations: [{ from: '1', to: '...', migrate: " +
     '(state) => ({ ...state, orders: ... }) }].';
 
-  /** Runs a turn of a desk with `visits`, and one of a desk that reads `orders`, under the same version. */
-  async function changed(
-    initialState: () => object,
-    answer: (turn: TurnContext) => unknown = ({ state }) => reply(`${(state.orders as string[]).length} orders`),
-  ): Promise<string[]> {
+  /** Runs a turn of a desk with `visits`. */
+  async function visited(): Promise<{ open: ReturnType<typeof create>; sessionId: string }> {
     const open = create();
     const first = defineOrchestrator({ name: 'desk', intents: { answer: () => ({ visits: 1 }) } });
     const before = await startApplication({ adapter: open(), orchestrators: [first] });
     const sessionId = await before.session();
     await before.handle(first).execute('hi', { sessionId });
     await before.close();
+    return { open, sessionId };
+  }
 
+  /** Runs a turn of a desk with `visits`, and one of a desk that reads `orders`, under the same version. */
+  async function changed(
+    initialState: () => object,
+    answer: (turn: TurnContext) => unknown = ({ state }) => reply(`${(state.orders as string[]).length} orders`),
+  ): Promise<string[]> {
+    const { open, sessionId } = await visited();
     const desk = defineOrchestrator({ name: 'desk', initialState, intents: { answer: answer as () => string } });
     const { lines, logger } = capturingLogger();
     const turns = { retry: { attempts: 1 } };
@@ -108,6 +113,22 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
     const entries = await changed(() => ({ visits: 0, orders: [], tags: [], note: undefined }));
     expect(entries).toEqual([expect.stringContaining('TypeError: Cannot read properties of undefined')]);
     expect(entries[0]).toContain(`(reading 'length')\n${ADVICE}\n    at `);
+  });
+
+  it('DAY-17 names them once if the handler only shows one', async () => {
+    const { open, sessionId } = await visited();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      initialState: () => ({ visits: 0, orders: [], tags: [] }),
+      intents: { answer: ({ state }) => reply(`Your orders: ${String(state.orders)}`) },
+    });
+    const { lines, logger } = capturingLogger();
+    const { handle, close } = await startApplication({ adapter: open(), orchestrators: [desk], logger });
+    for (const text of ['one', 'two']) {
+      expect((await handle(desk).execute(text, { sessionId })).reply).toBe('Your orders: undefined');
+    }
+    await close();
+    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([`warn ${ADVICE} Orchestrator`]);
   });
 
   it('DAY-02 names them also if the handler calculates with one', async () => {

@@ -98,6 +98,12 @@ const MISTAKES = withTitles([
     `answer({ state }: TurnContext<Desk>) { return { ...state, orderId: 'three' }; }`,
   ].map((member): [string, string] => [inClass(member), 'another type of orderId']),
   [inClass(`answer(turn: TurnContext<Desk>) { return { mode: turn.turnIndex }; }`), 'another type of mode'],
+  [
+    inClass(
+      `answer(turn: TurnContext<Desk>) { return reply('', { state: { orderId: Promise.resolve(turn.turnIndex) } }); }`,
+    ),
+    'orderId is a promise. Await it.',
+  ],
   [inClass(`answer() { return 42; }`), NOT_AN_OUTCOME],
   [inClass(`async answer(turn: TurnContext<Desk>) { return turn.turnIndex; }`), NOT_AN_OUTCOME],
   [inClass(`answer() { return [reply('a')]; }`), NOT_AN_OUTCOME],

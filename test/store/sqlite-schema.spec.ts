@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { SessionsConfigurationError, SessionStore, type SessionsAdapter } from 'nestjs-agent-sessions';
@@ -104,6 +105,13 @@ describe('the schema of the SQLite store', () => {
       expect(error.message).toContain(`the SQLite database ${path} could not be opened: ${reason}`);
       expect(error.message).toContain('It must be a file');
     }
+  });
+
+  it('DAY-02 names a file that is not a database', async () => {
+    writeFileSync(file, 'x'.repeat(4096));
+    const { message } = await rejection(sqliteAdapter(file).init!(), SessionsConfigurationError);
+    expect(message).toContain('file is not a database. Restore the file from a backup.');
+    expect(message).toMatch(new RegExp(`The file: ${file}\\.$`));
   });
 
   it('NST-05 waits for an application that reads a file in the older journal mode', async () => {

@@ -20,8 +20,8 @@ import { ConversationQuery, ListTurnsQuery, SubmitTurnBody } from './turns.input
 /** Creates the controller for turns of the principal's own sessions, protected by these guards. */
 export function turnsController({ guards, path = 'turns' }: ControllerOptions): Type<unknown> {
   @GuardedController({ path, guards: [...guards, SessionGuard], filter: ControllersExceptionFilter })
-  // Only accepted turns count as activity.
-  @UseSession({ touch: false })
+  // Only accepted turns count as activity. The parameter of some routes is the id of a turn.
+  @UseSession({ from: 'header:x-session-id', touch: false })
   class TurnsController {
     constructor(@Inject(ClientTurns) private readonly turns: ClientTurns) {}
 

@@ -87,7 +87,7 @@ export class SqliteAdapter {
       if (this.options.checkServer) await database.tryOut(probeStatements(SQLITE_MIGRATIONS));
     } catch (error) {
       db.close();
-      throw asStartError(asStoreError(error));
+      throw asStartError(asStoreError(error), this.file);
     }
     this.connection = db;
     this.database = database;

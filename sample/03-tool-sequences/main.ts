@@ -7,7 +7,7 @@ import { type ReplayedTurn, ConversationRunner } from './conversation-runner.js'
 import { readConversations } from './read-conversations.js';
 import { count, describeRefusals, describeTurn, OUTCOMES, reasons } from './report.js';
 
-const [file = '../shared/data/airline-agent.jsonl'] = process.argv.slice(2);
+const [file] = process.argv.slice(2);
 
 const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error', 'warn'] });
 const runner = app.get(ConversationRunner);
@@ -17,8 +17,9 @@ for (const conversation of FIXTURE) {
   for (const turn of await runner.run(conversation)) console.log(describeTurn(turn));
 }
 
-const recorded = readConversations(file);
-if (recorded) {
+const recorded = file === undefined ? [] : readConversations(file);
+if (recorded === null) console.log(`${file} does not exist.`);
+else if (recorded.length > 0) {
   console.log(`The conversations of ${file}: what the plan would have refused\n`);
   const all: ReplayedTurn[] = [];
   for (const conversation of recorded) {
@@ -32,7 +33,5 @@ if (recorded) {
   console.log(
     '\nThe recorded model did not receive the refusals. A live model receives their message and can correct itself.',
   );
-} else {
-  console.log(`${file} does not exist. Pass a file with recorded conversations to run them.`);
 }
 await app.close();

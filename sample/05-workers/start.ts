@@ -34,7 +34,7 @@ One API and two workers run; the API listens on ${url}. Try:
   SESSION=$(curl -s -X POST ${url}/sessions -H 'x-user-id: ann' | sed 's/.*"id":"\\([^"]*\\)".*/\\1/')
   curl -s -X POST ${url}/answers -H 'x-user-id: ann' -H "x-session-id: $SESSION" -H 'content-type: application/json' -d '{"input":"Hello"}'
 
-Bull Board is at ${url}/queues, the password is ${token}. Lanes to look at, from another terminal:
+Bull Board is at ${url}/queues, the password is ${token}. To watch lanes, from another terminal:
 
   npm run load:workers -- --kill${url.endsWith(':3000') ? '' : ` --url ${url}`}
 `);

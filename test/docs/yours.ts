@@ -6,6 +6,7 @@ import { type CanActivate, type ExecutionContext, type Type } from '@nestjs/comm
 import { type StopCondition, type ToolSet } from 'ai';
 import { type Redis } from 'ioredis';
 import {
+  type EventResponse,
   type JsonObject,
   type JsonValue,
   type MemoryPort,
@@ -217,7 +218,7 @@ export declare class TypeOrmModule {}
 export declare function getDataSourceToken(name?: string): string;
 
 /** From express, which this package does not need. */
-export interface Response {
+export interface Response extends EventResponse {
   cookie(name: string, value: string, options: object): void;
   setHeader(name: string, value: string): void;
 }

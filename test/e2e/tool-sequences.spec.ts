@@ -103,7 +103,7 @@ describe('an agent with a plan of steps', () => {
         '  used    think, in report\n  failed  confirm: There is no tool confirm.\n' +
         '  refused send_certificate: The tool send_certificate is not allowed in step report. Allowed now: *, but not ',
     );
-    expect(printed).toContain('nowhere.jsonl does not exist. Pass a file');
+    expect(printed).toContain('nowhere.jsonl does not exist.');
   });
 
   const recorded = existsSync(AIRLINE) ? readConversations(AIRLINE) : null;

@@ -4,6 +4,7 @@ import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { DataSource } from 'typeorm';
+import { eventually } from '../support/eventually.js';
 import { openWithTurn, succeeds, unavailable } from '../support/faults.js';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { describeSqlServers } from '../support/servers.js';
@@ -144,8 +145,10 @@ describeSqlServers('a server that refuses to write', ({ type, url }) => {
       return () => server.query('SET GLOBAL read_only = 0');
     }
     await server.query(`ALTER ROLE ${user} SET default_transaction_read_only = on`);
-    // Applies to new connections.
+    // Applies to new connections. One that ends during a later call would leave open whether the call was applied.
+    const old = await connections();
     await server.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${user}'`);
+    await eventually(async () => !(await connections()).some((id) => old.includes(id)));
     await Promise.allSettled([1, 2, 3].map(() => store.ping()));
     return () => server.query(`ALTER ROLE ${user} RESET default_transaction_read_only`);
   }

@@ -31,7 +31,7 @@ export interface SessionStoreAdapter {
 }
 
 /**
- * The atomic operations of the stores of this package. Each is one round trip, uses the store's clock, and loses no concurrent
+ * The atomic operations of the stores of this package. Each is one transaction, uses the store's clock, and loses no concurrent
  * change. Methods with a session id throw SessionNotFoundError if it does not exist, except `delete` and `erase`.
  *
  * `required` is the session that must have the id, checked in the same commit (FIX-90). If another session has it, the method writes

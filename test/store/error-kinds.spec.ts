@@ -37,6 +37,21 @@ describe('kinds of store errors', () => {
     expect(error.message).toContain(code);
   });
 
+  it.each<[string, string | undefined, boolean]>([
+    ['55P03', 'FEHLER', false],
+    ['22P05', 'FEHLER', false],
+    ['25006', 'FEHLER', false],
+    ['57P01', 'FATAL', true],
+    ['57P01', 'SCHWERWIEGEND', true],
+    ['25P03', 'SCHWERWIEGEND', true],
+    ['53100', 'FEHLER', true],
+    ['XX000', 'FEHLER', true],
+    ['ECONNRESET', undefined, true],
+  ])('NST-05 a commit that PostgreSQL answers with %s and severity %s may have been applied: %s', (code, severity, may) => {
+    const error = asPostgresError(Object.assign(new Error('no'), { code, severity }), true);
+    expect((error as { maybeApplied?: boolean }).maybeApplied ?? false).toBe(may);
+  });
+
   it.each<[number, string, Kind]>([
     [1290, 'HY000', 'outage'],
     [1205, 'HY000', 'outage'],

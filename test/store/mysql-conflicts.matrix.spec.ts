@@ -113,6 +113,37 @@ describeMariadb('conflicts in the MySQL store', () => {
     await other.query('ROLLBACK');
   }, 60_000);
 
+  it('SES-10 expires no session with open turns while another transaction has locked its lane', async () => {
+    const sessions = new SessionStore(store.sessions);
+    for (const id of ['open', 'idle']) await sessions.create({ id, userId: 'cleo' });
+    await store.ports.turns.accept(turnRequest('open-turn', { sessionId: 'open' }));
+    await delay(5);
+    await begin();
+    await lock("SELECT session_id FROM {lane} WHERE session_id = 'open' FOR UPDATE");
+
+    const expired = await store.sessions.expireStale({ maxMs: 1 }, 100);
+    await other.query('ROLLBACK');
+    expect(expired.map(({ session }) => session.id)).toContain('idle');
+    expect(await store.sessions.fetchById('open')).toMatchObject({ state: 'created' });
+  });
+
+  it('SES-11 deletes no session while another transaction has locked its lane', async () => {
+    const sessions = new SessionStore(store.sessions);
+    await store.sessions.purgeExpired(0, 100);
+    for (const id of ['locked', 'free']) {
+      await sessions.create({ id, userId: 'dora' });
+      await sessions.expire(id);
+    }
+    await delay(5);
+    await begin();
+    await lock("SELECT session_id FROM {lane} WHERE session_id = 'locked' FOR UPDATE");
+
+    const purged = await store.sessions.purgeExpired(1, 100);
+    await other.query('ROLLBACK');
+    expect(purged).toEqual(['free']);
+    expect(await store.sessions.fetchById('locked')).toMatchObject({ state: 'expired' });
+  });
+
   async function begin(): Promise<void> {
     await other.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
     await other.query('START TRANSACTION');

@@ -177,6 +177,7 @@ describePostgres('reads of the PostgreSQL store', () => {
     ['expireStale of ten that are too old', 100, () => sessions.expireStale({ maxMs: HOUR }, 10)],
     ['purgeExpired of ten', 400, () => sessions.purgeExpired(HOUR, 10)],
     ['purgeSettled of ten', 150, () => adapter.turns.purgeSettled(0, 10)],
+    ['purgeSettled of none', 5, () => adapter.turns.purgeSettled(HOUR, 10)],
     ['the events of ten turns that expired', 60, () => adapter.events.deleteExpired(10)],
     ['an event that is refused', 5, () => adapter.events.append(lost, batch, HOUR).catch(() => 0)],
     ['a message', 10, () => adapter.conversations.append('p-7', [{ id: 'm', role: 'user', content: 'hello' }])],
@@ -213,6 +214,14 @@ describePostgres('reads of the PostgreSQL store', () => {
     afterAll(() => dataSource.query('RESET plan_cache_mode'));
 
     it.each(changes)('PRF-05 PRF-09 finds all its rows by index, in one round trip: %s', expectFew);
+
+    it('PRF-09 looks for expired events without a look at those that last', async () => {
+      const last = (): Promise<unknown> =>
+        dataSource.query(place.fill(`UPDATE {turn} SET event_ttl = ${HOUR} WHERE event_ttl = 0`));
+      const { rows } = await reads(() => adapter.events.deleteExpired(10), last);
+
+      expect(rows).toBeLessThanOrEqual(5);
+    });
 
     it('PRF-07 no operation of any port reads a whole table', async () => {
       const { scanned, rows } = await reads(() => useEverything(adapter));
@@ -253,10 +262,11 @@ describePostgres('reads of the PostgreSQL store', () => {
     return hit + fetched;
   }
 
-  /** Returns the statements, full table scans and rows of an operation, which is then rolled back. */
-  async function reads(operation: () => Promise<unknown>): Promise<Reads> {
+  /** Returns the statements, full table scans and rows of an operation, which is then rolled back with its preparation. */
+  async function reads(operation: () => Promise<unknown>, prepare?: () => Promise<unknown>): Promise<Reads> {
     await dataSource.query('BEGIN');
     try {
+      await prepare?.();
       const before = await counters();
       const sent = jest.spyOn(pg.Client.prototype, 'query');
       await operation();

@@ -13,7 +13,7 @@ import { capturingLogger } from '../support/capturing-logger.js';
 import { FORBIDDEN, FORBIDDING_STORES, type ForbiddingStore } from '../support/forbidding-stores.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { type Application, rejection, startApplication } from '../support/running-application.js';
-import { describeMariadb, describeSqlServers } from '../support/servers.js';
+import { describeMariadb, describeSqlServers, MARIADB } from '../support/servers.js';
 import { mariadb } from '../support/services/mariadb.js';
 import { giveToServer } from '../support/services/server-process.js';
 import { temporaryFolder } from '../support/temporary-folder.js';
@@ -163,6 +163,19 @@ describeSqlServers('a server that answers with an unknown code', ({ type, url })
 });
 
 describeMariadb('a statement above max_allowed_packet', () => {
+  it('NST-05 is divided if each of its values is smaller', async () => {
+    const tablePrefix = `f${randomBytes(5).toString('hex')}_`;
+    const dataSource = { type: 'mysql', url: MARIADB.url } as const;
+    const adapter = typeormAdapter({ dataSource, tablePrefix, migrationsRun: true, operationTimeoutMs: 60_000 });
+    await adapter.init?.();
+    const content = 'x'.repeat(1_000_000);
+    const messages = Array.from({ length: 70 }, (_, n) => ({ id: `m${n}`, role: 'user' as const, content }));
+    await adapter.conversations.append('long', messages);
+
+    expect(await adapter.conversations.window('long', 2)).toMatchObject([{ id: 'm68' }, { id: 'm69' }]);
+    await adapter.close?.();
+  });
+
   it('FIX-61 is not sent, so that the connection stays open and the turn fails', async () => {
     const folder = temporaryFolder();
     giveToServer(folder);

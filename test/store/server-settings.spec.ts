@@ -128,6 +128,28 @@ describeMariadb('settings of MariaDB', () => {
       SessionsConfigurationError,
     );
     expect(message).toMatch(/max_allowed_packet is 67108864\. It must be 80000000 or more/);
+
+    const application = await new DataSource(dataSource).initialize();
+    const refused = open({ dataSource: application, tablePrefix }, { maxValueBytes: 40_000_000 });
+    await expect(refused).rejects.toThrow(message);
+    await application.destroy();
+  });
+
+  it('FIX-65 DAY-06 a user who may not create tables stops the start, without more attempts', async () => {
+    const tablePrefix = `c${randomUUID().slice(0, 8)}_`;
+    const server = await new DataSource({ type: 'mysql', url: MARIADB.url }).initialize();
+    await server.query(`CREATE USER ${tablePrefix}user IDENTIFIED BY 'secret'`);
+    await server.query(`GRANT SELECT, INSERT ON *.* TO ${tablePrefix}user`);
+    const own = new URL(MARIADB.url);
+    [own.username, own.password] = [`${tablePrefix}user`, 'secret'];
+    const adapter = typeormAdapter({ dataSource: { type: 'mysql', url: own.href }, tablePrefix, migrationsRun: true });
+    try {
+      const { message } = await rejection(startApplication({ adapter }), SessionsConfigurationError);
+      expect(message).toMatch(/1142 .*CREATE command denied.* Grant the user the privileges/);
+    } finally {
+      await server.query(`DROP USER ${tablePrefix}user`);
+      await server.destroy();
+    }
   });
 
   it.each(['', 'x_'])(

@@ -18,7 +18,7 @@ import {
   type TurnRow,
 } from './rows.js';
 
-/** Rows by primary key. Rows go in and come out as copies. */
+/** Rows by primary key. A row that is in a table is never changed in place: `update` replaces it. */
 export interface Table<Row, Key> {
   get(key: Key): Row | undefined;
   insert(row: Row): void;
@@ -163,8 +163,8 @@ export interface Transaction {
 }
 
 /**
- * A database inside this process. Its transactions run synchronously and one at a time, so the values that a transaction
- * read are still current when it writes.
+ * A database for synchronous work, whose reads are still current when it writes. Inside this process, one transaction runs at a
+ * time. A remote database locks what the work reads, and runs the work again when it needs more rows.
  */
 export interface CoreDatabase {
   /** Commits all writes of the work together, or none if it throws. */

@@ -47,7 +47,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
   ended(activeBefore: number | null, createdBefore: number | null, limit: number): SessionRow[] {
     if (activeBefore === null && createdBefore === null) return [];
     const endedBy = (condition: string, before: number | null): Statement[] =>
-      before === null ? [] : [this.withLane(`${condition} AND COALESCE(depth, 0) = 0 LIMIT ?`, before, limit)];
+      before === null ? [] : [this.withLane(`${condition} AND depth = 0 LIMIT ?`, before, limit)];
     const rows = this.listed('ended', () => [
       ...endedBy("state IN ('created', 'suspended') AND last_activity_at < ?", activeBefore),
       ...endedBy('live_since < ?', createdBefore),
@@ -117,9 +117,12 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     return [{ ...lock, take: ({ rows }) => this.put(rows as unknown as SessionRow[]) }];
   }
 
-  /** Selects and locks sessions with their lanes. The outer join makes the server lock the session first. */
+  /**
+   * Selects and locks sessions with their lanes, the session first. Every session has a lane. An outer join would accept a
+   * session whose lane is locked, because SKIP LOCKED makes that lane look absent.
+   */
   private withLane(rest: string, ...values: number[]): Statement {
-    const join = 'LEFT JOIN {lane} ON {lane}.session_id = {session}.id';
+    const join = 'STRAIGHT_JOIN {lane} ON {lane}.session_id = {session}.id';
     return SQL.session.select(`${join} WHERE ${rest} ${this.unit.skipLocked}`, ...values);
   }
 

@@ -122,7 +122,7 @@ export class LoadedTable<Row extends object, Key> implements Table<Row, Key> {
       else if (after) changes.inserted.push(after);
     }
     const { deletes, updates, inserted } = changes;
-    return { deletes, updates, inserts: inserted.length > 0 ? [this.sql.insert(inserted)] : [] };
+    return { deletes, updates, inserts: this.sql.inserts(inserted) };
   }
 
   protected hasChanged(key: Key): boolean {

@@ -11,7 +11,7 @@ import { serverLabel } from '../sql/dialects.js';
 import { placeOf, type SqlPlace } from '../sql/sql-place.js';
 import { type SqlStoreOptions } from '../sql/sql-store.options.js';
 import { MysqlDatabase } from './mysql-database.js';
-import { asStoreError } from './mysql-errors.js';
+import { asStoreError, MysqlFailure } from './mysql-errors.js';
 import { MYSQL_MIGRATIONS } from './mysql-migrations.js';
 import { MysqlPool } from './mysql-pool.js';
 import { checkMysqlSettings, probeMysql } from './mysql-start.js';
@@ -44,7 +44,9 @@ export class MysqlAdapter {
       },
       probe: () => adapter.probe(),
       pendingMigrations: () =>
-        pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place, MYSQL_MIGRATIONS),
+        asTypedErrors(() =>
+          pendingMigrations((sql) => adapter.query(adapter.opened(), sql), adapter.place, MYSQL_MIGRATIONS),
+        ),
       close: () => adapter.close(),
     };
   }
@@ -57,7 +59,9 @@ export class MysqlAdapter {
     if (this.pool) return;
     const { tablePrefix, migrationsRun, operationTimeoutMs, checkServer } = this.options;
     try {
-      if (migrationsRun) await runMigrations(this.connection, MYSQL_MIGRATIONS, tablePrefix, operationTimeoutMs);
+      if (migrationsRun) {
+        await asFailures(() => runMigrations(this.connection, MYSQL_MIGRATIONS, tablePrefix, operationTimeoutMs));
+      }
       const pool = await MysqlPool.open(this.connection, this.place, operationTimeoutMs);
       this.pool = pool;
       await assertSchema((sql) => this.query(pool, sql), this.place, MYSQL_MIGRATIONS);
@@ -76,12 +80,8 @@ export class MysqlAdapter {
     }
   }
 
-  private async probe(): Promise<void> {
-    try {
-      await probeMysql(this.opened());
-    } catch (error) {
-      throw asStoreError(error);
-    }
+  private probe(): Promise<void> {
+    return asTypedErrors(() => probeMysql(this.opened()));
   }
 
   private async close(): Promise<void> {
@@ -98,5 +98,24 @@ export class MysqlAdapter {
   private opened(): MysqlPool {
     if (!this.pool) throw notOpen(`${this.place.dialect.title} store`);
     return this.pool;
+  }
+}
+
+/** @throws StoreUnavailableError, or another typed error, for an error of MySQL */
+async function asTypedErrors<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw asStoreError(error);
+  }
+}
+
+/** Converts an error that TypeORM has wrapped, so that a lacking privilege ends the start instead of being retried. */
+async function asFailures(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const { driverError } = error as { readonly driverError?: unknown };
+    throw driverError === undefined ? error : new MysqlFailure(driverError, false);
   }
 }

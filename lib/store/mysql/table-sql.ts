@@ -1,6 +1,9 @@
 import { columnName, columnsOf, type TableName } from '../sql/columns.js';
 import { places, type Statement, statement, type Value } from './statement.js';
 
+/** Far below the smallest `max_allowed_packet` with which the store starts, because a character has up to three bytes. */
+const INSERT_CHARS = 1_000_000;
+
 /** The statements of one table's rows by primary key. */
 export class TableSql<Row extends object = Record<string, Value>> {
   /** The columns for SELECT, aliased to the row's properties. */
@@ -43,7 +46,23 @@ export class TableSql<Row extends object = Record<string, Value>> {
     return this.select(`WHERE ${this.column(this.keys[0])} = ${term.sql} ${lock}`, ...term.values);
   }
 
-  insert(rows: readonly Row[]): Statement {
+  /** Returns the statements that insert the rows. Each has little more than {@link INSERT_CHARS}, to fit in a packet. */
+  inserts(rows: readonly Row[]): Statement[] {
+    const groups: Row[][] = [];
+    let chars = Infinity;
+    for (const row of rows) {
+      const own = this.properties.reduce((total, property) => total + String(row[property]).length, 0);
+      if (chars + own > INSERT_CHARS) {
+        groups.push([]);
+        chars = 0;
+      }
+      groups.at(-1)?.push(row);
+      chars += own;
+    }
+    return groups.map((group) => this.insert(group));
+  }
+
+  private insert(rows: readonly Row[]): Statement {
     const names = this.properties.map((property) => this.column(property)).join(', ');
     const row = `(${places(this.properties)})`;
     return statement(

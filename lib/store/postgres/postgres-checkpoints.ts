@@ -34,7 +34,7 @@ export class PostgresCheckpoints extends CheckpointStore {
   /** Jumps from session to session in the primary key. The cost does not depend on the number of checkpoints. */
   async list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
     const { prefix = '', after = '', limit = 100 } = page;
-    // A range instead of LIKE, because the prefix is not a pattern. '~' sorts after every id.
+    // A range instead of LIKE, because the prefix is not a pattern. DEL sorts after every character of an id.
     const rows = await this.db.query<{ id: string }>(
       `WITH RECURSIVE found (id) AS (
          (SELECT session_id FROM {checkpoint}

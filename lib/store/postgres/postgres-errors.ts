@@ -7,6 +7,12 @@ const ROLLED_BACK = new Set(['40001', '40P01']);
 const READ_ONLY_SQL_TRANSACTION = '25006';
 const LOCK_NOT_AVAILABLE = '55P03';
 
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+/** The severities that end a connection. */
+const ENDS: ReadonlySet<unknown> = new Set(['FATAL', 'PANIC']);
+/** Connection exception, timeouts of sessions, insufficient resources, operator intervention, system and internal errors */
+const OFTEN_FATAL = ['08', '25P', '53', '57', '58', 'XX'];
+
 /**
  * How SQLSTATEs are handled (FIX-61). An entry is a code, or a class of codes. A code has precedence over its class. The
  * statements of this package never change, so that a class such as "syntax error" means another schema.
@@ -50,8 +56,9 @@ export function isReadOnly(error: unknown): boolean {
  * other than read-only or class 53 (no disk, no memory). Without an answer, further attempts only add load.
  */
 export function maySucceedAlone(error: unknown): boolean {
-  const { code, severity } = detailsOf(error);
-  return severity === 'ERROR' && code !== READ_ONLY_SQL_TRANSACTION && !code.startsWith('53');
+  const details = detailsOf(error);
+  const { code } = details;
+  return isRolledBack(details) && code !== READ_ONLY_SQL_TRANSACTION && !code.startsWith('53');
 }
 
 /**
@@ -61,24 +68,32 @@ export function maySucceedAlone(error: unknown): boolean {
 export function asStoreError(error: unknown, commits: boolean): SessionsError {
   if (error instanceof SessionsError) return error;
   const details = detailsOf(error);
-  const { code, severity } = details;
   return storeError({
     store: 'PostgreSQL',
     kind: kindOf(details),
     detail: detailOf(error, details),
-    cure: CURES[code],
+    cure: CURES[details.code],
     cause: error,
-    // FATAL and PANIC can follow the commit. A translated severity counts as unknown.
-    maybeApplied: commits && severity !== 'ERROR',
+    maybeApplied: commits && !isRolledBack(details),
   });
 }
 
 interface Details {
   /** The SQLSTATE, or the code of the driver. Empty if the error is without a code. */
   readonly code: string;
-  /** Absent if PostgreSQL did not answer. */
+  /** Absent if PostgreSQL did not answer. In the language of `lc_messages`: the driver does not pass the other one. */
   readonly severity: unknown;
   readonly message: string;
+}
+
+/**
+ * Returns whether PostgreSQL answered that the statement failed and was rolled back. FATAL and PANIC can follow the commit. If
+ * the severity is translated, codes that are also used with FATAL count as such.
+ */
+function isRolledBack({ code, severity }: Details): boolean {
+  if (severity === 'ERROR') return true;
+  if (typeof severity !== 'string' || ENDS.has(severity)) return false;
+  return SQLSTATE.test(code) && !OFTEN_FATAL.some((start) => code.startsWith(start));
 }
 
 function kindOf({ code, severity, message }: Details): FailureKind {
@@ -88,7 +103,7 @@ function kindOf({ code, severity, message }: Details): FailureKind {
   const known = KINDS[code] ?? KINDS[code.slice(0, 2)];
   if (known) return known;
   // FATAL and PANIC end the connection.
-  return severity === 'FATAL' || severity === 'PANIC' ? 'outage' : 'unknown';
+  return ENDS.has(severity) ? 'outage' : 'unknown';
 }
 
 function detailOf(error: unknown, details: Details): string {

@@ -46,7 +46,7 @@ export class RedisCheckpoints extends CheckpointStore {
   async list(orchestrator: string, page: { prefix?: string; after?: string; limit?: number } = {}): Promise<string[]> {
     const { prefix = '', after = '', limit = 100 } = page;
     const from = after >= prefix && after !== '' ? `(${after}` : `[${prefix}`;
-    // '~' sorts after every id.
+    // DEL sorts after every character of an id.
     const [ids] = await this.db.run<[string[]]>(
       SCRIPTS.checkpointedSessions,
       orchestrator,

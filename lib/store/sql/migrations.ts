@@ -34,6 +34,8 @@ export function migrationClasses(
       up(runner: QueryRunner): Promise<void> {
         return run(runner, ({ up, usableFrom }) => [
           ...up.flatMap(statementsIn),
+          // MySQL does not revert it if the process ends before TypeORM has recorded the migration.
+          `DELETE FROM {schema} WHERE version = ${index + 1}`,
           `INSERT INTO {schema} (version, usable_from) VALUES (${index + 1}, ${usableFrom})`,
         ]);
       }
@@ -66,6 +68,6 @@ export function statementsIn(file: string): string[] {
 
 /** Returns the statements that revert a statement. Indexes are dropped with their tables. */
 function dropStatement(create: string): string[] {
-  const [, kind, name] = /^CREATE (TABLE|FUNCTION) (\{\w+\})/.exec(create) ?? [];
+  const [, kind, name] = /^CREATE (TABLE|FUNCTION) (?:IF NOT EXISTS )?(\{\w+\})/.exec(create) ?? [];
   return kind ? [`DROP ${kind} ${name}`] : [];
 }

@@ -9,7 +9,7 @@ const READ_ONLY = 'schema';
  * @param insert `INSERT IGNORE` in MySQL, which would demand a value for each column otherwise
  */
 export function probeStatements(migrations: readonly Migration[], insert = 'INSERT'): string[] {
-  return created(migrations, /^CREATE TABLE \{(\w+)\} \(\s*["`]?(\w+)/).flatMap(([, table, column]) => {
+  return created(migrations, /^CREATE TABLE (?:IF NOT EXISTS )?\{(\w+)\} \(\s*["`]?(\w+)/).flatMap(([, table, column]) => {
     if (table === READ_ONLY) return [];
     return [
       `${insert} INTO {${table}} (${column}) SELECT ${column} FROM {${table}} WHERE 1 = 0`,
@@ -21,7 +21,7 @@ export function probeStatements(migrations: readonly Migration[], insert = 'INSE
 
 /** Returns the names of the tables, without prefix. */
 export function tableNames(migrations: readonly Migration[]): string[] {
-  return created(migrations, /^CREATE TABLE \{(\w+)\}/).map(([, name]) => name);
+  return created(migrations, /^CREATE TABLE (?:IF NOT EXISTS )?\{(\w+)\}/).map(([, name]) => name);
 }
 
 /** Returns the names of the functions, without prefix. */

@@ -1,10 +1,15 @@
 import { type DataSourceOptions, type QueryRunner } from 'typeorm';
 import { loadPeer } from '../../common/load-peer.js';
+import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { newDataSource } from './new-data-source.js';
 import { connect, withConnectTimeout } from './open-data-source.js';
 import { type Migration, migrationClasses } from './migrations.js';
 import { ownOptions } from './own-options.js';
+import { sqlMessages } from './sql.messages.js';
 import { placeOf } from './sql-place.js';
+
+/** How long a process waits for another one that migrates a MySQL database. */
+const LOCK_SECONDS = 600;
 
 /**
  * Runs pending migrations on a separate DataSource with the application's connection options. If several processes start at
@@ -53,7 +58,9 @@ async function lock(queryRunner: QueryRunner, name: string): Promise<void> {
   const { type } = queryRunner.connection.options;
   if (type === 'better-sqlite3') return;
   if (type !== 'postgres') {
-    await queryRunner.query('SELECT GET_LOCK(?, 600)', [name]);
+    const sql = 'SELECT GET_LOCK(?, ?) AS held';
+    const [{ held }] = (await queryRunner.query(sql, [name, LOCK_SECONDS])) as { held: unknown }[];
+    if (Number(held) !== 1) throw new StoreUnavailableError(sqlMessages.migrationsLocked(LOCK_SECONDS));
     return;
   }
   // Reads the changes of the previous lock holder, instead of a snapshot from before the wait.

@@ -11,6 +11,9 @@ export const sqlMessages = {
     `The tables of the ${title} store are at migration ${version}, which is too new for this version of ` +
     `nestjs-agent-sessions: it knows ${known}, and they can be used from ${usableFrom} on. Install a newer version.`,
 
+  migrationsLocked: (seconds: number): string =>
+    `Another process has run the migrations for ${seconds} s. Start this one again when it is done, or end that one.`,
+
   unknownType: (types: readonly string[], received: string): string =>
     `typeormAdapter: dataSource.type must be one of ${types.join(', ')}. Received: ${JSON.stringify(received)}.`,
 

@@ -30,7 +30,8 @@ export class SqliteCheckpoints
   }
 
   sessions(orchestrator: string, prefix: string, after: string, limit: number): string[] {
-    // A range instead of LIKE, because it uses the primary key and the prefix is not a pattern. '~' sorts after every id.
+    // A range instead of LIKE, because it uses the primary key and the prefix is not a pattern. DEL sorts after every character
+    // of an id.
     const rows = this.connection
       .statement(
         `SELECT DISTINCT session_id AS id FROM {checkpoint}

@@ -39,8 +39,8 @@ export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter 
   if (!isDataSource(dataSource)) return adapter;
   return {
     ...adapter,
-    init: async () => {
-      await adapter.init?.();
+    init: async (limits) => {
+      await adapter.init?.(limits);
       try {
         assertEntityNames(dataSource, resolved.tablePrefix);
       } catch (error) {

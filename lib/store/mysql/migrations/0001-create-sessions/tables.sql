@@ -1,16 +1,16 @@
 -- The tables in MySQL and MariaDB. Times are milliseconds, JSON is stored as text. Compared columns are VARBINARY: equal
 -- bytes only, without case folding or padding. A name of 256 UTF-16 units has at most 768 bytes, so every key stays below
--- InnoDB's 3072.
+-- InnoDB's 3072. CREATE TABLE commits, so a migration that was interrupted runs again, over the tables that exist.
 
 -- The migration of the tables, and the first one that is compatible with them.
-CREATE TABLE {schema} (
+CREATE TABLE IF NOT EXISTS {schema} (
   version BIGINT NOT NULL PRIMARY KEY,
   usable_from BIGINT NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Partial indexes do not exist here. A generated column that is NULL puts its row at the end of the index, which is never
 -- read.
-CREATE TABLE {session} (
+CREATE TABLE IF NOT EXISTS {session} (
   id VARBINARY(200) NOT NULL PRIMARY KEY,
   user_id VARBINARY(768) NOT NULL,
   workspace_id VARBINARY(768),
@@ -28,7 +28,7 @@ CREATE TABLE {session} (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The surfaces of sessions. The session's own row contains the order of attachment.
-CREATE TABLE {session_surface} (
+CREATE TABLE IF NOT EXISTS {session_surface} (
   surface_id VARBINARY(768) NOT NULL,
   session_id VARBINARY(200) NOT NULL,
   PRIMARY KEY (surface_id, session_id),
@@ -36,11 +36,11 @@ CREATE TABLE {session_surface} (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- Locks for concurrent changes of one user's surface. A row contains a number only.
-CREATE TABLE {slot} (
+CREATE TABLE IF NOT EXISTS {slot} (
   id INT NOT NULL PRIMARY KEY
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {lane} (
+CREATE TABLE IF NOT EXISTS {lane} (
   session_id VARBINARY(200) NOT NULL PRIMARY KEY,
   next_position BIGINT NOT NULL,
   depth BIGINT NOT NULL,
@@ -57,7 +57,7 @@ CREATE TABLE {lane} (
   KEY {lane_attention!} (attention_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {turn} (
+CREATE TABLE IF NOT EXISTS {turn} (
   id VARBINARY(200) NOT NULL PRIMARY KEY,
   session_id VARBINARY(200) NOT NULL,
   position BIGINT NOT NULL,
@@ -100,7 +100,7 @@ CREATE TABLE {turn} (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- A batch of events, by the offset of its last event.
-CREATE TABLE {turn_event} (
+CREATE TABLE IF NOT EXISTS {turn_event} (
   turn_id VARBINARY(200) NOT NULL,
   last_offset BIGINT NOT NULL,
   fence BIGINT NOT NULL,
@@ -109,7 +109,7 @@ CREATE TABLE {turn_event} (
   PRIMARY KEY (turn_id, last_offset)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {step} (
+CREATE TABLE IF NOT EXISTS {step} (
   turn_id VARBINARY(200) NOT NULL,
   id VARBINARY(200) NOT NULL,
   step_key LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -117,14 +117,14 @@ CREATE TABLE {step} (
   PRIMARY KEY (turn_id, id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {signal} (
+CREATE TABLE IF NOT EXISTS {signal} (
   turn_id VARBINARY(200) NOT NULL,
   name VARBINARY(768) NOT NULL,
   payload LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   PRIMARY KEY (turn_id, name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {checkpoint} (
+CREATE TABLE IF NOT EXISTS {checkpoint} (
   orchestrator VARBINARY(768) NOT NULL,
   session_id VARBINARY(200) NOT NULL,
   turn_index BIGINT NOT NULL,
@@ -141,7 +141,7 @@ CREATE TABLE {checkpoint} (
   KEY {checkpoint_session!} (session_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {message} (
+CREATE TABLE IF NOT EXISTS {message} (
   session_id VARBINARY(200) NOT NULL,
   position BIGINT NOT NULL,
   id VARBINARY(768) NOT NULL,
@@ -153,7 +153,7 @@ CREATE TABLE {message} (
   PRIMARY KEY (session_id, position)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {document} (
+CREATE TABLE IF NOT EXISTS {document} (
   namespace VARBINARY(768) NOT NULL,
   scope VARBINARY(768) NOT NULL,
   session_id VARBINARY(200) NOT NULL,
@@ -169,14 +169,14 @@ CREATE TABLE {document} (
   KEY {document_expiry!} (expires_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {lease} (
+CREATE TABLE IF NOT EXISTS {lease} (
   name VARBINARY(768) NOT NULL PRIMARY KEY,
   holder VARBINARY(768) NOT NULL,
   fence BIGINT NOT NULL,
   expires_at BIGINT NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
-CREATE TABLE {tombstone} (
+CREATE TABLE IF NOT EXISTS {tombstone} (
   session_id VARBINARY(200) NOT NULL PRIMARY KEY,
   erased_at BIGINT NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -40,8 +40,9 @@ END $$;
 CREATE FUNCTION {delete_expired_events_v1}(args json) RETURNS json LANGUAGE plpgsql
 SET enable_seqscan = off SET enable_sort = off AS $$
 DECLARE
+  now bigint := {now_v1}();
   over text[] := ARRAY(
-    SELECT id FROM {turn} WHERE settled_at + event_ttl <= {now_v1}()
+    SELECT id FROM {turn} WHERE settled_at + event_ttl <= now
     ORDER BY settled_at + event_ttl LIMIT (args ->> 'max_turns')::bigint FOR UPDATE SKIP LOCKED
   );
 BEGIN

@@ -3,8 +3,10 @@
 -- Turns that are locked now (by an expired idempotency key) are deleted in the next run.
 CREATE FUNCTION {purge_settled_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
+  -- A variable, because PostgreSQL does not use a volatile function as a bound of an index.
+  before bigint := {now_v1}() - (args ->> 'older_than_ms')::bigint;
   old text[] := ARRAY(
-    SELECT id FROM {turn} WHERE settled_at < {now_v1}() - (args ->> 'older_than_ms')::bigint
+    SELECT id FROM {turn} WHERE settled_at < before
     ORDER BY settled_at LIMIT (args ->> 'max_turns')::bigint FOR UPDATE SKIP LOCKED
   );
 BEGIN

@@ -170,14 +170,21 @@ export class SessionSweeper {
     const { turns, events, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
     const isOver = (): boolean => this.stopping || performance.now() >= ends;
+    const errors: unknown[] = [];
+    const deleteWith = (batch: number, work: (limit: number) => Promise<number>): Promise<number> =>
+      inBatches(batch, work, isOver).catch((error: unknown) => {
+        // The other deletions still run.
+        errors.push(error);
+        return 0;
+      });
     const settled =
       purgeTurnsAfterMs === undefined
         ? 0
-        : await inBatches(BATCH, (limit) => turns.purgeSettled(purgeTurnsAfterMs, limit), isOver);
-    const streams = await inBatches(EVENTS_BATCH, (limit) => events.deleteExpired(limit), isOver);
-    let documents = await inBatches(BATCH, (limit) => state.deleteExpired(limit), isOver);
+        : await deleteWith(BATCH, (limit) => turns.purgeSettled(purgeTurnsAfterMs, limit));
+    const streams = await deleteWith(EVENTS_BATCH, (limit) => events.deleteExpired(limit));
+    let documents = await deleteWith(BATCH, (limit) => state.deleteExpired(limit));
     for (const { namespace, keep } of maxDocuments) {
-      documents += await inBatches(BATCH, (limit) => state.evictIdle(namespace, keep, limit), isOver);
+      documents += await deleteWith(BATCH, (limit) => state.evictIdle(namespace, keep, limit));
     }
     this.countSwept({ turns: settled, events: streams, documents });
     if (settled + streams + documents > 0) {
@@ -185,6 +192,7 @@ export class SessionSweeper {
         `Deleted: ${settled} settled turns, expired events of ${streams} turns, ${documents} state documents.`,
       );
     }
+    if (errors.length > 0) throw errors[0];
   }
 
   private countRun(outcome: 'runs' | 'skipped' | 'failed'): void {

@@ -51,6 +51,8 @@ export interface SessionPage {
 }
 
 const SWEEP_BATCH = 500;
+/** The number of sessions per batch of deletions: each session may have thousands of rows. */
+const PURGE_BATCH = 20;
 const REVOKE_BATCH = 500;
 const REVOKED_AT_ONCE = 16;
 /** Milliseconds within which `createOrAdopt` treats messages as simultaneous. */
@@ -329,7 +331,7 @@ export class SessionStore {
    */
   async sweepStale(ttlMs: number = this.ttlMs, options: SweepLimit = {}): Promise<Session[]> {
     const idleMs = wholeMs(ttlMs, 'ttlMs');
-    return inBatches(options, async (limit) => {
+    return inBatches(SWEEP_BATCH, options, async (limit) => {
       const swept = await this.adapter.suspendStale(idleMs, limit);
       for (const session of swept) {
         this.events.emit({ type: 'suspended', session, previousState: 'active', cause: 'idle' });
@@ -350,7 +352,7 @@ export class SessionStore {
       ...(maxMs === undefined ? {} : { maxMs }),
     };
     if (Object.keys(lifetime).length === 0) return [];
-    return inBatches(options, async (limit) => {
+    return inBatches(SWEEP_BATCH, options, async (limit) => {
       const swept = await this.adapter.expireStale(lifetime, limit);
       for (const { session, previousState } of swept) {
         // An active session is never expired for being idle.
@@ -367,7 +369,7 @@ export class SessionStore {
    */
   async purgeExpired(olderThanMs: number, options: SweepLimit = {}): Promise<string[]> {
     const ageMs = wholeMs(olderThanMs, 'olderThanMs');
-    return inBatches(options, async (limit) => {
+    return inBatches(PURGE_BATCH, options, async (limit) => {
       const purged = await this.adapter.purgeExpired(ageMs, limit);
       for (const sessionId of purged) this.events.emit({ type: 'deleted', sessionId, cause: 'retention' });
       return purged;
@@ -459,11 +461,15 @@ export class SessionStore {
 }
 
 /** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in total. */
-async function inBatches<T>(options: SweepLimit, sweep: (limit: number) => Promise<T[]>): Promise<T[]> {
+async function inBatches<T>(
+  size: number,
+  options: SweepLimit,
+  sweep: (limit: number) => Promise<T[]>,
+): Promise<T[]> {
   const { maxSessions: max = Infinity } = checkInput(SweepLimit, options, 'options');
   const swept: T[] = [];
   while (swept.length < max) {
-    const limit = Math.min(SWEEP_BATCH, max - swept.length);
+    const limit = Math.min(size, max - swept.length);
     const batch = await sweep(limit);
     swept.push(...batch);
     if (batch.length < limit) break;

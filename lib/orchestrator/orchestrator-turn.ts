@@ -154,6 +154,7 @@ export class OrchestratorTurn {
     if (deciding) await deciding;
     if (endedBy instanceof AwaitingSignal) return endedBy;
     orchestration?.assertSound();
+    journal.close();
     // Await only when there are changes: an interrupt during the pause would find that the answer was already given.
     const written = journal.isEmpty ? [] : await journal.changes();
     if (definition.stateSchema) await assertState(definition.name, definition.stateSchema, loop.progress.state);

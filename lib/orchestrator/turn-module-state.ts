@@ -7,8 +7,10 @@ import { NewTask, TaskTransitionOptions, ToolEntryOptions, type ToolPatchOptions
 import { moduleDisabled } from '../state/state.errors.js';
 import { type StateModuleName } from '../state/state-module.js';
 import { TaskError } from '../state/task.errors.js';
+import { type StoredTask, type TaskChange } from '../state/task-change.js';
 import { isTaskState, statesAfter, TASK_STATE_RULE, type TaskState } from '../state/task.js';
 import { type ToolChange, toToolPatch } from '../state/tool-entry.js';
+import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import {
   type TurnFlowState,
   type TurnModules,
@@ -65,10 +67,12 @@ class ToolsOfTurn implements TurnToolState {
     private readonly writer: ModuleWriter,
   ) {}
 
-  async get<T = JsonValue>(tool: string, key: string): Promise<T | undefined> {
-    assertPlace(tool, key);
-    const entry = await this.journal.tool(tool, key);
-    return entry ? (deepFreeze(entry.value) as T) : undefined;
+  get<T = JsonValue>(tool: string, key: string): Promise<T | undefined> {
+    return this.writer.hand('tools.get', async () => {
+      assertPlace(tool, key);
+      const entry = await this.journal.tool(tool, key);
+      return entry ? (deepFreeze(entry.value) as T) : undefined;
+    });
   }
 
   set(tool: string, key: string, value: unknown, options: ToolEntryOptions = {}): void {
@@ -102,25 +106,28 @@ class TasksOfTurn implements TurnTaskState {
     private readonly writer: ModuleWriter,
   ) {}
 
-  async get(id: string): Promise<TurnTask | null> {
-    assertId(id, 'taskId');
-    const task = await this.journal.task(id);
-    return task && deepFreeze({ id, state: task.state, flowState: task.flowState });
+  get(id: string): Promise<TurnTask | null> {
+    return this.writer.hand('task.get', async () => {
+      assertId(id, 'taskId');
+      const task = await this.journal.task(id);
+      return task && deepFreeze({ id, state: task.state, flowState: task.flowState });
+    });
   }
 
   create(task: NewTask = {}): Promise<TurnTask> {
-    return this.writer.rejectLate('task.create') ?? this.created(task);
+    return this.writer.hand('task.create', () => this.created(task));
   }
 
   transition(id: string, to: TaskState, options: TaskTransitionOptions = {}): Promise<void> {
-    return this.writer.rejectLate('task.transition') ?? this.moved(id, to, options);
+    return this.writer.hand('task.transition', () => this.moved(id, to, options));
   }
 
   setFlowState(id: string, flowState: unknown): Promise<void> {
-    return this.writer.rejectLate('task.setFlowState') ?? this.withFlowState(id, flowState);
+    return this.writer.hand('task.setFlowState', () => this.withFlowState(id, flowState));
   }
 
   private async created(task: NewTask): Promise<TurnTask> {
+    this.writer.assertOpen();
     this.writer.assertOutside('task.create');
     const { id: chosen, flowState: given = null } = checkInput(NewTask, task, 'task');
     const flowState = this.writer.json(given, 'flowState');
@@ -129,7 +136,7 @@ class TasksOfTurn implements TurnTaskState {
     if (chosen === undefined) this.writer.add('task.create', { module: 'task', id, change });
     else {
       assertId(id, 'taskId');
-      await this.journal.changeTask(id, (task) => {
+      await this.change(id, (task) => {
         if (task) throw new TaskError('TASK_CONFLICT', this.sessionId, id);
         return change;
       });
@@ -138,12 +145,13 @@ class TasksOfTurn implements TurnTaskState {
   }
 
   private async moved(id: string, to: TaskState, options: TaskTransitionOptions): Promise<void> {
+    this.writer.assertOpen();
     this.writer.assertOutside('task.transition');
     assertId(id, 'taskId');
     if (!isTaskState(to)) throw new InvalidInputError('to', TASK_STATE_RULE);
     const { flowState } = checkInput(TaskTransitionOptions, options, 'options');
     const given = flowState === undefined ? {} : { flowState: this.writer.json(flowState, 'flowState') };
-    await this.journal.changeTask(id, (task) => {
+    await this.change(id, (task) => {
       if (!task) throw new TaskError('TASK_NOT_FOUND', this.sessionId, id);
       const { state: from } = task;
       if (!statesAfter(from).includes(to)) throw new TaskError('TASK_TRANSITION', this.sessionId, id, { from, to });
@@ -152,12 +160,21 @@ class TasksOfTurn implements TurnTaskState {
   }
 
   private async withFlowState(id: string, flowState: unknown): Promise<void> {
+    this.writer.assertOpen();
     this.writer.assertOutside('task.setFlowState');
     assertId(id, 'taskId');
     const change = { type: 'flow-state', flowState: this.writer.json(flowState, 'flowState') } as const;
-    await this.journal.changeTask(id, (task) => {
+    await this.change(id, (task) => {
       if (!task) throw new TaskError('TASK_NOT_FOUND', this.sessionId, id);
       return change;
+    });
+  }
+
+  /** The handler may have ended while the task was read. */
+  private change(id: string, change: (task: StoredTask | null) => TaskChange): Promise<void> {
+    return this.journal.changeTask(id, (task) => {
+      this.writer.assertOpen();
+      return change(task);
     });
   }
 }
@@ -168,10 +185,12 @@ class FlowsOfTurn implements TurnFlowState {
     private readonly writer: ModuleWriter,
   ) {}
 
-  async load<T = JsonValue>(flow: string): Promise<T | undefined> {
-    assertName(flow, 'flow');
-    const stored = await this.journal.flow(flow);
-    return stored ? (deepFreeze(stored.checkpoint) as T) : undefined;
+  load<T = JsonValue>(flow: string): Promise<T | undefined> {
+    return this.writer.hand('flow.load', async () => {
+      assertName(flow, 'flow');
+      const stored = await this.journal.flow(flow);
+      return stored ? (deepFreeze(stored.checkpoint) as T) : undefined;
+    });
   }
 
   save(flow: string, checkpoint: unknown): void {
@@ -192,23 +211,27 @@ class ModuleWriter {
     this.maxBytes = maxBytes;
   }
 
+  /** Adds a write to the journal. After the end of the handler, it is dropped and logged. */
   add(call: string, write: ModuleWrite): void {
-    if (this.rejectLate(call) !== undefined) return;
+    try {
+      this.assertOpen();
+    } catch (error) {
+      void this.hand(call, () => Promise.reject(error as Error));
+      return;
+    }
     this.assertOutside(call);
     this.journal.add(write);
   }
 
-  /**
-   * Rejects a write after the end of the attempt, which would be lost (DAY-17). The rejection is logged and does not end
-   * the process, as that of a step (FIX-87). @returns `undefined` while the attempt runs
-   */
-  rejectLate(call: string): Promise<never> | undefined {
-    try {
-      this.memo.assertOpen();
-      return undefined;
-    } catch (error) {
-      return this.memo.hand(`turn.modules.${call}`, () => Promise.reject(error as Error));
-    }
+  /** Wraps a promise for the handler. Its rejection does not end the process if the handler does not await it (FIX-87). */
+  hand<T>(call: string, begin: () => Promise<T>): Promise<T> {
+    return this.memo.hand(`turn.modules.${call}`, begin);
+  }
+
+  /** @throws TurnStoppedError, or the reason of the signal, for a write that would be lost (DAY-17) */
+  assertOpen(): void {
+    this.memo.assertOpen();
+    if (this.journal.isClosed) throw new TurnStoppedError('ended');
   }
 
   assertOutside(call: string): void {

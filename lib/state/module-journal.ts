@@ -41,6 +41,7 @@ export type ModuleWrite =
 export class ModuleJournal {
   private readonly writes: ModuleWrite[] = [];
   private readonly documents = new Map<string, Promise<StateDocument | null>>();
+  private closed = false;
 
   constructor(
     private readonly store: Pick<StateStore, 'get'>,
@@ -53,6 +54,15 @@ export class ModuleJournal {
 
   get isEmpty(): boolean {
     return this.writes.length === 0;
+  }
+
+  /** True once the changes for the settlement are read. A later write would be lost. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
+  close(): void {
+    this.closed = true;
   }
 
   /** Returns the current position in the list of writes. */

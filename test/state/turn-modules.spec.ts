@@ -14,6 +14,8 @@ import {
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { capturingLogger } from '../support/capturing-logger.js';
+import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import {
   type Application,
@@ -351,6 +353,29 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
 });
 
 describe('state modules in turns', () => {
+  it('DAY-17 FIX-87 logs a change of a task that the handler did not await, instead of losing it silently', async () => {
+    const adapter = memoryAdapter();
+    const held = gate();
+    const stored = adapter.state.get.bind(adapter.state);
+    const { lines, logger } = capturingLogger();
+    const { state, sessionId, run } = await startDesk({ adapter, logger });
+    await state.task.create(sessionId, { id: 'first' });
+    adapter.state.get = async (...args) => (await held.pass(), stored(...args));
+    await run(({ modules: { task } }) => {
+      void task.transition('first', 'working');
+      void task.create({ id: 'second' });
+      return 'ok';
+    });
+    held.open();
+
+    const late = (): string[] => lines.filter((line) => line.includes('was rejected'));
+    await eventually(() => late().length === 2);
+    expect(late()[0]).toMatch(/turn\.modules\.task\.transition of turn .* had not awaited it.*its handler has returned/s);
+    expect(late()[1]).toMatch(/turn\.modules\.task\.create of turn /);
+    expect(await state.task.get(sessionId, 'first')).toMatchObject({ state: 'submitted' });
+    expect(await state.task.get(sessionId, 'second')).toBeNull();
+  });
+
   it('STA-08 reads documents for blind writes in groups when a turn settles', async () => {
     const adapter = memoryAdapter();
     let [now, most] = [0, 0];

@@ -6,6 +6,12 @@ const LINE = /WARN.*\[TurnHandler\] (.+) of turn (#[0-9a-f]{12}) was rejected/g;
 const CALLS = [
   'asTool().execute',
   'handle.execute',
+  'turn.modules.flow.load',
+  'turn.modules.task.create',
+  'turn.modules.task.get',
+  'turn.modules.task.setFlowState',
+  'turn.modules.task.transition',
+  'turn.modules.tools.get',
   'turn.step("b")',
   'turn.step("c")',
   'turn.step("d")',

@@ -120,6 +120,7 @@ export class TurnAttempt implements AttemptHandle {
   /**
    * @param claimSentAt when the claim was sent: the lease began then or later
    * @param waits the waits of the handler for other turns, which release the slot of this visit
+   * @param isWorkerStopped true when the process ends, so that handlers which still run end with it
    */
   constructor(
     private readonly claimed: ClaimedTurn,
@@ -129,6 +130,7 @@ export class TurnAttempt implements AttemptHandle {
     >,
     claimSentAt: Instant,
     private readonly waits: HandlerWaits,
+    private readonly isWorkerStopped: () => boolean,
   ) {
     const { ledger, settings, runner, storeWatch, versionHandoff } = dependencies;
     const { id, sessionId, orchestrator, request } = claimed.turn;
@@ -523,7 +525,7 @@ export class TurnAttempt implements AttemptHandle {
   }
 
   private warnOfHandler(afterMs: number): void {
-    if (this.promises.keepsHandler) return;
+    if (this.promises.keepsHandler || this.isWorkerStopped()) return;
     const runs = this.whatRuns();
     const place = runs === undefined ? '' : ` in ${runs}`;
     logger.warn(attemptMessages.stillRuns(loggedId(this.claimed.turn.id), place, afterMs / 1000));

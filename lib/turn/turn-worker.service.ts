@@ -59,6 +59,7 @@ export class TurnWorker {
   private poll: NodeJS.Timeout | null = null;
   private stopping = false;
   private graceOver = false;
+  private stopped = false;
 
   constructor(private readonly dependencies: TurnDependencies) {
     this.failures = new FailureLog(this.logger, dependencies.settings.retry);
@@ -103,6 +104,7 @@ export class TurnWorker {
       await queue.close();
       await Promise.race([runner.idle(), grace]);
     } finally {
+      this.stopped = true;
       clearTimeout(timer);
       this.unsubscribe?.();
       if (this.poll) clearInterval(this.poll);
@@ -235,7 +237,7 @@ export class TurnWorker {
     const { sessionId, turnId } = claimed.hold;
     const awaited = new AwaitedTurns(this.dependencies.ledger, claimed.hold);
     const waits = new HandlerWaits(this.waitingParents, slot, awaited);
-    const attempt = new TurnAttempt(claimed, this.dependencies, claimSentAt, waits);
+    const attempt = new TurnAttempt(claimed, this.dependencies, claimSentAt, waits, () => this.stopped);
     if (attempt.isKnown) this.dependencies.recovery.begins(claimed.turn);
     this.attempts.add(turnId, attempt);
     // The claim was in flight when the other attempts were stopped.
@@ -290,7 +292,7 @@ export class TurnWorker {
     const wanted = hasVersion ? `version ${version} with more intents` : `version ${version} or newer`;
     if (this.warned.has(`${orchestrator} ${wanted}`)) return;
     this.warned.add(`${orchestrator} ${wanted}`);
-    this.logger.warn(workerMessages.notRunHere(orchestrator, wanted, hasVersion));
+    this.logger.warn(workerMessages.notRunHere(orchestrator, wanted, known?.version, hasVersion));
   }
 
   private conclude({ turn, sessionChange }: SettledTurn): void {

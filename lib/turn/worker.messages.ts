@@ -20,16 +20,20 @@ export const workerMessages = {
 
   /**
    * @param wanted the version that the turn needs
+   * @param own the version of this process, if it has the orchestrator
    * @param hasVersion whether this process has that version, with fewer intents
    */
-  notRunHere: (orchestrator: string, wanted: string, hasVersion: boolean): string => {
-    const cure = hasVersion
-      ? 'If none does, the turn fails with ORCHESTRATOR_DRIFT. ' +
-        'If you removed intents, set a new version and add a migration.'
-      : 'To run it here, register the orchestrator with SessionsModule.forFeature([...]).';
-    return (
+  notRunHere: (orchestrator: string, wanted: string, own: string | undefined, hasVersion: boolean): string => {
+    const waits =
       `A turn waits for orchestrator ${orchestrator}, ${wanted}, which this process does not have. ` +
-      `Other processes can run it. ${cure}`
+      'Other processes can run it. ';
+    if (own === undefined) {
+      return `${waits}To run it here, register the orchestrator with SessionsModule.forFeature([...]).`;
+    }
+    if (!hasVersion) return `${waits}This one has version ${own}: after a rollback, deploy the newer version again.`;
+    return (
+      `${waits}If none does, the turn fails with ORCHESTRATOR_DRIFT. ` +
+      'If you removed intents, set a new version and add a migration.'
     );
   },
 

@@ -146,7 +146,7 @@ export class OrchestratorTurn {
     try {
       endedBy = await loop.run();
     } catch (error) {
-      adviseOnState(error, definition, state);
+      adviseOnState(error, definition, state, claimed.checkpoint?.version ?? definition.version);
       throw error;
     }
     // Store the decision, so that the events which wait for it belong to the attempt.

@@ -53,10 +53,21 @@ export const orchestratorMessages = {
     'A turn and its state are read-only. If the handler changes them, return the change instead: ' +
     'reply(text, { state: { ... } }).',
 
-  missingKeysCure: (orchestrator: string, version: string, missing: readonly string[]): string =>
-    `The stored state lacks keys of initialState: ${missing.join(', ')}. If earlier code of ${orchestrator} has ` +
-    `written it, set a higher version than ${version}, and add a migration that sets them, such as migrations: ` +
-    `[{ from: '${version}', to: '...', migrate: (state) => ({ ...state, ${missing[0]}: ... }) }].`,
+  /** @param saved the version that has written the state */
+  missingKeysCure: (orchestrator: string, version: string, saved: string, missing: readonly string[]): string => {
+    const lacks = `lacks keys of initialState: ${missing.join(', ')}`;
+    const migrate = `migrate: (state) => ({ ...state, ${missing[0]}: ... }) }]`;
+    if (saved !== version) {
+      return (
+        `The stored state, of version ${saved} of ${orchestrator}, ${lacks}. Add a migration that sets them, such as ` +
+        `migrations: [{ from: '${saved}', to: '${version}', ${migrate}.`
+      );
+    }
+    return (
+      `The stored state ${lacks}. If earlier code of ${orchestrator} has written it, set a higher version than ` +
+      `${version}, and add a migration that sets them, such as migrations: [{ from: '${version}', to: '...', ${migrate}.`
+    );
+  },
 
   /** @param turnId as logged */
   toolFailed: (tool: string, turnId: string): string =>

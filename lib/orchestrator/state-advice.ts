@@ -19,13 +19,19 @@ const CHANGE = /read only property|not extensible|which has only a getter|Cannot
  * Adds a cure to an error of a handler, for the log (DAY-02), if the handler may have changed `turn.state`, or if the state
  * lacks keys of the initial state, because earlier code has written it.
  * @param state the state at the start of the turn
+ * @param saved the version that has written it
  */
-export function adviseOnState(error: unknown, definition: OrchestratorDefinition, state: JsonObject): void {
+export function adviseOnState(
+  error: unknown,
+  definition: OrchestratorDefinition,
+  state: JsonObject,
+  saved: string,
+): void {
   // `undefined.length`, or a state with `undefined + 1`.
   if (fieldOf(error, 'name') !== 'TypeError' && fieldOf(error, 'found') !== 'NaN') return;
   const message = fieldOf(error, 'message');
   const isChange = typeof message === 'string' && CHANGE.test(message);
-  const advice = isChange ? orchestratorMessages.readOnlyCure() : missingKeys(definition, state);
+  const advice = isChange ? orchestratorMessages.readOnlyCure() : missingKeys(definition, state, saved);
   if (advice !== undefined) addAdvice(error as object, advice);
 }
 
@@ -33,18 +39,18 @@ export function adviseOnState(error: unknown, definition: OrchestratorDefinition
  * Logs once that a stored state lacks keys of the initial state (DAY-17): a handler that only shows a value shows `undefined`, and nothing
  * fails.
  */
-export function logMissingKeys(definition: OrchestratorDefinition, state: JsonObject): void {
+export function logMissingKeys(definition: OrchestratorDefinition, state: JsonObject, saved: string): void {
   if (logged.has(definition)) return;
-  const advice = missingKeys(definition, state);
+  const advice = missingKeys(definition, state, saved);
   if (advice === undefined) return;
   logged.add(definition);
   logger.warn(advice);
 }
 
-function missingKeys(definition: OrchestratorDefinition, state: JsonObject): string | undefined {
+function missingKeys(definition: OrchestratorDefinition, state: JsonObject, saved: string): string | undefined {
   const missing = initialKeys(definition).filter((key) => !Object.hasOwn(state, key));
   if (missing.length === 0) return undefined;
-  return orchestratorMessages.missingKeysCure(definition.name, definition.version, missing);
+  return orchestratorMessages.missingKeysCure(definition.name, definition.version, saved, missing);
 }
 
 /** Returns no keys if the function of the application throws, whose error must not replace that of the handler. */

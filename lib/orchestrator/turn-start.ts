@@ -40,7 +40,7 @@ export class TurnStart {
   state(checkpoint: Checkpoint | null): JsonObject | Promise<JsonObject> {
     const { state, drifted, path } = findState(this.definition, { turn: this.claimed.turn, checkpoint });
     if (path.length > 0) return this.migrate(state, path);
-    if (checkpoint) logMissingKeys(this.definition, state);
+    if (checkpoint) logMissingKeys(this.definition, state, checkpoint.version);
     this.tell({ type: 'drift-checked', drifted, migrated: [] });
     return state;
   }

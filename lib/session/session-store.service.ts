@@ -4,7 +4,7 @@ import { assertId, assertName, type IdGenerator, mintId } from '../common/ids.js
 import { type JsonCheck } from '../common/json-check.js';
 import { stringifyWithin, toJsonFields } from '../common/json.js';
 import { inGroups } from '../common/batches.js';
-import { InvalidInputError } from '../common/sessions.error.js';
+import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
 import { assertNotSet } from '../common/unset-keys.js';
 import { NonAtomicSessionStore } from './non-atomic-session-store.js';
 import { decodeCursor, encodeCursor } from '../ledger/session.cursor.js';
@@ -86,6 +86,8 @@ export class SessionStore {
     events = new SessionEvents(),
     private readonly known: (sessionId: string) => Pick<Session, 'createdAt' | 'userId'> | null = () => null,
   ) {
+    // Nest creates the class without arguments if a module lists it in `providers`.
+    if (adapter === undefined) throw new SessionsConfigurationError(sessionMessages.noAdapter());
     this.events = events;
     this.adapter = isAtomic(adapter) ? adapter : this.overNonAtomic(adapter);
     const { defaultTtlMs = 3_600_000, expireAfterMs, maxLifetimeMs } = settings;

@@ -1,5 +1,9 @@
-/** The log lines about stores of sessions without atomic operations. */
+/** The messages about stores of sessions and their adapters. */
 export const sessionMessages = {
+  noAdapter: (): string =>
+    'SessionStore requires an adapter. If a module lists SessionStore in its providers, remove it there: SessionsModule provides it. ' +
+    'To inject it in other modules, set isGlobal: true in SessionsModule.forRoot.',
+
   nonAtomicStore: (): string =>
     'The session adapter has no atomic operations. Concurrent changes to a session can be lost. ' +
     'Use one of the adapters of this package, or implement AtomicSessionStoreAdapter.',

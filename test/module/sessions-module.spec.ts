@@ -147,6 +147,15 @@ describe('SessionsModule', () => {
     });
   });
 
+  it('DAY-17 says that SessionStore does not belong in the providers of a module', async () => {
+    @Module({ providers: [SessionStore, NeedsSessions] })
+    class DeskModule {}
+
+    await expect(startApplication({ imports: [SessionsModule.forRoot(), DeskModule] })).rejects.toThrow(
+      'If a module lists SessionStore in its providers, remove it there',
+    );
+  });
+
   it('NST-01 supports forFeature in another module than a forRoot that is not global', async () => {
     @Module({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker], exports: [Speaker] })
     class DeskModule {}

@@ -128,7 +128,25 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
       expect((await handle(desk).execute(text, { sessionId })).reply).toBe('Your orders: undefined');
     }
     await close();
-    expect(lines.filter((line) => line.startsWith('warn'))).toEqual([`warn ${ADVICE} Orchestrator`]);
+    expect(lines.filter((line) => line.endsWith(' Orchestrator'))).toEqual([`warn ${ADVICE} Orchestrator`]);
+  });
+
+  it('DAY-17 names the version that has written the state, if the version is higher now', async () => {
+    const { open, sessionId } = await visited();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      version: '2',
+      initialState: () => ({ visits: 0, orders: [] }),
+      intents: { answer: () => reply('hi') },
+    });
+    const { lines, logger } = capturingLogger();
+    const { handle, close } = await startApplication({ adapter: open(), orchestrators: [desk], logger });
+    await handle(desk).execute('hi', { sessionId });
+    await close();
+    expect(lines.filter((line) => line.endsWith(' Orchestrator'))).toEqual([
+      'warn The stored state, of version 1 of desk, lacks keys of initialState: orders. Add a migration that sets them, ' +
+        "such as migrations: [{ from: '1', to: '2', migrate: (state) => ({ ...state, orders: ... }) }]. Orchestrator",
+    ]);
   });
 
   it('DAY-02 names them also if the handler calculates with one', async () => {

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import mysql2 from 'mysql2';
 import { SessionsConfigurationError, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { typeormAdapter, type TypeormAdapterOptions } from 'nestjs-agent-sessions/typeorm';
-import { type DataSourceOptions } from 'typeorm';
+import { DataSource, type DataSourceOptions } from 'typeorm';
 import { newDataSource } from '../../lib/store/sql/new-data-source.js';
 import { portOfNobody } from '../support/port-of-nobody.js';
 import { rejection } from '../support/running-application.js';
@@ -18,6 +18,11 @@ describe('the options of typeormAdapter', () => {
     ['a URI', { dataSource: { type: 'better-sqlite3', database: 'file:x.db?mode=memory' } }, 'the path of a file'],
     ['no DataSource', {}, 'dataSource is missing'],
     ['null', { dataSource: null }, 'dataSource is missing'],
+    [
+      'a DataSource',
+      new DataSource({ type: 'postgres', url: 'postgres://nowhere/x' }),
+      'typeormAdapter({ dataSource })',
+    ],
     [
       'a pool of one',
       { dataSource: { type: 'postgres', database: 'x', poolSize: 1 } },

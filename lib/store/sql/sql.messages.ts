@@ -12,7 +12,7 @@ export const sqlMessages = {
     `nestjs-agent-sessions: it knows ${known}, and they can be used from ${usableFrom} on. Install a newer version.`,
 
   migrationsLocked: (seconds: number): string =>
-    `Another process has run the migrations for ${seconds} s. Start this one again when it is done, or end that one.`,
+    `Another process has run the migrations for ${seconds} s. Retry when it is done, or stop that process.`,
 
   unknownType: (types: readonly string[], received: string): string =>
     `typeormAdapter: dataSource.type must be one of ${types.join(', ')}. Received: ${JSON.stringify(received)}.`,

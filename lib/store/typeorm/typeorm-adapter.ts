@@ -23,6 +23,11 @@ import { resolveOptions, type TypeormAdapterOptions } from './typeorm-adapter.op
  * @throws SessionsConfigurationError for another dialect, `:memory:`, or an invalid option
  */
 export function typeormAdapter(options: TypeormAdapterOptions): SessionsAdapter {
+  if (isDataSource((options ?? {}) as object as DataSourceOptions)) {
+    throw new SessionsConfigurationError(
+      'typeormAdapter: Pass the DataSource as an option: typeormAdapter({ dataSource }).',
+    );
+  }
   assertKnownKeys(options, KEYS, 'typeormAdapter: ');
   const { dataSource } = options;
   if (typeof dataSource !== 'object' || dataSource === null) {

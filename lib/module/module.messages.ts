@@ -59,6 +59,10 @@ export const moduleMessages = {
     'The store is the memory of this process: sessions are lost on restart. ' +
     'To keep them, use a database, for example typeormAdapter({ ... }).',
 
+  volatileStoreWithQueue: (): string =>
+    'Turns are queued with turns.queue, but the store is the memory of this process: other processes do not see its sessions. ' +
+    'Use a database or Redis as the store.',
+
   localQueue: (): string =>
     'The store can be shared but turns are queued in this process. Order and mutual exclusion hold across processes, ' +
     'but work is not distributed. Use a BullMQ queue (turns.queue) to scale.',

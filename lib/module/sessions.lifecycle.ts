@@ -167,6 +167,8 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
     } else if (this.adapter.volatile) {
       this.logger.log(moduleMessages.volatileStore());
     }
+    if (this.adapter.volatile && !this.settings.queueByDefault)
+      this.logger.warn(moduleMessages.volatileStoreWithQueue());
     if (this.settings.queueByDefault && this.adapter.shared && this.role !== 'submit') {
       this.logger.log(moduleMessages.localQueue());
     }

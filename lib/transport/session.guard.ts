@@ -7,10 +7,10 @@ import { type Session } from '../ledger/session.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { PRINCIPAL_RESOLVER } from '../common/sessions.tokens.js';
 import { keepSession } from './carried-session.js';
+import { GuardHints } from './guard-hints.js';
 import { type IdSource, readSource } from './id-source.js';
 import { ownsSession, type Principal, type PrincipalResolver } from './principal.js';
 import { forbidCaching } from './private-response.js';
-import { RouteParameterHint } from './route-parameter-hint.js';
 import { allowsAnonymous, UseSession, type UseSessionOptions } from './session.decorators.js';
 import { transportOf } from './transport-of.js';
 import { missingSessionId, UnauthenticatedError } from './transport.errors.js';
@@ -26,7 +26,7 @@ import { missingSessionId, UnauthenticatedError } from './transport.errors.js';
  */
 @Injectable()
 export class SessionGuard implements CanActivate {
-  private readonly parameterHint = new RouteParameterHint();
+  private readonly hints = new GuardHints();
 
   constructor(
     protected readonly sessions: SessionStore,
@@ -46,7 +46,7 @@ export class SessionGuard implements CanActivate {
     const sessionId = await this.sessionIdOf(context, source);
     if (sessionId === undefined) {
       if (!options.optional) {
-        if (options.from === undefined) this.parameterHint.logOnce(context, sessionAt);
+        if (options.from === undefined) this.hints.routeParameter(context, sessionAt);
         throw missingSessionId(source);
       }
       keepSession(context, null);
@@ -54,7 +54,9 @@ export class SessionGuard implements CanActivate {
     }
     assertId(sessionId, 'sessionId');
     const session = await this.sessions.get(sessionId);
-    if (!session || (principal && !this.owns(principal, session))) throw new SessionNotFoundError(sessionId);
+    const isOwn = !session || !principal || this.owns(principal, session);
+    if (!isOwn) this.hints.otherOwner(context);
+    if (!session || !isOwn) throw new SessionNotFoundError(sessionId);
     this.assertState(session, options);
     // Do not touch a session that is over: it cannot be resumed.
     const touched = options.touch !== false && !this.sessions.isOver(session);

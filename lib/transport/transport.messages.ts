@@ -43,6 +43,10 @@ export const transportMessages = {
     `${handler}: a request has no session id at ${place}. If the parameter ${parameter} of the route is the session id, ` +
     `use @UseSession({ from: 'param:${parameter}' }). This warning is logged once.`,
 
+  otherOwner: (handler: string): string =>
+    `${handler}: the session of a request belongs to another user or workspace, so that the client gets 404. If it is their own, ` +
+    "create it with the id and the workspace of the request's user. This warning is logged once.",
+
   cookiesCure: (): string =>
     'Cookies require a parser: app.use(cookieParser()) from cookie-parser, or @fastify/cookie with Fastify.',
 

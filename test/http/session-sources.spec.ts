@@ -124,6 +124,33 @@ describe.each(PLATFORMS)('a session guard on $name whose route has a parameter',
   });
 });
 
+describe.each(PLATFORMS)('a session guard on $name that finds the session of another user', ({ start }) => {
+  it('DAY-17 NST-11 logs once that the owner differs, without an id, and answers as if there were no session', async () => {
+    const app = await start({
+      imports: [SessionsModule.forRoot({ adapter: memoryAdapter(), sweep: false })],
+      controllers: [SourcesController],
+    });
+    const { id } = await app.get(SessionStore).create({ userId: 'me' });
+    const { lines, logger } = capturingLogger();
+    app.useLogger(logger);
+    try {
+      for (const sessionId of [id, 'unknown', id]) {
+        const answer = await request(app.getHttpServer())
+          .get('/from/default')
+          .set({ 'x-user-id': 'ann', 'x-session-id': sessionId })
+          .expect(404);
+        expect(answer.body).toMatchObject({ code: 'SESSION_NOT_FOUND' });
+      }
+      expect(lines).toEqual([
+        expect.stringMatching(/^warn SourcesController\.byDefault: the session of a request belongs/),
+      ]);
+      expect(lines[0]).not.toContain(id);
+    } finally {
+      await app.close();
+    }
+  });
+});
+
 describe.each(PLATFORMS)('the session id of the session guard on $name', ({ start }) => {
   const calls: string[] = [];
   let app: HttpApp;

@@ -13,6 +13,7 @@ import { typeormAdapter } from 'nestjs-agent-sessions/typeorm';
 import { SESSIONS_CONTROLLERS } from '../../lib/common/sessions.tokens.js';
 import { sessionsControllers } from '../../lib/module/sessions.controllers.js';
 import { startSummary } from '../../lib/module/start-summary.js';
+import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { Echo, startApplication as startModules } from '../support/application.js';
 import { capturingLogger } from '../support/capturing-logger.js';
 import { LIVE_STORES, startApplication } from '../support/running-application.js';
@@ -71,6 +72,12 @@ describe('the log entry of the start', () => {
       expect.stringContaining('Store: Redis at cache:6379'),
     ]);
     for (const entry of entries) expect(entry).not.toMatch(/desk|hunter2/);
+  });
+
+  it('DAY-15 warns of a store in memory beside a queue that other processes can share', async () => {
+    const { lines, logger } = capturingLogger();
+    await startApplication({ adapter: memoryAdapter(), turns: { queue: new InProcessQueue(1) }, logger });
+    expect(lines.filter((line) => line.startsWith('warn Turns are queued with turns.queue'))).toHaveLength(1);
   });
 
   it('DAY-15 names a store without a label by its system', () => {

@@ -47,10 +47,13 @@ describe('kinds of store errors', () => {
     ['53100', 'FEHLER', true],
     ['XX000', 'FEHLER', true],
     ['ECONNRESET', undefined, true],
-  ])('NST-05 a commit that PostgreSQL answers with %s and severity %s may have been applied: %s', (code, severity, may) => {
-    const error = asPostgresError(Object.assign(new Error('no'), { code, severity }), true);
-    expect((error as { maybeApplied?: boolean }).maybeApplied ?? false).toBe(may);
-  });
+  ])(
+    'NST-05 a commit that PostgreSQL answers with %s and severity %s may have been applied: %s',
+    (code, severity, may) => {
+      const error = asPostgresError(Object.assign(new Error('no'), { code, severity }), true);
+      expect((error as { maybeApplied?: boolean }).maybeApplied ?? false).toBe(may);
+    },
+  );
 
   it.each<[number, string, Kind]>([
     [1290, 'HY000', 'outage'],

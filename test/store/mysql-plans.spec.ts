@@ -90,6 +90,18 @@ describeMariadb('reads of the MySQL store', () => {
     ['deleteExpired of the events of ten turns', 60, () => store.ports.events.deleteExpired(10)],
   ])('PRF-09 finds all its rows by index: %s', expectFew);
 
+  it('PRF-09 SES-16 createOrAdopt reads no older sessions of its user', async () => {
+    const columns = 'workspace_id, state_changed_at, metadata, version';
+    await store.query(
+      `INSERT INTO {session} (id, user_id, state, created_at, last_activity_at, surfaces, ${columns})
+       SELECT CONCAT('old-', id), 'busy', 'suspended', created_at - ${HOUR}, last_activity_at - ${HOUR}, '[]', ${columns}
+       FROM {session} LIMIT 500`,
+    );
+    const create = (): Promise<unknown> => sessions.createOrAdopt(draft({ id: 'after', userId: 'busy' }), MOVE, 10_000);
+    await expectFew('', 60, create);
+    expect(await create()).toMatchObject({ created: false, session: { id: 'after' } });
+  });
+
   describe('of a session with a long history', () => {
     let hold: TurnHold;
     const before = DEEP / 2;

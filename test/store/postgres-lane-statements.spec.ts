@@ -95,16 +95,19 @@ describe('statements of calls that work in lanes of PostgreSQL', () => {
     expect(database.sessions().slice(4)).toEqual([['locked']]);
   });
 
-  it.each(['ERROR', 'FEHLER'])('TRN-02 are sent again alone after a rejected value, with severity %s', async (severity) => {
-    const outcomes = Promise.allSettled(['a', 'b', 'c', 'd'].map(call));
-    await turnOfTheLoop();
-    database.failAll(answerOf('22P05', severity));
-    await turnOfTheLoop();
-    database.answerAll();
+  it.each(['ERROR', 'FEHLER'])(
+    'TRN-02 are sent again alone after a rejected value, with severity %s',
+    async (severity) => {
+      const outcomes = Promise.allSettled(['a', 'b', 'c', 'd'].map(call));
+      await turnOfTheLoop();
+      database.failAll(answerOf('22P05', severity));
+      await turnOfTheLoop();
+      database.answerAll();
 
-    expect(await outcomes).toMatchObject(Array(4).fill({ status: 'fulfilled' }));
-    expect(database.statements).toHaveLength(6);
-  });
+      expect(await outcomes).toMatchObject(Array(4).fill({ status: 'fulfilled' }));
+      expect(database.statements).toHaveLength(6);
+    },
+  );
 
   it('TRN-02 keep the order of calls of one lane that are sent alone', async () => {
     const settled: string[] = [];

@@ -230,7 +230,7 @@ function detachFromOthers(
   const movedFrom = new Map<string, Session>();
   for (const surfaceId of surfaces) {
     // Reads them even with `share`: where reads take locks, no concurrent transaction can then find the surface free.
-    const others = liveSessions(tx, session, surfaceId).filter(({ id }) => id !== session.id);
+    const others = liveSessions(tx, session, { surfaceId }).filter(({ id }) => id !== session.id);
     if (policy === 'share') continue;
     if (policy === 'reject') {
       const holders = others.filter((other) => !isAbandoned(other, iso(tx.now), lifetime));
@@ -244,19 +244,21 @@ function detachFromOthers(
 /** Returns a session that was just created for the same user, workspace and surface. */
 function recentSession(tx: Transaction, draft: NewSession, since: number): Session | undefined {
   const [surfaceId] = draft.attachedSurfaces;
-  return liveSessions(tx, draft, surfaceId).find(
+  // Its last activity is not older than its creation, which excludes the user's older sessions. Those with a surface are few, and
+  // read by the next step anyway.
+  const filter = surfaceId === undefined ? { activeAfter: since - 1 } : { surfaceId };
+  return liveSessions(tx, draft, filter).find(
     ({ createdAt, attachedSurfaces }) =>
       Date.parse(createdAt) >= since && (surfaceId !== undefined || attachedSurfaces.length === 0),
   );
 }
 
-function liveSessions(tx: Transaction, { userId, workspaceId }: NewSession, surfaceId?: string): Session[] {
-  const filter = {
-    userId,
-    workspaceId: workspaceId ?? null,
-    states: LIVE_STATES,
-    ...(surfaceId === undefined ? {} : { surfaceId }),
-  };
+function liveSessions(
+  tx: Transaction,
+  { userId, workspaceId }: NewSession,
+  which: Pick<SessionFilter, 'surfaceId' | 'activeAfter'>,
+): Session[] {
+  const filter = { userId, workspaceId: workspaceId ?? null, states: LIVE_STATES, ...which };
   return readableRecords(tx.sessions.select(filter, Number.MAX_SAFE_INTEGER), toSession);
 }
 

@@ -173,6 +173,7 @@ function surfacesOf(row: SessionRow | undefined): string[] {
   return row ? (JSON.parse(row.surfaces) as string[]) : [];
 }
 
-function nameOf(filter: SessionFilter, limit: number): string {
-  return fact('sessions', JSON.stringify(filter), limit);
+/** A time in the filter follows the clock, which is read again after each load: the sessions that were loaded include those of later times. */
+function nameOf({ activeAfter, ...filter }: SessionFilter, limit: number): string {
+  return fact(activeAfter === undefined ? 'sessions' : 'recent sessions', JSON.stringify(filter), limit);
 }

@@ -9,14 +9,16 @@ const READ_ONLY = 'schema';
  * @param insert `INSERT IGNORE` in MySQL, which would demand a value for each column otherwise
  */
 export function probeStatements(migrations: readonly Migration[], insert = 'INSERT'): string[] {
-  return created(migrations, /^CREATE TABLE (?:IF NOT EXISTS )?\{(\w+)\} \(\s*["`]?(\w+)/).flatMap(([, table, column]) => {
-    if (table === READ_ONLY) return [];
-    return [
-      `${insert} INTO {${table}} (${column}) SELECT ${column} FROM {${table}} WHERE 1 = 0`,
-      `UPDATE {${table}} SET ${column} = ${column} WHERE 1 = 0`,
-      `DELETE FROM {${table}} WHERE 1 = 0`,
-    ];
-  });
+  return created(migrations, /^CREATE TABLE (?:IF NOT EXISTS )?\{(\w+)\} \(\s*["`]?(\w+)/).flatMap(
+    ([, table, column]) => {
+      if (table === READ_ONLY) return [];
+      return [
+        `${insert} INTO {${table}} (${column}) SELECT ${column} FROM {${table}} WHERE 1 = 0`,
+        `UPDATE {${table}} SET ${column} = ${column} WHERE 1 = 0`,
+        `DELETE FROM {${table}} WHERE 1 = 0`,
+      ];
+    },
+  );
 }
 
 /** Returns the names of the tables, without prefix. */

@@ -1,9 +1,9 @@
 import { ALL_LANES } from '../core/lane.js';
 import { type LaneRow, type LaneViewRow } from '../core/rows.js';
 import { type LaneTable } from '../core/tables.js';
-import { MemoryLanes } from './memory-turns.js';
 import { viewLane, viewOpenLanes } from '../sql/lane-views.js';
 import { LoadedTable } from './loaded-table.js';
+import { MemoryTable } from './memory-table.js';
 import { type Query, statement, type Statement } from './statement.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Lock, type Unit } from './unit.js';
@@ -15,7 +15,9 @@ const VIEW_OPEN_LANES = viewOpenLanes(IS_OPEN);
 export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTable {
   constructor(
     unit: Unit,
-    protected override readonly rows = new MemoryLanes(unit.journal),
+    protected override readonly rows = new MemoryTable<LaneRow, string>(unit.journal, (key) =>
+      typeof key === 'string' ? key : key.sessionId,
+    ),
   ) {
     // The row of all lanes is read without a lock, because every operation would wait for it.
     const lockOf = (session: string): Lock | undefined => (session === ALL_LANES ? undefined : { session });

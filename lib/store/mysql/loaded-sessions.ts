@@ -15,7 +15,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
   constructor(
     unit: Unit,
     private readonly openTurnsOf: (sessionIds: readonly string[]) => readonly Query[],
-    protected override readonly rows = new MemorySessions(unit.journal, () => false),
+    protected override readonly rows = new MemorySessions(unit.journal),
   ) {
     super(unit, SQL.session, rows, { lockOf: (session) => ({ session }), bundled: true, rowLock: true });
   }

@@ -103,10 +103,6 @@ export class GroupIndex<Row> {
     return this.groups.get(group) ?? [];
   }
 
-  names(): string[] {
-    return [...this.groups.keys()];
-  }
-
   add(group: string, row: Row): void {
     const rows = this.groups.get(group);
     if (!rows) {

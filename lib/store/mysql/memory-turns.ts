@@ -1,60 +1,11 @@
 import { isTerminal } from '../../ledger/turn.js';
-import {
-  type LaneRow,
-  type SignalRow,
-  type StepRow,
-  type StepRowKey,
-  type TurnEventRow,
-  type TurnRow,
-} from '../core/rows.js';
-import { type LaneTable, type StepTable, type TurnEventTable, type TurnTable } from '../core/tables.js';
+import { type SignalRow, type StepRow, type StepRowKey, type TurnEventRow, type TurnRow } from '../core/rows.js';
 import { type TurnSelection } from '../core/turn-selection.js';
 import { GroupIndex, joined, type Journal, MemoryTable, SetIndex } from './memory-table.js';
 
-export class MemoryLanes extends MemoryTable<LaneRow, string> implements LaneTable {
-  /** Contains only lanes that are due at some time. Idle lanes are not included. */
-  private readonly attended = new Set<string>();
-
-  constructor(journal: Journal) {
-    super(journal, (key) => (typeof key === 'string' ? key : key.sessionId));
-  }
-
-  due(now: number, limit: number): LaneRow[] {
-    return [...this.attended]
-      .flatMap((id) => this.rows.get(id) ?? [])
-      .filter(({ attentionAt }) => attentionAt !== null && attentionAt <= now)
-      .sort((a, b) => (a.attentionAt ?? 0) - (b.attentionAt ?? 0))
-      .slice(0, limit);
-  }
-
-  dueOrOffered(now: number, until: number, limit: number): LaneRow[] {
-    const first = ({ offers, attentionAt, firstAttentionAt }: LaneRow) =>
-      (offers > 0 ? firstAttentionAt : attentionAt) ?? 0;
-    return [...this.attended]
-      .flatMap((id) => this.rows.get(id) ?? [])
-      .filter(({ attentionAt, offers }) => attentionAt !== null && attentionAt <= (offers > 0 ? until : now))
-      .sort((a, b) => first(a) - first(b))
-      .slice(0, limit);
-  }
-
-  protected override added(row: LaneRow): void {
-    if (row.attentionAt !== null) this.attended.add(row.sessionId);
-  }
-
-  protected override removed(row: LaneRow): void {
-    this.attended.delete(row.sessionId);
-  }
-}
-
-/** The one group of an index over all rows. */
-const ALL = '';
-
-export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTable {
+export class MemoryTurns extends MemoryTable<TurnRow, string> {
   private readonly all = new GroupIndex<TurnRow>((row) => row.position);
   private readonly opened = new GroupIndex<TurnRow>((row) => row.position);
-  private readonly settled = new GroupIndex<TurnRow>((row) => row.settledAt ?? 0);
-  /** Settled turns that still have events, by the expiry of the events. */
-  private readonly expiring = new GroupIndex<TurnRow>((row) => (row.settledAt ?? 0) + (row.eventTtl ?? 0));
   private readonly byKey = new Map<string, string>();
 
   constructor(journal: Journal) {
@@ -67,19 +18,6 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
 
   open(sessionId: string): TurnRow[] {
     return [...this.opened.of(sessionId)];
-  }
-
-  firstOpen(sessionId: string, limit: number): readonly TurnRow[] {
-    return this.opened.slice(sessionId, 0, limit);
-  }
-
-  /** Sessions that have open turns, by id. */
-  openSessions(after: string, limit: number): string[] {
-    return this.opened
-      .names()
-      .filter((id) => id > after)
-      .sort()
-      .slice(0, limit);
   }
 
   byIdempotencyKey(sessionId: string, key: string): TurnRow | undefined {
@@ -98,36 +36,20 @@ export class MemoryTurns extends MemoryTable<TurnRow, string> implements TurnTab
     return [...this.all.of(sessionId)];
   }
 
-  /** The oldest first. */
-  settledBefore(time: number, limit: number): readonly TurnRow[] {
-    const oldest = this.settled.slice(ALL, 0, limit);
-    return oldest.filter(({ settledAt }) => settledAt !== null && settledAt < time);
-  }
-
-  /** Returns turns with expired events, the earliest first. */
-  withExpiredEvents(now: number, limit: number): readonly TurnRow[] {
-    const first = this.expiring.slice(ALL, 0, limit);
-    return first.filter(({ settledAt, eventTtl }) => (settledAt ?? 0) + (eventTtl ?? 0) <= now);
-  }
-
   protected override added(row: TurnRow): void {
     this.all.add(row.sessionId, row);
-    if (row.settledAt !== null && row.eventTtl !== null) this.expiring.add(ALL, row);
-    if (isTerminal(row.status)) this.settled.add(ALL, row);
-    else this.opened.add(row.sessionId, row);
+    if (!isTerminal(row.status)) this.opened.add(row.sessionId, row);
     if (row.idempotencyKey !== null) this.byKey.set(joined(row.sessionId, row.idempotencyKey), row.id);
   }
 
   protected override removed(row: TurnRow): void {
     this.all.remove(row.sessionId, row);
     this.opened.remove(row.sessionId, row);
-    this.settled.remove(ALL, row);
-    this.expiring.remove(ALL, row);
     if (row.idempotencyKey !== null) this.byKey.delete(joined(row.sessionId, row.idempotencyKey));
   }
 }
 
-export class MemorySteps extends MemoryTable<StepRow, StepRowKey> implements StepTable {
+export class MemorySteps extends MemoryTable<StepRow, StepRowKey> {
   private readonly byTurn = new SetIndex<StepRow>();
 
   constructor(journal: Journal) {
@@ -167,10 +89,7 @@ export class MemorySignals extends MemoryTable<SignalRow, Pick<SignalRow, 'turnI
   }
 }
 
-export class MemoryTurnEvents
-  extends MemoryTable<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>>
-  implements TurnEventTable
-{
+export class MemoryTurnEvents extends MemoryTable<TurnEventRow, Pick<TurnEventRow, 'turnId' | 'lastOffset'>> {
   private readonly log = new GroupIndex<TurnEventRow>((row) => row.lastOffset);
 
   constructor(journal: Journal) {

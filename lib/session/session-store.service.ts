@@ -463,11 +463,7 @@ export class SessionStore {
 }
 
 /** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in total. */
-async function inBatches<T>(
-  size: number,
-  options: SweepLimit,
-  sweep: (limit: number) => Promise<T[]>,
-): Promise<T[]> {
+async function inBatches<T>(size: number, options: SweepLimit, sweep: (limit: number) => Promise<T[]>): Promise<T[]> {
   const { maxSessions: max = Infinity } = checkInput(SweepLimit, options, 'options');
   const swept: T[] = [];
   while (swept.length < max) {

@@ -370,7 +370,9 @@ describe('state modules in turns', () => {
 
     const late = (): string[] => lines.filter((line) => line.includes('was rejected'));
     await eventually(() => late().length === 2);
-    expect(late()[0]).toMatch(/turn\.modules\.task\.transition of turn .* had not awaited it.*its handler has returned/s);
+    expect(late()[0]).toMatch(
+      /turn\.modules\.task\.transition of turn .* had not awaited it.*its handler has returned/s,
+    );
     expect(late()[1]).toMatch(/turn\.modules\.task\.create of turn /);
     expect(await state.task.get(sessionId, 'first')).toMatchObject({ state: 'submitted' });
     expect(await state.task.get(sessionId, 'second')).toBeNull();

@@ -7,7 +7,7 @@ import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { DrainOptions, LaneListQuery, type LaneScope } from './lane.inputs.js';
 import { type Lane, type LaneMode, type LanePage } from '../ledger/lane.js';
 import { type AwaitedTurn } from '../ledger/turn.store.js';
-import { assertNoReentry, waitForTurn } from './running-turn.js';
+import { assertNoReentry, handOut, waitForTurn } from './running-turn.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 
 /** Page size for reading all lanes. */
@@ -65,12 +65,14 @@ export class LaneService {
    * started (FIX-71); in a handler also ProcessLimitError, and TurnReentryError if one of the turns cannot end before
    * the handler
    */
-  async drain(scope: LaneScope, options: DrainOptions = {}): Promise<boolean> {
-    const { timeoutMs = 0 } = checkInput(DrainOptions, options, 'options');
-    if (timeoutMs > 0) this.dependencies.start.assertWait('The end of a drain');
-    await this.control(scope, 'draining');
-    const sessionId = sessionOf(scope);
-    return timeoutMs === 0 ? !(await this.firstOpen(sessionId)) : this.untilEmpty(sessionId, timeoutMs);
+  drain(scope: LaneScope, options: DrainOptions = {}): Promise<boolean> {
+    return handOut('turns.lanes.drain', async () => {
+      const { timeoutMs = 0 } = checkInput(DrainOptions, options, 'options');
+      if (timeoutMs > 0) this.dependencies.start.assertWait('The end of a drain');
+      await this.control(scope, 'draining');
+      const sessionId = sessionOf(scope);
+      return timeoutMs === 0 ? !(await this.firstOpen(sessionId)) : this.untilEmpty(sessionId, timeoutMs);
+    });
   }
 
   /**

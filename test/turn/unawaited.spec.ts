@@ -18,6 +18,7 @@ const CALLS = [
   'turn.tools.use("lookup")',
   'turn.waitFor("late")',
   'turns.execute',
+  'turns.lanes.drain',
   'turns.result',
 ];
 

@@ -1,3 +1,4 @@
+import { onAbort } from '../common/on-abort.js';
 import { TooLargeError } from '../common/sessions.error.js';
 import { incompleteAnswer } from './ai-sdk.errors.js';
 import { AnswerRecording } from './answer-recording.js';
@@ -44,8 +45,9 @@ export function recordStream(
     // Ends a read that is pending.
     provider.cancel(signal.reason).catch(() => undefined);
   };
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
+  // A combined signal stays in memory while it has listeners, and with it the answer.
+  const stopWaiting = onAbort(signal, stop);
+  parts.promise.then(stopWaiting, stopWaiting);
 
   /** @returns `undefined` at the end */
   const read = async (): Promise<ModelPart | undefined> => {

@@ -1,4 +1,5 @@
 import { type Backoff, backoffMs } from '../common/backoff.js';
+import { onAbort } from '../common/on-abort.js';
 import { toErrorRecord } from '../ledger/turn-error-record.js';
 import { type CompactionPhase } from './compaction.errors.js';
 import { type CompactionInfo } from './compaction-policy.js';
@@ -39,13 +40,17 @@ export function limited<T>(
   const late = new AbortController();
   const signal = AbortSignal.any([info.signal, late.signal]);
   const timer = setTimeout(() => late.abort(new Error(`${what} took longer than ${timeoutMs} ms.`)), timeoutMs);
+  let stopWaiting = (): void => undefined;
   const result = new Promise<T>((resolve, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    if (signal.aborted) return stop();
-    signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) return reject(signal.reason as Error);
+    stopWaiting = onAbort(signal, () => reject(signal.reason as Error));
     (async () => work({ ...info, signal }))().then(resolve, reject);
   });
-  return result.finally(() => clearTimeout(timer));
+  return result.finally(() => {
+    clearTimeout(timer);
+    // A combined signal stays in memory while it has listeners.
+    stopWaiting();
+  });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { jest } from '@jest/globals';
 import { InvalidInputError, memoryAdapter, type TurnContext, TurnFailedError } from 'nestjs-agent-sessions';
 import { createOpenAICompatible as createModels6 } from '@ai-sdk/openai-compatible';
@@ -129,6 +130,22 @@ describe.each(SDKS)('durableModel with $name', ({ sdk, scripted }) => {
         isRead[index].open();
       }
       expect(await reader.read()).toEqual({ done: true, value: undefined });
+      return '';
+    });
+  });
+
+  // Node keeps a signal of `AbortSignal.any` in memory while it has listeners, and these listeners hold the answer.
+  it.each([
+    ['is complete', { text: 'One two three' }],
+    ['fails', [{ type: 'error', error: new Error('The provider fails.') }] as const],
+  ])('AIS-34 does not listen to the abort signal of an answer that %s', async (_, answer) => {
+    const { model, asked } = scripted(() => answer);
+    const { run } = await startDesk();
+    await run(async (turn) => {
+      const { stream } = await durableModel(turn, model).doStream({ prompt: PROMPT });
+      expect(getEventListeners(asked[0].abortSignal!, 'abort')).toHaveLength(1);
+      await readAll(stream).catch(() => undefined);
+      expect(getEventListeners(asked[0].abortSignal!, 'abort')).toEqual([]);
       return '';
     });
   });

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { type CheckpointStore, type MessageDraft } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
@@ -421,6 +422,25 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     await rejection(compactor.compact(task(sessionId, { summarize })), CompactionError, 'COMPACTION_BUSY');
     expect(events.at(-1)).toMatchObject({ type: 'compaction-failed', failures: 0 });
     expect(await readThroughHead(adapter, sessionId)).toEqual(['1 2 3 4', '5', '6', '7', '8']);
+  });
+
+  // Node keeps a signal of `AbortSignal.any` in memory while it has listeners.
+  it.each([
+    ['returned', (): string => 'all'],
+    [
+      'failed',
+      (): string => {
+        throw new Error('no model');
+      },
+    ],
+  ])('BOT-41 does not listen to the signal of a summarizer that has %s', async (_, end) => {
+    const { adapter, compactor } = await startProcess(create()());
+    await speak(adapter, sessionId, 1, 6);
+    const signals: AbortSignal[] = [];
+    const summarize = (_: unknown, { signal }: CompactionInfo): string => (signals.push(signal), end());
+    await compactor.compact(task(sessionId, { summarize })).catch(() => undefined);
+
+    expect(signals.map((signal) => getEventListeners(signal, 'abort'))).toEqual([[]]);
   });
 
   it('BOT-41 aborts the summarizer when the process stops, and releases the session', async () => {

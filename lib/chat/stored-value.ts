@@ -27,25 +27,39 @@ export function encode(value: unknown): JsonValue {
   return isReserved ? encoded('object', entries) : Object.fromEntries(entries);
 }
 
-/** Returns a copy of the value that was passed to {@link encode}. */
+/** Returns a copy of the value that was passed to {@link encode}. JSON that `encode` does not return stays as it is. */
 export function decode(json: JsonValue): unknown {
   if (typeof json !== 'object' || json === null) return json;
   if (Array.isArray(json)) return (json as readonly JsonValue[]).map(decode);
   const { [TYPE]: type, value } = json as JsonObject;
+  return type === undefined ? decodeFields(Object.entries(json)) : (restored(type, value) ?? json);
+}
+
+/** @returns `undefined` if {@link encode} does not return this type with this value */
+function restored(type: JsonValue, value: JsonValue): unknown {
+  if (type === 'object') return isEntries(value) ? decodeFields(value) : undefined;
+  if (type === 'date' && value === null) return new Date(NaN);
+  if (typeof value !== 'string') return undefined;
   switch (type) {
-    case undefined:
-      return Object.fromEntries(Object.entries(json).map(([key, field]) => [key, decode(field)]));
     case 'number':
       return Number(value);
     case 'date':
-      return new Date((value as string | null) ?? NaN);
+      return new Date(value);
     case 'bytes':
-      return Uint8Array.from(Buffer.from(value as string, 'base64'));
+      return Uint8Array.from(Buffer.from(value, 'base64'));
     case 'url':
-      return new URL(value as string);
+      return URL.canParse(value) ? new URL(value) : undefined;
     default:
-      return Object.fromEntries((value as [string, JsonValue][]).map(([key, field]) => [key, decode(field)]));
+      return undefined;
   }
+}
+
+function decodeFields(fields: readonly (readonly [string, JsonValue])[]): object {
+  return Object.fromEntries(fields.map(([key, field]) => [key, decode(field)]));
+}
+
+function isEntries(value: JsonValue): value is [string, JsonValue][] {
+  return Array.isArray(value) && value.every((entry) => Array.isArray(entry) && typeof entry[0] === 'string');
 }
 
 function encoded(type: string, value: JsonValue): JsonObject {

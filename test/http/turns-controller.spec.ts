@@ -102,6 +102,22 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
     expect(body).toMatchObject({ input });
   });
 
+  it('AIS-11 passes no instructions to a provider to the turn', async () => {
+    const own = { providerOptions: { openai: { store: true } }, providerMetadata: { openai: { store: true } } };
+    const parts = [
+      { type: 'text', text: 'hi' },
+      { type: 'file', mediaType: 'image/png', url: 'https://example.org/cat.png' },
+      { type: 'data-place', data: { city: 'Rome' } },
+      { type: 'image', url: 'cat.png' },
+      { type: 'tool-result', toolCallId: 'call-1', output: { city: 'Rome' } },
+    ];
+    const content = parts.map((part) => ({ ...part, ...own }));
+    const body: unknown = (await say({ text: 'hi', content }).expect(202)).body;
+
+    expect(body).toMatchObject({ input: { content: parts } });
+    expect((await client.turns.get((body as TurnView).id))?.request.input.content).toEqual(parts);
+  });
+
   it('NST-15 returns only the code of a failure, and no fields for operators', async () => {
     const body: unknown = (await say({ text: 'fail' }).expect(202)).body;
     const { id } = body as TurnView;
@@ -243,6 +259,12 @@ describe.each(PLATFORMS)('the turns controller on $name', (platform) => {
     ['a truncated body', '{"text":"hi"'],
     ['parts without types', '{"text":"","content":[{}]}'],
     ['content that is not a list', '{"text":"hi","content":"hi"}'],
+    ['a text that is not a string', '{"text":"hi","content":[{"type":"text","text":{"$type":"url","value":"x"}}]}'],
+    ['a file of the server', '{"text":"hi","content":[{"type":"file","mediaType":"text/plain","url":"file:///etc"}]}'],
+    ['a file without a media type', '{"text":"hi","content":[{"type":"file","url":"https://example.org/a"}]}'],
+    ['a part of an assistant', '{"text":"hi","content":[{"type":"tool-call","toolCallId":"a","toolName":"b"}]}'],
+    ['the mark of model messages', '{"text":"hi","metadata":{"modelMessage":{}}}'],
+    ['the mark of UI messages', '{"text":"hi","metadata":{"ui":{"id":"m1"}}}'],
     ['metadata that is not an object', '{"text":"hi","metadata":[]}'],
     ['__proto__', '{"text":"hi","__proto__":{"whenBusy":"replace"}}'],
     ['nested __proto__', '{"text":"hi","metadata":{"__proto__":{"a":1}}}'],

@@ -1,12 +1,13 @@
 import { Allow } from 'class-validator';
 import { checkInput, Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
 import { sha256 } from '../../common/digests.js';
-import { isFields, type JsonObject, toJson } from '../../common/json.js';
+import { isFields, toJson } from '../../common/json.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { type AnyUIMessage, type UIPart } from '../../chat/ui-message.js';
 import { fromUIMessage } from '../../chat/stored-messages.js';
 import { type TurnInput } from '../../ledger/turn.js';
 import { assertPlain } from '../controllers/http-request.js';
+import { toUserPart } from '../controllers/user-parts.js';
 import { httpMessages } from '../http.messages.js';
 
 const MAX_PAGE = 200;
@@ -142,7 +143,7 @@ function toMessage(given: unknown, path: string): AnyUIMessage {
   const checked = parts.map((part, index) => {
     const at = `${path}.parts[${index}]`;
     if (!isFields(part) || typeof part.type !== 'string') throw new InvalidInputError(at, 'must have a type.');
-    return role === 'user' ? toUserPart(part as UIPart, at) : (part as UIPart);
+    return role === 'user' ? toChatPart(part as UIPart, at) : (part as UIPart);
   });
   if (role === 'user' && checked.every(({ type, text }) => type === 'text' && (text as string).trim() === '')) {
     throw new InvalidInputError(`${path}.parts`, 'must contain text or a file.');
@@ -151,27 +152,11 @@ function toMessage(given: unknown, path: string): AnyUIMessage {
   return { id, role, ...own, parts: checked };
 }
 
-/** Returns the fields of a part that a user may send. Others could be instructions to a provider. */
-function toUserPart(part: UIPart, path: string): UIPart {
-  const { type, text, mediaType, url, filename, id, data } = part;
-  if (type === 'text') {
-    if (typeof text !== 'string') throw new InvalidInputError(`${path}.text`, 'must be a string.');
-    return { type, text };
-  }
-  if (type === 'file') {
-    if (typeof mediaType !== 'string') throw new InvalidInputError(`${path}.mediaType`, 'must be a string.');
-    if (!isFileUrl(url)) throw new InvalidInputError(`${path}.url`, 'must be a data URL or an absolute http(s) URL.');
-    return { type, mediaType, url, ...(typeof filename === 'string' ? { filename } : {}) };
-  }
-  if (type.startsWith('data-')) {
-    const json = toJson({ data, id }, path) as JsonObject;
-    return { type, ...json };
-  }
+/** @throws InvalidInputError also for a part of another type */
+function toChatPart(part: UIPart, path: string): UIPart {
+  const own = toUserPart(part, path);
+  if (own) return own;
   throw new InvalidInputError(`${path}.type`, 'must be text, file or data-*, because the message is of a user.');
-}
-
-function isFileUrl(url: unknown): boolean {
-  return typeof url === 'string' && /^(data:|https?:\/\/)/i.test(url) && URL.canParse(url);
 }
 
 function isMessageId(value: unknown): value is string {

@@ -12,12 +12,12 @@ import { type Transcript } from '../../orchestrator/transcript.js';
 import { type SessionStore } from '../../session/session-store.service.js';
 import { toTurnEnd } from '../../turn/to-turn-result.js';
 import { assertRegistered, type TurnRunner } from '../../turn/turn-runner.js';
-import { type SubmitOptions, toTurnInput } from '../../turn/turn.inputs.js';
+import { type SubmitOptions } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { StreamSlots } from '../controllers/stream-slots.js';
 import { type ConversationPage, conversationTurns } from './conversation-view.js';
 import { toTurnView, type TurnView } from './turn-view.js';
-import { type ConversationQuery, type ListTurnsQuery, type SubmitTurnBody } from './turns.inputs.js';
+import { type ConversationQuery, type ListTurnsQuery, type SubmitTurnBody, toClientInput } from './turns.inputs.js';
 
 const DEFAULT_LIMIT = 50;
 
@@ -61,11 +61,11 @@ export class ClientTurns implements OnApplicationBootstrap {
 
   /** @throws as `TurnService.submit`; errors do not reveal hidden turns */
   async submit(session: Session, body: SubmitTurnBody, idempotencyKey?: string): Promise<TurnView> {
-    const { text, content, metadata, whenBusy } = body;
+    const { whenBusy } = body;
     const orchestrator = this.orchestratorOf(body);
     this.assertAllowed(whenBusy);
     // The service checks its size.
-    const input = toTurnInput({ text, content, metadata }, Infinity, 'body');
+    const input = toClientInput(body);
     const turn = await this.accept(orchestrator, input, {
       sessionId: session.id,
       session,

@@ -26,7 +26,7 @@ const STATUS = oneOf(TURN_STATUSES);
 
 const TOKENS: Schema = { type: 'number', minimum: 0 };
 
-const PARTS = listOf(object({ type: NAME }), 'The parts of a multi-part message.');
+const PARTS = listOf(object({ type: NAME }), 'The parts of a multi-part message: text, files, data-* and others.');
 const METADATA = anything('Metadata stored with the message.');
 
 const TURN = object(

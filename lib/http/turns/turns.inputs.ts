@@ -1,9 +1,20 @@
 import { Allow } from 'class-validator';
 import { Must, MustBeInteger, MustBeName, Optional } from '../../common/check-input.js';
-import { MustBeStatuses, MustBeWhenBusy } from '../../turn/turn.inputs.js';
+import { InvalidInputError } from '../../common/sessions.error.js';
+import { type MessagePart } from '../../ledger/message.js';
+import { MustBeStatuses, MustBeWhenBusy, toTurnInput } from '../../turn/turn.inputs.js';
+import { toUserPart } from '../controllers/user-parts.js';
 import { type TurnInput, type TurnStatus, type WhenBusy } from '../../ledger/turn.js';
 
 const MAX_PAGE = 200;
+/** Keys of metadata under which this package stores its own fields of a message. */
+const RESERVED_KEYS = ['modelMessage', 'ui'];
+/** The types of other parts that a user may send: in the formats of providers, and the result of a client's tool. */
+const OTHER_PARTS: readonly string[] = [
+  ...['input_text', 'image', 'image_url', 'input_image', 'input_file', 'document'],
+  ...['audio', 'input_audio', 'video', 'tool-result'],
+];
+const TYPE_RULE = `must be text, file, data-*, ${OTHER_PARTS.join(', ')}.`;
 
 /** The body of a new turn: a TurnInput with options. */
 export class SubmitTurnBody implements TurnInput {
@@ -55,4 +66,26 @@ export class ConversationQuery {
   @Optional()
   @MustBeInteger(1, MAX_PAGE)
   limit?: number;
+}
+
+/**
+ * Returns the input of a turn that a client submits. Its size is not checked.
+ * @throws InvalidInputError, StateSerializationError
+ */
+export function toClientInput({ text, content, metadata }: SubmitTurnBody): TurnInput {
+  const input = toTurnInput({ text, content, metadata }, Infinity, 'body');
+  const reserved = RESERVED_KEYS.find((key) => Object.hasOwn(input.metadata ?? {}, key));
+  if (reserved !== undefined) {
+    throw new InvalidInputError(`body.metadata.${reserved}`, 'is reserved for this package. Use another key.');
+  }
+  if (!input.content) return input;
+  return { ...input, content: input.content.map((part, index) => toClientPart(part, `body.content[${index}]`)) };
+}
+
+function toClientPart(part: MessagePart, path: string): MessagePart {
+  const own = toUserPart(part, path);
+  if (own) return own as MessagePart;
+  if (!OTHER_PARTS.includes(part.type)) throw new InvalidInputError(`${path}.type`, TYPE_RULE);
+  const { providerOptions: _, providerMetadata: __, ...rest } = part;
+  return rest;
 }

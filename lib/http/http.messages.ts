@@ -14,6 +14,10 @@ export const httpMessages = {
     'The body exceeds the limit of the body parser (100 KB by default on Express, 1 MiB on Fastify). To raise it, call ' +
     'app.useBodyParser() in the server.',
 
+  textTooLarge: (): string =>
+    'A body of the type text/plain must have at most 4 MiB. Send only the last message, as application/json: set ' +
+    'prepareSendMessagesRequest of the transport.',
+
   unknownAnswer: (messageId: string): string =>
     `Turn not found: ${messageId}. To send a message of the user, give it the role user. A message of the role ` +
     'assistant adds approvals and tool outputs to the answer with its id, which this chat does not have.',

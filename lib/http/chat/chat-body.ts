@@ -1,17 +1,21 @@
 import { type IncomingMessage } from 'node:http';
+import { PayloadTooLargeException } from '@nestjs/common';
 import { isFields } from '../../common/json.js';
-import { InvalidInputError, TooLargeError } from '../../common/sessions.error.js';
+import { InvalidInputError } from '../../common/sessions.error.js';
 import { rawRequest } from '../../transport/http.transport.js';
 import { type HttpRequest } from '../controllers/http-request.js';
-import { unsupportedMediaType } from '../http.errors.js';
+import { incompleteBody, unsupportedMediaType } from '../http.errors.js';
+import { httpMessages } from '../http.messages.js';
 
-/** The maximum size of a text body in bytes. The limits of the application's parsers do not apply to it. */
+/** The maximum size of a text body in bytes. Express does not parse text, so it has no limit for it. */
 const MAX_TEXT_BYTES = 4_194_304;
+/** The size of a body from which on its connection is closed. The rest of a smaller one is read, and not stored. */
+const MAX_READ_BYTES = 10 * MAX_TEXT_BYTES;
 
 /**
  * Returns the JSON of a request. `WorkflowChatTransport` sends it as text (AIS-13). A page of another site can send
  * text, too, without a preflight request of the browser. So text is accepted only from the application's own pages.
- * @throws InvalidInputError, TooLargeError
+ * @throws InvalidInputError, PayloadTooLargeException
  */
 export async function readJson(request: HttpRequest): Promise<unknown> {
   const media = String(request.headers['content-type'] ?? '');
@@ -40,13 +44,20 @@ function isOfOtherSite({ headers }: HttpRequest): boolean {
   return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
 }
 
+/** Reads the body. On Fastify, a text parser has read it before, with the limit `bodyLimit`. */
 async function textOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_TEXT_BYTES) throw new TooLargeError('The body', bytes, MAX_TEXT_BYTES);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes <= MAX_TEXT_BYTES) chunks.push(chunk);
+      // Leaving the loop early breaks the connection, which a proxy may already use for another request. So it is closed.
+      else if (bytes > MAX_READ_BYTES) request.destroy();
+    }
+  } catch (error) {
+    if (bytes <= MAX_TEXT_BYTES) throw request.destroyed ? incompleteBody() : error;
   }
+  if (bytes > MAX_TEXT_BYTES) throw new PayloadTooLargeException(httpMessages.textTooLarge());
   return Buffer.concat(chunks).toString();
 }

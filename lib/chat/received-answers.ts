@@ -21,19 +21,48 @@ interface OpenRequest extends UserRequest {
   readonly signal: string;
 }
 
-/** Returns whether a response contains the request of an answer, and no result of the call. */
-export function isRequested({ toolCallId, request }: UserRequest, response: readonly UIChunk[]): boolean {
-  const latest = response.findLast((chunk) => chunk.toolCallId === toolCallId);
-  return latest?.type === request && latest.providerExecuted !== true;
+/** The requests for answers of the user in the responses of a turn. Reads each chunk once. */
+export class UserRequests {
+  /** The indexes of the responses that contain a request, by its key. */
+  private readonly requested = new Map<string, number[]>();
+  /** The index of the latest response that contains a request and no result of its call. */
+  private readonly open = new Map<string, number>();
+
+  constructor(responses: readonly (readonly UIChunk[])[]) {
+    for (const [index, chunks] of responses.entries()) this.add(index, chunks);
+  }
+
+  /** Returns the index of the latest response that contains a request and no result of its call; -1: none does. */
+  responseOf(request: UserRequest): number {
+    return this.open.get(keyOf(request)) ?? -1;
+  }
+
+  /** Returns the number of responses before `index` that contain a request. The one at `index` must contain it, too. */
+  countBefore(request: UserRequest, index: number): number {
+    return this.requested.get(keyOf(request))!.lastIndexOf(index);
+  }
+
+  private add(index: number, chunks: readonly UIChunk[]): void {
+    /** The latest chunk of each call, and its request. */
+    const latest = new Map<string, readonly [UIChunk, UserRequest | undefined]>();
+    for (const chunk of chunks) {
+      const { type, toolCallId } = chunk;
+      if (typeof toolCallId !== 'string') continue;
+      const request = isRequestType(type) ? { toolCallId, request: type } : undefined;
+      latest.set(toolCallId, [chunk, request]);
+      if (!request) continue;
+      const key = keyOf(request);
+      const indexes = this.requested.get(key) ?? [];
+      if (indexes.at(-1) !== index) this.requested.set(key, [...indexes, index]);
+    }
+    for (const [{ providerExecuted }, request] of latest.values()) {
+      if (request && providerExecuted !== true) this.open.set(keyOf(request), index);
+    }
+  }
 }
 
-/** Returns the number of responses that contain the request of an answer. */
-export function countRequests(
-  { toolCallId, request }: UserRequest,
-  responses: readonly (readonly UIChunk[])[],
-): number {
-  const isRequest = (chunk: UIChunk): boolean => chunk.toolCallId === toolCallId && chunk.type === request;
-  return responses.filter((chunks) => chunks.some(isRequest)).length;
+function keyOf({ toolCallId, request }: UserRequest): string {
+  return `${request} ${toolCallId}`;
 }
 
 /**
@@ -64,14 +93,15 @@ function openRequests(segments: readonly (readonly UIChunk[])[]): OpenRequest[] 
   const asking = segments[at] ?? [];
   // The next response begins with the answers. It may have only some of them, if its worker stopped in between.
   const later = segments.slice(at + 1).flat();
+  const requests = new UserRequests(segments);
   return asking.flatMap(({ type, toolCallId, approvalId }) => {
     if (!isRequestType(type) || typeof toolCallId !== 'string') return [];
     const request = { toolCallId, request: type };
     // Until the response ends, a call without an output may be of a tool that the server runs.
     const isPossible = type === 'tool-approval-request' || asking.at(-1)?.type === 'finish';
-    const isOpen = isPossible && isRequested(request, asking);
+    const isOpen = isPossible && requests.responseOf(request) === at;
     if (!isOpen || later.some((chunk) => isAnswerTo(chunk, toolCallId, approvalId))) return [];
-    const earlier = countRequests(request, segments.slice(0, at));
+    const earlier = requests.countBefore(request, at);
     return [{ ...request, approvalId, signal: SIGNALS[type](toolCallId, { earlier }) }];
   });
 }

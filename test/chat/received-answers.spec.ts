@@ -79,6 +79,15 @@ describe('withReceivedAnswers', () => {
     }
   });
 
+  it('AIS-32 reads the chunks once, whatever the number of requests', async () => {
+    let reads = 0;
+    const counted = asking(...Array.from({ length: 1000 }, (_, index) => `call-${index}`)).map((chunk): UIChunk => {
+      return Object.defineProperty({ ...chunk }, 'toolCallId', { get: () => ((reads += 1), chunk.toolCallId) });
+    });
+    await received([START, ...counted, FINISH], []);
+    expect(reads).toBeLessThan(10_000);
+  });
+
   it('AIS-39 adds the outputs of the tools that the client has run', async () => {
     const chunks = [START, ...calling('a', 'b', 'c'), FINISH];
     const signals = [output('a', { output: 'Paris' }), output('c', { errorText: 'Forbidden.' })];

@@ -585,6 +585,17 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await stored(app)).toEqual(before);
   });
 
+  it('AIS-10 refuses a message with more than 10,000 parts', async () => {
+    const app = await startChatApp({ platform, orchestrators: [(await startAssistant()).orchestrator] });
+    const message = { ...said(''), parts: Array<object>(10_001).fill({ type: 'text', text: 'x' }) };
+    // As text, because of the limits of JSON parsers.
+    const headers = { 'content-type': 'text/plain' };
+    const response = await app.ask('POST', '', { headers, body: { id: 'one', message } });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ message: 'body.message.parts must have at most 10000 parts.' });
+    expect(await app.sessions.find()).toEqual([]);
+  });
+
   it('DAY-17 says how to send a message of the user instead of an answer to an unknown one', async () => {
     const { orchestrator } = await startAssistant();
     const app = await startChatApp({ platform, orchestrators: [orchestrator] });

@@ -1,4 +1,4 @@
-import { countRequests, isRequested } from '../../chat/received-answers.js';
+import { UserRequests } from '../../chat/received-answers.js';
 import { segmentsOf } from '../../chat/replay.js';
 import { stoppedAnswer } from '../../chat/stopped-message.js';
 import { type AnyUIMessage } from '../../chat/ui-message.js';
@@ -177,14 +177,15 @@ export class ChatTurns {
   private async answer(sessionId: string, message: AnyUIMessage): Promise<ChatRange> {
     const turn = await this.get(message.id, sessionId, httpMessages.unknownAnswer(message.id));
     const segments = segmentsOf(await this.stream.stored(turn.id));
+    const requests = new UserRequests(segments);
     const answers = answersOf(message);
     let last = -1;
     for (const answer of answers) {
-      const segment = segments.findLastIndex((chunks) => isRequested(answer, chunks));
+      const segment = requests.responseOf(answer);
       last = Math.max(last, segment);
       // If a later segment exists, the turn has already continued with the answer.
       if (segment === -1 || segment !== segments.length - 1) continue;
-      await this.turns.signal(turn.id, answer.signal(countRequests(answer, segments.slice(0, -1))), answer.payload);
+      await this.turns.signal(turn.id, answer.signal(requests.countBefore(answer, segment)), answer.payload);
     }
     if (last === -1) {
       // The chunks of a turn that ended long ago are deleted.

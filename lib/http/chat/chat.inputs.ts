@@ -11,6 +11,8 @@ import { toUserPart } from '../controllers/user-parts.js';
 import { httpMessages } from '../http.messages.js';
 
 const MAX_PAGE = 200;
+/** The maximum number of parts of a message. An answer of 1,000 steps has about 5,000. */
+const MAX_PARTS = 10_000;
 const MAX_MESSAGE_ID = 200;
 const MESSAGE_ID_RULE = `must be a string of 1 to ${MAX_MESSAGE_ID} characters.`;
 const TRIGGERS = ['submit-message', 'regenerate-message'] as const;
@@ -140,6 +142,7 @@ function toMessage(given: unknown, path: string): AnyUIMessage {
   if (!Array.isArray(parts) || parts.length === 0) {
     throw new InvalidInputError(`${path}.parts`, 'must be an array with at least one part.');
   }
+  if (parts.length > MAX_PARTS) throw new InvalidInputError(`${path}.parts`, `must have at most ${MAX_PARTS} parts.`);
   const checked = parts.map((part, index) => {
     const at = `${path}.parts[${index}]`;
     if (!isFields(part) || typeof part.type !== 'string') throw new InvalidInputError(at, 'must have a type.');

@@ -11,7 +11,7 @@ export interface UserAnswer extends UserRequest {
 
 /**
  * Returns the possible answers of the user in a message. Outputs of the server's tools are among them, because they look
- * the same: `isRequested` tells them apart.
+ * the same: `UserRequests` tells them apart.
  */
 export function answersOf({ parts }: AnyUIMessage): UserAnswer[] {
   return parts.flatMap(({ state, toolCallId, approval, output = null, errorText }): UserAnswer[] => {

@@ -12,11 +12,12 @@ import { type TurnService } from '../../turn/turn.service.js';
 import { httpMessages } from '../http.messages.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
+import { latestTurns } from './latest-turns.js';
 import { isRepeat, messageIdOf, ReplacedTurns } from './replaced-turns.js';
 import { answersOf } from './user-answers.js';
 
 const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
-/** The maximum number of open turns that are read. */
+/** The maximum number of open or recent turns that are read. */
 const MAX_OPEN = 200;
 
 /** The attribute of a turn that names the wait which its message ends. */
@@ -78,11 +79,16 @@ export class ChatTurns {
    * ago. Returns `undefined` also if several match, because the client may have chunks of any of them (AIS-33).
    */
   async only(sessionId: string, withinMs: number): Promise<Turn | undefined> {
-    const turns = await this.turns.list({ sessionId, order: 'desc', limit: MAX_OPEN });
-    const recent = turns.filter((turn) => {
-      return this.isShown(turn) && turn.startedAt !== undefined && isOpenOrRecent(turn, withinMs);
-    });
-    return recent.length === 1 ? recent[0] : undefined;
+    let found: Turn | undefined;
+    for await (const turn of latestTurns(this.turns, sessionId, MAX_OPEN)) {
+      if (turn.startedAt === undefined) continue;
+      // A turn begins when all earlier ones have settled.
+      if (!isOpenOrRecent(turn, withinMs)) break;
+      if (!this.isShown(turn)) continue;
+      if (found) return undefined;
+      found = turn;
+    }
+    return found;
   }
 
   /** @throws TurnNotFoundError with the message, also for a turn of another session or orchestrator */

@@ -3,9 +3,10 @@ import { isTerminal, type Turn, type TurnInput } from '../../ledger/turn.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { messageId } from '../../ledger/user-message.js';
 import { type ChatRequest } from './chat.inputs.js';
+import { latestTurns } from './latest-turns.js';
 
-/** Page size for finding a turn by its message. */
-const PAGE = 200;
+/** The number of turns among which a message is searched. */
+const MAX_TURNS = 1000;
 
 /** Finds the turns that edits and requests for another answer replace (AIS-12). */
 export class ReplacedTurns {
@@ -15,17 +16,14 @@ export class ReplacedTurns {
   ) {}
 
   /**
-   * Returns the latest turn with a message of the user, by the id that the front end gave it. Reads all turns of the
-   * session if none has it.
+   * Returns the latest turn with a message of the user, by the id that the front end gave it. Reads the latest turns of the
+   * session: an older message is unknown.
    */
   async withMessage(sessionId: string, messageId: string): Promise<Turn | undefined> {
-    for (let after: number | undefined; ;) {
-      const place = after === undefined ? {} : { after };
-      const page = await this.turns.list({ sessionId, order: 'desc', limit: PAGE, ...place });
-      const found = page.find((turn) => this.isShown(turn) && messageIdOf(turn) === messageId);
-      if (found || page.length < PAGE) return found;
-      after = page[PAGE - 1].position;
+    for await (const turn of latestTurns(this.turns, sessionId, MAX_TURNS)) {
+      if (this.isShown(turn) && messageIdOf(turn) === messageId) return turn;
     }
+    return undefined;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import fc from 'fast-check';
-import { type ConversationMessage } from 'nestjs-agent-sessions';
+import { type ConversationMessage, type JsonObject, type MessageDraft } from 'nestjs-agent-sessions';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { loadTokenCounter, piecesOf } from '../../lib/conversation/token-counter.js';
 
@@ -48,9 +48,9 @@ describe('MessageTokens', () => {
     { what: 'a name', message: { role: 'user', content: 'abc', name: 'ann' } as const, count: 6 },
     { what: 'text in parts', message: { role: 'user', content: [{ type: 'text', text: 'abcd' }] } as const, count: 4 },
     {
-      what: 'parts other than text as JSON',
-      message: { role: 'user', content: [{ type: 'image', url: 'x' }] } as const,
-      count: JSON.stringify({ type: 'image', url: 'x' }).length,
+      what: 'other parts as JSON',
+      message: { role: 'user', content: [{ type: 'place', city: 'x' }] } as const,
+      count: JSON.stringify({ type: 'place', city: 'x' }).length,
     },
     {
       what: 'tool calls and their arguments',
@@ -108,6 +108,58 @@ describe('MessageTokens', () => {
       new MessageTokens(perCharacter).of({ role: 'user', content: [{ type: 'file', mediaType: 'image/png', url }] });
     expect(ofFile('https://shop.example/a.png') - none).toBe(1000);
     expect(ofFile(`data:image/png;base64,${'A'.repeat(500_000)}`) - none).toBe(1000);
+  });
+
+  const bytes = 'AAAA';
+
+  it.each<JsonObject>([
+    { type: 'image', image: { $type: 'bytes', value: bytes } },
+    { type: 'image', image: 'https://shop.example/a.png' },
+    { type: 'image_url', image_url: { url: `data:image/png;base64,${bytes}` } },
+    { type: 'input_image', image_url: `data:image/png;base64,${bytes}` },
+    { type: 'input_audio', input_audio: { data: bytes, format: 'wav' } },
+    { type: 'audio', data: bytes, mimeType: 'audio/wav' },
+    { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: bytes } },
+    { type: 'media', mediaType: 'image/png', data: bytes },
+    { type: 'file-data', mediaType: 'application/pdf', data: bytes },
+    { type: 'image-data', mediaType: 'image/png', data: bytes },
+    { type: 'image-url', url: 'https://shop.example/a.png' },
+    { $type: 'bytes', value: bytes },
+  ])('BOT-40 counts 1,000 tokens for %j, also inside of tool results', (file) => {
+    const tokens = new MessageTokens(perCharacter);
+    const inside = (output: JsonObject): number =>
+      tokens.of({ role: 'tool', content: [{ type: 'tool-result', toolCallId: 'c', toolName: 'shot', output }] }) - none;
+    const shown = (output: JsonObject): number =>
+      tokens.of({ role: 'assistant', content: [{ type: 'tool-shot', toolCallId: 'c', output }] }) - none;
+    const without = 'shot'.length + JSON.stringify({ value: [null] }).length;
+    for (const counted of [inside, shown]) expect(counted({ value: [file] })).toBe(without + 1000);
+    const { type } = file;
+    if (typeof type === 'string') expect(tokens.of({ role: 'user', content: [{ ...file, type }] }) - none).toBe(1000);
+  });
+
+  it('BOT-40 counts JSON with the type of a file as text', () => {
+    const found: JsonObject[] = [
+      { type: 'document', title: 'Returns', source: 'wiki' },
+      { type: 'video', title: 'Lamps' },
+    ];
+    const message: MessageDraft = {
+      role: 'assistant',
+      content: [{ type: 'tool-search', toolCallId: 'c', output: found }],
+    };
+    expect(new MessageTokens(perCharacter).of(message) - none).toBe(6 + JSON.stringify(found).length);
+  });
+
+  it('BOT-40 estimates a long run without white space by its length', () => {
+    let counted = 0;
+    const tokens = new MessageTokens((text) => ((counted += text.length), Math.ceil(text.length / 2)));
+    const start = tokens.of({ role: 'user', content: '' });
+    const words = 'Where is my order? '.repeat(1000);
+    const ofText = (content: string): number => tokens.of({ role: 'user', content }) - start;
+    expect(ofText(`${words}${'A'.repeat(1_000_000)}`)).toBe(words.length / 2 + 500_000);
+    expect(counted).toBe(words.length + 1000);
+    expect(ofText('A'.repeat(10_000))).toBe(5000);
+    expect(counted).toBe(words.length + 11_000);
+    expect(ofText(words)).toBe(words.length / 2);
   });
 
   it('BOT-40 counts a message of the log once, and distinguishes messages with the same id', () => {

@@ -22,6 +22,7 @@ import { eventually } from '../support/eventually.js';
 import { gate } from '../support/running-application.js';
 import { type ChatApp, type ChatAppOptions, chunksOf, said, startChatApp } from './chat-app.js';
 import { startAssistant } from './chat-assistant.js';
+import { echo } from './chat-echo.js';
 import { PLATFORMS } from './http-app.js';
 
 const ORDER = { id: '7', item: 'a lamp', euros: 40, status: 'shipped' };
@@ -705,6 +706,23 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(await app.turns.list({ sessionId: 'one' })).toEqual([]);
     expect(await statusOf({ origin: new URL(app.url).origin })).toBe(200);
     expect(await statusOf({})).toBe(200);
+  });
+
+  it('AIS-13 accepts a stop without a body from the own origin only', async () => {
+    const { orchestrator, hold } = echo();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    const held = hold('Hi');
+    await chunksOf(await app.ask('POST', '/one', { body: { messages: [said('Hi')] } }), ({ type }) => {
+      return type === 'text-delta';
+    });
+    const stop = (headers: Record<string, string>) => app.ask('POST', '/one/stop', { headers });
+    const others: Record<string, string>[] = [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://example.com' }];
+    for (const headers of others) {
+      expect(await refusalOf(await stop(headers))).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+    }
+    expect(await app.turns.list({ sessionId: 'one' })).toMatchObject([{ status: 'running' }]);
+    expect(await (await stop({ origin: new URL(app.url).origin })).json()).toEqual({ stopped: true });
+    held.open();
   });
 });
 

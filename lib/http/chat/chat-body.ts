@@ -29,12 +29,18 @@ export async function readJson(request: HttpRequest): Promise<unknown> {
   }
 }
 
-/** Returns the JSON of a request as {@link readJson}, or `undefined` if it has no body. */
+/**
+ * Returns the JSON of a request as {@link readJson}, or `undefined` if it has no body. A page of another site can send no
+ * body without a preflight request, too.
+ * @throws as `readJson`
+ */
 export async function readOptionalJson(request: HttpRequest): Promise<unknown> {
   const { headers, body } = request;
   const isSent = headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
   // Over HTTP/2, a body may have neither header. Without a body, some parsers return an empty object.
-  return isSent || (isFields(body) && Object.keys(body).length > 0) ? readJson(request) : undefined;
+  if (isSent || (isFields(body) && Object.keys(body).length > 0)) return readJson(request);
+  if (isOfOtherSite(request)) throw unsupportedMediaType();
+  return undefined;
 }
 
 /** Clients that are not browsers send neither header. */

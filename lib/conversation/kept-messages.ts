@@ -7,6 +7,9 @@ import { hasCallsFrom, wholeCut, wholeCutAfter } from './tool-pairs.js';
 import { type AuthorCheckpoints } from './uncompacted.js';
 import { undoneBy, withoutUndone } from './undone-messages.js';
 
+/** The number of messages before the cut among which the call of a kept result is searched. It may not exist. */
+const MAX_DISTANCE = 1000;
+
 /** Which messages of a conversation to keep: the newest that fit. */
 export interface KeepRule {
   readonly budget: number;
@@ -64,7 +67,7 @@ export async function readKept(
     cut = keptFrom(messages, rule);
     all = page.length === 0 || page[0].position <= between.after + 1;
     // The call of a result may be further back.
-    if (cut > 0 && hasCallsFrom(messages, cut)) break;
+    if (cut > 0 && (cut >= MAX_DISTANCE || hasCallsFrom(messages, cut))) break;
   }
   return { messages, cut, all };
 }

@@ -1,9 +1,10 @@
+import { jest } from '@jest/globals';
 import fc from 'fast-check';
 import { memoryAdapter, type ConversationMessage } from 'nestjs-agent-sessions';
 import { mintId } from '../../lib/common/ids.js';
 import { type CompactionRequest } from '../../lib/conversation/compaction-request.js';
 import { viewThrough } from '../../lib/conversation/conversation-head.js';
-import { keptFrom, type KeepRule } from '../../lib/conversation/kept-messages.js';
+import { keptFrom, type KeepRule, readKept } from '../../lib/conversation/kept-messages.js';
 import { MessageTokens } from '../../lib/conversation/message-tokens.js';
 import { wholeCutAfter } from '../../lib/conversation/tool-pairs.js';
 import { compactionOf, headOf, startProcess } from './compactors.js';
@@ -54,6 +55,37 @@ describe('the kept messages of a conversation', () => {
       }),
       { numRuns: 5000 },
     );
+  });
+
+  it.each([
+    ['no result', undefined, undefined, 80],
+    ['a result without a call', 9990, undefined, 1480],
+    ['a result of a call among the 1,000 messages before', 9990, 9100, 599],
+  ])('STA-24 are found in few messages of a long log with %s', async (_, result, call, cut) => {
+    const LAST = 10_000;
+    const sizes: number[] = [];
+    const messageAt = (position: number): ConversationMessage => ({
+      id: `m${position}`,
+      position,
+      createdAt: 'then',
+      content: 'x',
+      role: position === result ? 'tool' : 'assistant',
+      ...(position === result ? { toolCallId: 'c' } : {}),
+      ...(position === call ? { toolCalls: [{ id: 'c', name: 'find', arguments: {} }] } : {}),
+    });
+    const { conversations, checkpoints } = memoryAdapter();
+    jest.spyOn(conversations, 'page').mockImplementation((_, { after = 0, limit = LAST } = {}) => {
+      const page = Array.from({ length: Math.min(limit, LAST - after) }, (_, at) => messageAt(after + at + 1));
+      sizes.push(page.length);
+      return Promise.resolve(page);
+    });
+    const keep = { budget: 20, cost: () => 1, preserve: 20 };
+    const between = { after: 0, before: LAST + 1 };
+    const read = await readKept({ conversations, checkpoints }, 's', '', between, keep, new Map());
+
+    expect(read).toMatchObject({ cut, all: false });
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(1000);
+    expect(read.messages.length).toBeLessThanOrEqual(1500);
   });
 
   it('STA-24 begin at the first later cut that keeps calls with their results', () => {

@@ -558,6 +558,11 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     ['a message of the system', { id: 'one', messages: [{ ...said('Hi'), role: 'system' }] }],
     ['a message without parts', { id: 'one', messages: [{ id: 'm', role: 'user', parts: [] }] }],
     ['an empty message', { id: 'one', messages: [said('  ')] }],
+    ['data without text', { id: 'one', messages: [{ ...said(''), parts: [{ type: 'data-place', data: 'Rome' }] }] }],
+    [
+      'data with an id that is a number',
+      { id: 'one', messages: [{ ...said(''), parts: [...said('Hi').parts, { type: 'data-a', id: 1, data: 1 }] }] },
+    ],
     ['a tool part of a user', { id: 'one', messages: [{ ...said(''), parts: [{ type: 'tool-findOrder' }] }] }],
     ['a part of an unknown type', { id: 'one', messages: [{ ...said(''), parts: [{ type: 'hologram' }] }] }],
     ['a part without a type', { id: 'one', messages: [{ ...said(''), parts: [{ text: 'Hi' }] }] }],

@@ -148,11 +148,16 @@ function toMessage(given: unknown, path: string): AnyUIMessage {
     if (!isFields(part) || typeof part.type !== 'string') throw new InvalidInputError(at, 'must have a type.');
     return role === 'user' ? toChatPart(part as UIPart, at) : (part as UIPart);
   });
-  if (role === 'user' && checked.every(({ type, text }) => type === 'text' && (text as string).trim() === '')) {
+  if (role === 'user' && !checked.some(isContent)) {
     throw new InvalidInputError(`${path}.parts`, 'must contain text or a file.');
   }
   const own = metadata === undefined ? {} : { metadata: toJson(metadata, `${path}.metadata`) };
   return { id, role, ...own, parts: checked };
+}
+
+/** Returns whether a part of the user reaches a model: data parts are for front ends. */
+function isContent({ type, text }: UIPart): boolean {
+  return type === 'file' || (type === 'text' && (text as string).trim() !== '');
 }
 
 /** @throws InvalidInputError also for a part of another type */

@@ -19,6 +19,7 @@ export function toUserPart(part: UIPart, path: string): UIPart | undefined {
     return { type, mediaType, url, ...(typeof filename === 'string' ? { filename } : {}) };
   }
   if (!type.startsWith('data-')) return undefined;
+  if (id !== undefined && typeof id !== 'string') throw new InvalidInputError(`${path}.id`, 'must be a string.');
   const json = toJson({ data, id }, path) as JsonObject;
   return { type, ...json };
 }

@@ -390,13 +390,17 @@ export class TurnService {
       throw error;
     });
     const { turn } = accepted;
-    if (turn.id !== request.id) {
-      drop();
-      if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: turn.id });
-      // The caller repeats the call, perhaps after a crash: later attempts use the values that it passes now.
-      if (!isTerminal(turn.status)) contexts.keep(turn.id, options);
+    try {
+      if (turn.id !== request.id) {
+        drop();
+        if (waiting?.awaits) await waiting.awaits({ sessionId, turnId: turn.id });
+        // The caller repeats the call, perhaps after a crash: later attempts use the values that it passes now.
+        if (!isTerminal(turn.status)) contexts.keep(turn.id, options);
+      }
+    } finally {
+      // Also if the wait was refused: the visit holds a slot, and may have claimed the turn.
+      await this.startVisit(accepted);
     }
-    await this.startVisit(accepted);
     if (signal) this.cancelOnAbort(turn, signal);
     return turn;
   }

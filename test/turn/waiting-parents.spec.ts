@@ -2,6 +2,7 @@ import {
   defineOrchestrator,
   memoryAdapter,
   reply,
+  StoreUnavailableError,
   type TurnContext,
   TurnFailedError,
   type TurnService,
@@ -83,6 +84,31 @@ describe('a handler that waits for other turns', () => {
     await first;
     await app.turns.lanes.resume({ sessionId: children[1] });
     expect(await parent(1)).toMatchObject({ reply: 'parent' });
+  });
+
+  it('FIX-03 keeps its slots if the wait for a turn that its key found is refused', async () => {
+    const adapter = memoryAdapter();
+    const registrations: string[] = [];
+    const saveAwaited = adapter.turns.saveAwaited.bind(adapter.turns);
+    let found = '';
+    adapter.turns.saveAwaited = async (hold, awaited) => {
+      registrations.push(...awaited.map(({ turnId }) => turnId));
+      const isFirst = registrations.filter((turnId) => turnId === found).length === 1;
+      if (isFirst && registrations.at(-1) === found) throw new StoreUnavailableError('The store is away.');
+      return saveAwaited(hold, awaited);
+    };
+    let child = '';
+    const options = { adapter, turns: { concurrency: 1, retry: { backoff: { type: 'fixed', delayMs: 10 } } } } as const;
+    const { app } = await startFamily(options, async (turns, wait) => {
+      await wait(() => turns.execute('desk', 'child', { sessionId: child, idempotencyKey: 'ask' }));
+    });
+    child = await app.session();
+    found = (await app.turns.execute('desk', 'child', { sessionId: child, idempotencyKey: 'ask' })).id;
+    const parent = await app.turns.submit('desk', 'parent', { sessionId: await app.session() });
+
+    expect(await app.turns.result(parent.id, { timeoutMs: 5000 })).toMatchObject({ reply: 'parent' });
+    expect(registrations).toContain(found);
+    expect(await app.turns.get(parent.id)).toMatchObject({ failures: 1 });
   });
 
   it('FIX-03 counts the wait towards turns.timeoutMs', async () => {

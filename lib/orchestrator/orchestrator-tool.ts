@@ -3,8 +3,7 @@ import { InvalidInputError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
 import { onAbort } from '../common/on-abort.js';
 import { handOut } from '../turn/running-turn.js';
-import { TurnStoppedError } from '../turn/turn-stopped.error.js';
-import { TurnTimeoutError } from '../ledger/turn.errors.js';
+import { isAttemptedAgain } from '../turn/turn-stopped.error.js';
 import { callName } from '../ledger/turn-step.js';
 import { type TurnResult } from '../turn/turn-result.js';
 import { childSession, inFreshSession } from './child-session.js';
@@ -159,10 +158,6 @@ async function whileWanted<T>(
   } finally {
     stopWaiting();
   }
-}
-
-function isAttemptedAgain({ reason }: AbortSignal): boolean {
-  return (reason instanceof TurnStoppedError && reason.why !== 'cancelled') || reason instanceof TurnTimeoutError;
 }
 
 /**

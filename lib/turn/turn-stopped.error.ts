@@ -1,4 +1,5 @@
 import { SessionsError } from '../common/sessions.error.js';
+import { TurnTimeoutError } from '../ledger/turn.errors.js';
 import { attemptMessages } from './attempt.messages.js';
 
 export type StopReason = TurnStoppedError['why'];
@@ -24,4 +25,12 @@ export class TurnStoppedError extends SessionsError {
   override get forLog(): string {
     return this.message;
   }
+}
+
+/**
+ * Returns whether the aborted signal is that of an attempt which has only stopped: the turn is not cancelled, and its
+ * next attempt may continue the work.
+ */
+export function isAttemptedAgain({ reason }: AbortSignal): boolean {
+  return (reason instanceof TurnStoppedError && reason.why !== 'cancelled') || reason instanceof TurnTimeoutError;
 }

@@ -98,7 +98,10 @@ export class SubmitOptions {
   @Must((value) => typeof value === 'function', 'must be a function.')
   onEvent?: TurnListener;
 
-  /** Aborting the signal cancels the turn. Default: none. */
+  /**
+   * Aborting the signal cancels the turn. The `signal` of a handler cancels it only if the handler's turn is cancelled,
+   * not if its attempt stops. Default: none.
+   */
   @Optional()
   @Must((value) => value instanceof AbortSignal, 'must be an AbortSignal.')
   signal?: AbortSignal;

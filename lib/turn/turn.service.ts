@@ -41,6 +41,7 @@ import { unknownOrchestrator } from './turn-runner.js';
 import { type TurnDependencies } from './turn-dependencies.js';
 import { type AcceptedTurn, type AcceptTurn } from '../ledger/turn.store.js';
 import { isTerminal, TURN_STATUSES, type Turn, type TurnCommand, type TurnInput } from '../ledger/turn.js';
+import { isAttemptedAgain } from './turn-stopped.error.js';
 import { TurnStream } from './turn-stream.js';
 import { TurnWaiter } from './turn-waiter.js';
 import { type ReadyVisit, type TurnWorker } from './turn-worker.service.js';
@@ -486,7 +487,11 @@ export class TurnService {
 
   private cancelOnAbort(turn: Turn, signal: AbortSignal): void {
     if (isTerminal(turn.status)) return;
-    const stopWaiting = onAbort(signal, () => void this.cancel(turn.id).catch(() => undefined));
+    const stopWaiting = onAbort(signal, () => {
+      // The signal of a handler whose turn is retried: its next attempt finds the turn by the idempotency key.
+      if (isAttemptedAgain(signal)) return;
+      void this.cancel(turn.id).catch(() => undefined);
+    });
     // A signal that outlives its turns must not collect their listeners.
     void this.waiter
       .settled(turn)

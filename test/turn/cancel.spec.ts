@@ -5,7 +5,14 @@ import {
   TurnCancelledError,
   TurnNotFoundError,
 } from 'nestjs-agent-sessions';
-import { aborted, gate, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import {
+  aborted,
+  type Application,
+  gate,
+  LIVE_STORES,
+  rejection,
+  startApplication,
+} from '../support/running-application.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
 import { BEHAVIOUR_STORES } from '../support/stores.js';
@@ -163,6 +170,25 @@ describe.each(LIVE_STORES)('cancelling a turn over $name', ({ open }) => {
     const settled = await turns.get(id);
     controller.abort();
     expect(await turns.cancel(id)).toEqual(settled);
+  });
+
+  it('TRN-09 cancels a turn that a handler submitted with its signal, when the turn of the handler is cancelled', async () => {
+    const { desk, started } = listeningDesk();
+    const outer = defineOrchestrator({
+      name: 'outer',
+      intents: {
+        answer: async ({ signal }: TurnContext) => {
+          await app.turns.execute('desk', 'wait', { sessionId: inner, signal });
+          return reply('done');
+        },
+      },
+    });
+    const app: Application = await startApplication({ adapter: open(), orchestrators: [desk, outer] });
+    const inner = await app.session();
+    const { id } = await app.turns.submit('outer', 'hi', { sessionId: await app.session() });
+    await eventually(() => started.length === 1);
+    await app.turns.cancel(id);
+    await eventually(async () => (await app.turns.list({ sessionId: inner }))[0].status === 'cancelled');
   });
 
   it('TRN-09 cancelling an unknown turn is TurnNotFoundError', async () => {

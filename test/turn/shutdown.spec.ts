@@ -161,6 +161,30 @@ describe.each(LASTING_STORES)('stopping an application over $name', ({ create })
     expect(await second.turns.result(id)).toMatchObject({ reply: 'did outer' });
     expect(await second.turns.get(id)).toMatchObject({ failures: 0 });
   });
+
+  it('TRN-14 BOT-30 a handler finds the turn again that it submitted with its signal', async () => {
+    const open = create();
+    const child = async (app: Application, { id, input, sessionId, signal }: TurnContext): Promise<void> => {
+      const idempotencyKey = `${id}:child`;
+      if (input.text === 'outer')
+        await app.turns.execute('desk', 'child', { sessionId: `${sessionId}-child`, idempotencyKey, signal });
+    };
+    const { pass, open: release } = gate();
+    const first: Application = await start(open(), { shutdownGraceMs: 30 }, async (turn) => {
+      await child(first, turn);
+      await pass(turn.signal);
+    });
+    const sessionId = await first.session();
+    await first.sessions.create({ id: `${sessionId}-child`, userId: 'ann' });
+    const { id } = await first.turns.submit('desk', 'outer', { sessionId });
+    await eventually(async () => (await first.turns.list({ sessionId: `${sessionId}-child` })).length === 1);
+    await first.close();
+    release();
+
+    const second: Application = await start(open(), {}, (turn) => child(second, turn));
+    expect(await second.turns.result(id)).toMatchObject({ reply: 'did outer' });
+    expect(await second.turns.list({ sessionId: `${sessionId}-child` })).toMatchObject([{ status: 'awaiting-input' }]);
+  });
 });
 
 it('TRN-14 another process that runs takes over what the stopped one released', async () => {

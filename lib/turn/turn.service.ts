@@ -1,10 +1,14 @@
+import { Logger } from '@nestjs/common';
 import { type Observable } from 'rxjs';
 import { checkInput } from '../common/check-input.js';
+import { traceOf } from '../common/error-trace.js';
 import { assertId, assertName } from '../common/ids.js';
 import { stringifyWithin, toJson, toJsonFields } from '../common/json.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
+import { loggedId } from '../common/log-details.js';
 import { onAbort } from '../common/on-abort.js';
+import { repeatWhileUnavailable } from '../common/while-unavailable.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
@@ -92,6 +96,7 @@ const NO_EVENTS = { read: () => Promise.resolve([]), last: () => Promise.resolve
 export class TurnService {
   /** The lanes in which turns wait: inspect, pause and drain them. */
   readonly lanes: LaneService;
+  private readonly logger = new Logger(TurnService.name);
   private readonly waiter: TurnWaiter;
   private readonly readers: TurnEventReaders;
   private readonly readFailure: FailureReader;
@@ -487,16 +492,25 @@ export class TurnService {
 
   private cancelOnAbort(turn: Turn, signal: AbortSignal): void {
     if (isTerminal(turn.status)) return;
+    const over = new AbortController();
     const stopWaiting = onAbort(signal, () => {
       // The signal of a handler whose turn is retried: its next attempt finds the turn by the idempotency key.
       if (isAttemptedAgain(signal)) return;
-      void this.cancel(turn.id).catch(() => undefined);
+      repeatWhileUnavailable(() => this.cancel(turn.id), over.signal).catch((error: unknown) =>
+        this.logger.error(
+          `Turn ${loggedId(turn.id)} was not cancelled when its signal was aborted. Cancel it again.`,
+          traceOf(error),
+        ),
+      );
     });
     // A signal that outlives its turns must not collect their listeners.
     void this.waiter
       .settled(turn)
       .catch(() => undefined)
-      .finally(stopWaiting);
+      .finally(() => {
+        stopWaiting();
+        over.abort();
+      });
   }
 }
 

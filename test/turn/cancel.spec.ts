@@ -1,6 +1,8 @@
 import {
   defineOrchestrator,
+  memoryAdapter,
   reply,
+  StoreUnavailableError,
   type TurnContext,
   TurnCancelledError,
   TurnNotFoundError,
@@ -13,6 +15,7 @@ import {
   rejection,
   startApplication,
 } from '../support/running-application.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { steadyClock } from '../support/steady-clock.js';
 import { BEHAVIOUR_STORES } from '../support/stores.js';
@@ -211,6 +214,41 @@ it.each(BEHAVIOUR_STORES)('TRN-09 a turn on $name is cancelled by another client
   await rejection(worker.turns.result(id), TurnCancelledError);
   expect(stoppedAt[0] - askedAt).toBeLessThan(1000);
   if (other !== adapter) await other.close?.();
+});
+
+describe('the signal of a turn', () => {
+  it('TRN-09 cancels the turn when the store is available again', async () => {
+    const { result } = await abortWithoutCancel(new StoreUnavailableError('The store is away.'));
+    await rejection(result, TurnCancelledError);
+  });
+
+  it('TRN-09 is logged if it cannot cancel the turn', async () => {
+    const { app, sessionId, result, lines } = await abortWithoutCancel(new Error('broken'));
+    await eventually(() => lines.some((line) => /^error Turn \S+ was not cancelled when its signal/.test(line)));
+    const [{ id }] = await app.turns.list({ sessionId, status: 'running' });
+    await app.turns.cancel(id);
+    await rejection(result, TurnCancelledError);
+  });
+
+  /** Aborts the signal of a running turn. The first cancel throws `error`. */
+  async function abortWithoutCancel(error: Error) {
+    const adapter = memoryAdapter();
+    const cancel = adapter.turns.cancel.bind(adapter.turns);
+    let cancels = 0;
+    adapter.turns.cancel = async (...args) => {
+      if ((cancels += 1) === 1) throw error;
+      return cancel(...args);
+    };
+    const { lines, logger } = capturingLogger();
+    const { desk, started } = listeningDesk();
+    const app = await startApplication({ adapter, orchestrators: [desk], logger });
+    const sessionId = await app.session();
+    const controller = new AbortController();
+    const result = app.turns.execute('desk', 'wait', { sessionId, signal: controller.signal, timeoutMs: 10_000 });
+    await eventually(() => started.length === 1);
+    controller.abort();
+    return { app, sessionId, result, lines };
+  }
 });
 
 /** 'wait' runs until it is stopped; everything else is answered at once and leaves a mark in the state. */

@@ -5,13 +5,13 @@ import { errorChunk } from '../../chat/response-chunks.js';
 import { type UIChunk } from '../../chat/ui-message.js';
 import { traceOf } from '../../common/error-trace.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { repeatWhileUnavailable } from '../../common/while-unavailable.js';
 import { type Principal } from '../../transport/principal.js';
 import { StreamHeartbeat } from '../../turn/stream-heartbeat.js';
 import { TurnEventPace } from '../../turn/turn-event-pace.js';
 import { isFault, toAnyErrorBody } from '../controllers/error-body.js';
 import { type StreamSlots } from '../controllers/stream-slots.js';
 import { isNothingToResume } from '../http.errors.js';
-import { repeatWhileUnavailable } from './while-unavailable.js';
 import { ChatNamedResponses } from './chat-named-responses.js';
 import { type ChatRange, type ChatStream, CUT } from './chat-stream.js';
 

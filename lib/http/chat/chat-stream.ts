@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { pause, repeatWhileUnavailable } from '../../common/while-unavailable.js';
 import { UI_RESET } from '../../chat/message-fold.js';
 import { type Protocol, toProtocol, withoutAnswered } from '../../chat/protocol-chunks.js';
 import { withReceivedAnswers } from '../../chat/received-answers.js';
@@ -12,7 +13,6 @@ import { SETTLED, type TurnEvent, WAITING } from '../../ledger/turn-event.js';
 import { type TurnLedger } from '../../ledger/turn.store.js';
 import { type TurnService } from '../../turn/turn.service.js';
 import { httpMessages } from '../http.messages.js';
-import { repeatWhileUnavailable, pause } from './while-unavailable.js';
 
 /** Page size for reading stored events. */
 const PAGE = 500;

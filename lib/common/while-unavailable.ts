@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { StoreUnavailableError } from '../../common/sessions.error.js';
+import { StoreUnavailableError } from './sessions.error.js';
 
 /** The pause before a call is repeated while the store is unavailable. */
 const RETRY_MS = 500;

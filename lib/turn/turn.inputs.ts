@@ -245,7 +245,6 @@ export function toTurnRequest(
     command,
     unlogged,
   }: SubmitOptions & Pick<TurnRequest, 'command' | 'unlogged'>,
-  callers: readonly string[],
   maxBytes: number,
 ): TurnRequest {
   const request: TurnRequest = {
@@ -257,7 +256,6 @@ export function toTurnRequest(
     ...(replaces === undefined ? {} : { replaces }),
     ...(taskId === undefined ? {} : { taskId }),
     ...(force ? { force } : {}),
-    ...(callers.length > 0 ? { callers } : {}),
   };
   stringifyWithin(request as unknown as JsonObject, maxBytes, 'The turn');
   return request;

@@ -14,7 +14,6 @@ import { type MessageDraft } from '../ledger/message.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { isSameSession } from '../ledger/session.lifecycle.js';
 import { observeSubmit } from './observe-turn.js';
-import { type Awaits } from './handler-waits.js';
 import { LaneService } from './lane.service.js';
 import {
   assertNoReentry,
@@ -73,13 +72,8 @@ type Accepting = SubmitOptions & Partial<Pick<CommandOptions, 'command' | 'id'>>
 
 /** A turn to accept. */
 interface Submission {
-  readonly orchestrator: string;
-  readonly input: TurnInputLike;
+  readonly request: AcceptTurn;
   readonly options: Accepting;
-  /** The sessions whose handlers wait for it. */
-  readonly callers: readonly string[];
-  /** Set if the caller waits for the turn; `awaits` checks that this closes no cycle. */
-  readonly waiting?: { readonly awaits: Awaits | undefined };
 }
 
 /** An accepted turn, and the visit that this process has reserved a slot for. */
@@ -142,7 +136,7 @@ export class TurnService {
    */
   submit(orchestrator: string, input: TurnInputLike, options: SubmitOptions): Promise<Turn> {
     return handOut('turns.submit', async () =>
-      this.accept({ orchestrator, input, options: checkInput(SubmitOptions, options, 'options'), callers: [] }),
+      this.accept(this.toSubmission(orchestrator, input, checkInput(SubmitOptions, options, 'options'))),
     );
   }
 
@@ -167,12 +161,9 @@ export class TurnService {
   stream(orchestrator: string, input: TurnInputLike, options: SubmitOptions): TurnStream {
     let result!: Promise<TurnResult>;
     const turn = new Promise<Turn>((resolve, reject) => {
-      result = waitForTurn(this.dependencies.ledger, async (caller) => {
-        const checked = checkInput(SubmitOptions, options, 'options');
-        const accepted = await this.acceptAwaited(orchestrator, input, checked, caller);
-        resolve(accepted);
-        return this.resultOf(accepted);
-      });
+      const perform = async (): Promise<TurnResult> =>
+        this.perform(orchestrator, input, checkInput(SubmitOptions, options, 'options'), undefined, resolve);
+      result = perform();
       result.catch(reject);
     });
     const hand = <T>(promise: Promise<T>): Promise<T> => handOut('turns.stream', () => promise);
@@ -329,30 +320,29 @@ export class TurnService {
     await Promise.all([this.waiter.close(), this.readers.close()]);
   }
 
-  private perform(
+  /** @param onAccepted receives the turn before its result is known */
+  private async perform(
     orchestrator: string,
     input: TurnInputLike,
     options: Accepting,
     timeoutMs: number | undefined,
+    onAccepted: (turn: Turn) => void = () => undefined,
   ): Promise<TurnResult> {
+    const submission = this.toSubmission(orchestrator, input, options);
     return waitForTurn(this.dependencies.ledger, async (caller) => {
-      const turn = await this.acceptAwaited(orchestrator, input, options, caller);
+      const turn = await this.acceptAwaited(submission, caller);
+      onAccepted(turn);
       return this.resultOf(turn, timeoutMs);
     });
   }
 
-  private async acceptAwaited(
-    orchestrator: string,
-    input: TurnInputLike,
-    options: Accepting,
-    caller: WaitingCaller,
-  ): Promise<Turn> {
-    const { start } = this.dependencies;
-    start.assertOrchestrators(orchestrator);
-    start.assertWait(`A turn of ${orchestrator}`);
-    assertNoReentry(options.sessionId, caller);
-    const { sessions: callers, awaits } = caller;
-    return this.accept({ orchestrator, input, options, callers, waiting: { awaits } });
+  /** Accepts a turn that the caller waits for. */
+  private async acceptAwaited({ request, options }: Submission, caller: WaitingCaller): Promise<Turn> {
+    this.dependencies.start.assertWait(`A turn of ${request.orchestrator}`);
+    assertNoReentry(request.sessionId, caller);
+    const { sessions: callers } = caller;
+    const called = callers.length === 0 ? request : { ...request, request: { ...request.request, callers } };
+    return this.accept({ request: called, options }, caller);
   }
 
   /** Returns the result of the orchestrator's latest turn, if that turn lost a worker. */
@@ -371,14 +361,10 @@ export class TurnService {
     return toTurnResult(settled, this.readFailure);
   }
 
-  private async accept(submission: Submission): Promise<Turn> {
-    if (this.closing) throw new ShuttingDownError();
-    const { options, waiting } = submission;
+  /** @param waiting the caller, if it waits for the turn; its `awaits` checks that this closes no cycle */
+  private async accept({ request, options }: Submission, waiting?: WaitingCaller): Promise<Turn> {
     const { sessionId, signal } = options;
     const { contexts } = this.dependencies;
-
-    // Copied before any await, so that later changes by the caller do not affect the turn.
-    const request = this.toAcceptRequest(submission);
     if (options.replaces !== undefined) await this.assertReplaceable(options.replaces, request);
     // Rejects a turn that cannot end before the handler that waits for it.
     const awaiting = waiting?.awaits?.({ sessionId, turnId: request.id });
@@ -418,8 +404,16 @@ export class TurnService {
     if (notify) await this.dependencies.notifier.notify(turn.sessionId);
   }
 
-  /** Validates a submission. @throws InvalidInputError, SessionsConfigurationError, TooLargeError */
-  private toAcceptRequest({ orchestrator, input, options, callers }: Submission): AcceptTurn {
+  /**
+   * Validates and copies what the caller submits. Call it before any await, so that later changes by the caller do not
+   * affect the turn. @throws ShuttingDownError, InvalidInputError, SessionsConfigurationError, TooLargeError
+   */
+  private toSubmission(orchestrator: string, input: TurnInputLike, options: Accepting): Submission {
+    if (this.closing) throw new ShuttingDownError();
+    return { request: this.toAcceptRequest(orchestrator, input, options), options };
+  }
+
+  private toAcceptRequest(orchestrator: string, input: TurnInputLike, options: Accepting): AcceptTurn {
     const { settings, runner, foreignSessions, ledger, sessions } = this.dependencies;
     const { generateId, idempotencyTtlMs, logsConversations, maxInputBytes, maxSessionLifetimeMs } = settings;
     const { sessionId, idempotencyKey: key, whenBusy = settings.whenBusy } = options;
@@ -443,7 +437,7 @@ export class TurnService {
       sessionId,
       orchestrator,
       version: known.version,
-      request: toTurnRequest(turnInput, given, callers, maxInputBytes),
+      request: toTurnRequest(turnInput, given, maxInputBytes),
       attributes,
       whenBusy,
       maxQueued: settings.maxQueuedPerSession,

@@ -93,6 +93,25 @@ describe.each(LIVE_STORES)('turns inside turns over $name', ({ open }) => {
     expect(seen).toMatchObject([{ reply: 'did inner' }, { reply: 'did inner' }, { reply: 'did again', turnIndex: 1 }]);
   });
 
+  it('TRN-12 takes the input of each call as it is when the handler calls', async () => {
+    const children: string[] = [];
+    const replies: (string | null)[] = [];
+    const { app } = await startNested({ adapter: open() }, async ({ input }, turns) => {
+      if (input.text !== 'outer') return;
+      const reused = { text: '' };
+      const results = children.map((sessionId, index) => {
+        reused.text = `child ${index}`;
+        return index === 0
+          ? turns().stream('desk', reused, { sessionId }).result
+          : turns().execute('desk', reused, { sessionId });
+      });
+      replies.push(...(await Promise.all(results)).map((result) => result.reply));
+    });
+    for (let n = 0; n < 3; n += 1) children.push(await app.session());
+    await app.turns.execute('desk', 'outer', { sessionId: await app.session() });
+    expect(replies).toEqual(['did child 0', 'did child 1', 'did child 2']);
+  });
+
   it('TRN-12 may submit to its own session: the turn runs behind it', async () => {
     const order: string[] = [];
     const { app } = await startNested({ adapter: open() }, async ({ sessionId, input }, turns) => {

@@ -326,6 +326,15 @@ describe('bullmqQueue', () => {
     await expect(start).rejects.toThrow('BullModule.forRoot({ connection })');
   });
 
+  it('TRN-21 opens its queue although it was used before the application has started', async () => {
+    Logger.overrideLogger(false);
+    const queue = bullmqQueue();
+    await expect(queue.queue).rejects.toThrow('must not be used before the application has started');
+    const connection = { port: await portOfNobody(), retryStrategy: () => 100 };
+    await startApplication({ imports: [BullModule.forRoot({ connection })], turns: { queue } });
+    expect((await queue.queue).name).toBe('agent-sessions');
+  });
+
   it('TRN-21 accepts a turn although the queue is unreachable', async () => {
     Logger.overrideLogger(false);
     const nobody = await portOfNobody();

@@ -120,7 +120,12 @@ export class BullmqQueue implements TurnQueue {
   get queue(): Promise<Queue<Notification>> {
     if (this.closed)
       return Promise.reject(new Error(`The queue ${this.name} is closed. Use it only while the application runs.`));
-    return (this.opened ??= this.open());
+    this.opened ??= this.open().catch((error: unknown) => {
+      // The next call opens it again, for example after `init`.
+      this.opened = null;
+      throw error;
+    });
+    return this.opened;
   }
 
   async init(find: FindProvider): Promise<void> {

@@ -1,4 +1,4 @@
-/** The messages of method-mark.ts and server-place.ts, and of `UnreadableRecordError`. */
+/** The messages of method-mark.ts, nest-providers.ts and server-place.ts, and of `UnreadableRecordError`. */
 export const commonMessages = {
   staticMethod: (decorator: string, method: string): string =>
     `${decorator} is on ${method}, which is static. Expected a method of the instance.`,
@@ -19,6 +19,10 @@ export const commonMessages = {
   ): string =>
     `A newer version of nestjs-agent-sessions wrote the ${kind} ${JSON.stringify(recordId)}: it has rules version ` +
     `${versions.written}, and this process supports versions up to ${versions.known}. Update this process.`,
+
+  notASingleton: (provider: string): string =>
+    `${provider} is request-scoped or transient, or injects a request-scoped provider. It must be a singleton, because ` +
+    'it is also used outside of requests.',
 
   corruptRecord: (kind: string, recordId: string): string =>
     `The stored ${kind} ${JSON.stringify(recordId)} is corrupt. Repair or delete the record.`,

@@ -1,5 +1,7 @@
-import { type InjectionToken, type Provider } from '@nestjs/common';
+import { type InjectionToken, type Provider, Scope } from '@nestjs/common';
 import { type ModuleRef } from '@nestjs/core';
+import { commonMessages } from './common.messages.js';
+import { SessionsConfigurationError } from './sessions.error.js';
 
 /** Tokens in the order of a function's parameters. A symbol matches any type; a class must match its parameter. */
 type TokensOf<Args extends unknown[]> = {
@@ -23,13 +25,27 @@ export function provideClass<Args extends unknown[]>(
   return provide(type, inject, (...args: Args) => new type(...args));
 }
 
-/** Finds a provider in any module of the application, or returns null. */
+/**
+ * Finds a provider in any module of the application, or returns null.
+ * @throws SessionsConfigurationError if it is not a singleton
+ */
 export function findProvider<T>(
   moduleRef: ModuleRef,
   token: (abstract new (...args: never[]) => T) | InjectionToken,
 ): T | null {
+  const scope = scopeOf(moduleRef, token as InjectionToken);
+  if (scope === null) return null;
+  if (scope !== Scope.DEFAULT) {
+    const name = typeof token === 'function' ? token.name : String(token);
+    throw new SessionsConfigurationError(commonMessages.notASingleton(name));
+  }
+  return moduleRef.get<T>(token as InjectionToken<T>, { strict: false });
+}
+
+/** Returns null if no module has the provider, for which Nest throws an error that it does not export. */
+function scopeOf(moduleRef: ModuleRef, token: InjectionToken): Scope | null {
   try {
-    return moduleRef.get<T>(token as InjectionToken<T>, { strict: false });
+    return moduleRef.introspect(token as string).scope;
   } catch {
     return null;
   }

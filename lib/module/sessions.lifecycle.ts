@@ -18,6 +18,7 @@ import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
 import { OrchestratorExplorer } from '../orchestrator/orchestrator.explorer.js';
 import { OrchestratorRegistry } from '../orchestrator/orchestrator.registry.js';
+import { TurnContextFactory } from '../orchestrator/turn-context.js';
 import { type SessionsAdapter } from '../ledger/sessions.adapter.js';
 import { moduleMessages } from './module.messages.js';
 import { type SessionsSettings } from './sessions.settings.js';
@@ -96,6 +97,8 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
   private async discover(): Promise<void> {
     await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
+    // The first turn would report a factory that is not a singleton.
+    findProvider(this.moduleRef, TurnContextFactory);
     this.phase.orchestratorsKnown();
     const counting = this.registry.counting();
     if (counting) await this.tokens.load(`The orchestrator ${counting.name}`);

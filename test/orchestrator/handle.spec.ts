@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Inject, Injectable, Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { Inject, Injectable, Module, Scope } from '@nestjs/common';
+import { NestFactory, REQUEST } from '@nestjs/core';
 import {
   defineOrchestrator,
   InjectOrchestrator,
@@ -306,6 +306,16 @@ describe('the context of an attempt elsewhere', () => {
       { ...built, source: 'caller', request: 7 },
       { ...built, source: 'factory' },
     ]);
+  });
+
+  it.each([
+    ['is request-scoped', { scope: Scope.REQUEST }],
+    ['is transient', { scope: Scope.TRANSIENT }],
+    ['injects the request', { inject: [REQUEST] }],
+  ])('BOT-02 rejects a TurnContextFactory that %s, at the start', async (_, how) => {
+    const factory = { provide: TurnContextFactory, useFactory: () => new TurnContextFactory(), ...how };
+    const error = await rejection(startApplication({ providers: [factory] }), SessionsConfigurationError);
+    expect(error.message).toMatch(/^TurnContextFactory is request-scoped or transient.*must be a singleton/);
   });
 
   it("BOT-02 uses the factory's context after a restart, and never writes the caller's context to the file", async () => {

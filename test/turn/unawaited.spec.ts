@@ -23,6 +23,8 @@ const CALLS = [
 ];
 
 const STOPS = ['cancel', 'revoke', 'timeout'];
+/** After the time limit, the turns that the handler waits for continue: the next attempt would find them. */
+const CONTINUED = ['handle.execute', 'turns.execute'];
 const WRAPPED = ['cancel', 'reversed', 'revoke', 'timeout', 'deletion', 'failure', 'end'].map(
   (how) => `wrapped-${how}`,
 );
@@ -37,7 +39,8 @@ describe('promises that a handler does not await', () => {
 
   it.each(STOPS)('FIX-05 are logged with their turn when it is stopped by a %s', (how) => {
     const lines = [...outputOf(how).matchAll(LINE)];
-    expect(lines.map(([, call]) => call).sort()).toEqual(CALLS);
+    const rejected = how === 'timeout' ? CALLS.filter((call) => !CONTINUED.includes(call)) : CALLS;
+    expect(lines.map(([, call]) => call).sort()).toEqual(rejected);
     expect(new Set(lines.map(([, , turn]) => turn)).size).toBe(1);
   });
 

@@ -18,6 +18,10 @@ export const httpMessages = {
     'A body of the type text/plain must have at most 4 MiB. Send only the last message, as application/json: set ' +
     'prepareSendMessagesRequest of the transport.',
 
+  /** @param turnId as logged */
+  repeatsFailed: (turnId: string, code = 'TURN_FAILED'): string =>
+    `A message repeats that of turn ${turnId}, which has failed (${code}). It is not run again. To run it again, send it with another id.`,
+
   unknownAnswer: (messageId: string): string =>
     `Turn not found: ${messageId}. To send a message of the user, give it the role user. A message of the role ` +
     'assistant adds approvals and tool outputs to the answer with its id, which this chat does not have.',

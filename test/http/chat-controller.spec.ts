@@ -313,6 +313,30 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(messages.map(textOf)).toEqual(['Hello.']);
     });
 
+    it('DAY-17 AIS-11 logs that a repeated message belongs to a turn that has failed', async () => {
+      let runs = 0;
+      const failing = defineOrchestrator({
+        name: 'failing',
+        intents: { answer: () => Promise.reject(new PermanentTurnError(`hunter${(runs += 1)}`)) },
+      });
+      const app = await startChatApp({ platform, orchestrators: [failing], chat: { protocol: version } });
+      const { lines, logger } = capturingLogger();
+      app.app.useLogger(logger);
+      const ask = async (id: string): Promise<unknown> =>
+        chunksOf(await app.ask('POST', '/one', { body: { message: { ...said('Hello.'), id } } }));
+      const repeats = (): string[] => lines.filter((line) => line.includes('A message repeats that of turn'));
+      const first = await ask('m1');
+      expect(repeats()).toEqual([]);
+
+      expect(await ask('m1')).toEqual(first);
+      expect(repeats()).toEqual([
+        expect.stringMatching(/^warn .* which has failed \(PERMANENT_TURN_ERROR\)\. .* another id/),
+      ]);
+      await ask('m2');
+      expect(repeats()).toHaveLength(1);
+      expect(runs).toBe(2);
+    });
+
     it('AIS-19 hides an unknown error after the headers', async () => {
       const store = memoryAdapter();
       let isBroken = false;

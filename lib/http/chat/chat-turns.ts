@@ -1,8 +1,10 @@
+import { Logger } from '@nestjs/common';
 import { UserRequests } from '../../chat/received-answers.js';
 import { segmentsOf } from '../../chat/replay.js';
 import { stoppedAnswer } from '../../chat/stopped-message.js';
 import { type AnyUIMessage } from '../../chat/ui-message.js';
 import { isUserSignal } from '../../chat/user-signals.js';
+import { loggedId } from '../../common/log-details.js';
 import { InvalidInputError, StoreRejectedError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
 import { TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
@@ -32,6 +34,7 @@ interface EndedWait {
 
 /** The turns of chats. Turns of orchestrators that clients may not use are ignored. */
 export class ChatTurns {
+  private readonly logger = new Logger('ChatController');
   private readonly replaced: ReplacedTurns;
 
   constructor(
@@ -144,6 +147,8 @@ export class ChatTurns {
         attributes: endedWaitOf(await this.open(sessionId)),
         ...(first === undefined ? {} : { replaces: first.id }),
       }));
+    // A new turn cannot have failed yet.
+    if (turn.status === 'failed') this.logger.warn(httpMessages.repeatsFailed(loggedId(turn.id), turn.error?.code));
     // Also for a repeated request: the process may have crashed after the submit and before this.
     if (endsOthers(turn)) await this.openWithoutEnded(sessionId);
     return turn;

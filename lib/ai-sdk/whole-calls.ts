@@ -1,4 +1,5 @@
 import { type AssistantModelMessage, type ModelMessage, type ToolModelMessage } from 'ai';
+import { isReasoning } from '../chat/chunk-fields.js';
 
 type AssistantPart = Exclude<AssistantModelMessage['content'], string>[number];
 type AnswerPart = ToolModelMessage['content'][number];
@@ -89,11 +90,6 @@ function wholeParts(
   });
   if (!parts.some(isMissing)) return whole;
   return whole.slice(0, whole.findLastIndex((part) => !isReasoning(part)) + 1);
-}
-
-/** Returns whether a part is `reasoning`, or `reasoning-file` of ai 7. */
-function isReasoning({ type }: { readonly type: string }): boolean {
-  return type.startsWith('reasoning');
 }
 
 /** Returns the results and answers to approvals that belong to the parts of a message. */

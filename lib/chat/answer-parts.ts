@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { defined } from './chunk-fields.js';
 import { isResultPart } from './result-part.js';
 import { type ModelPart } from './stored-model-message.js';
 import { type UIPart } from './ui-message.js';
@@ -108,10 +109,6 @@ function locationOf(file: unknown, mediaType: string): object {
   if (type === 'data') return { url: `data:${mediaType};base64,${data as string}` };
   if (type === 'text') return { url: `data:${mediaType},${encodeURIComponent(text as string)}` };
   return { url: '', providerReference: reference };
-}
-
-function defined(fields: Readonly<Record<string, unknown>>): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 /** Returns the parts as a client reads them: bytes as base64, URLs and dates as strings. */

@@ -40,3 +40,13 @@ export function blockKindOf(type: string): BlockKind | undefined {
 export function isData({ type }: UIChunk | UIPart): boolean {
   return type.startsWith('data-');
 }
+
+/** Returns whether a part is `reasoning`, or `reasoning-file` of ai 7. */
+export function isReasoning({ type }: { readonly type: string }): boolean {
+  return type.startsWith('reasoning');
+}
+
+/** Returns the fields that have a value. */
+export function defined<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}

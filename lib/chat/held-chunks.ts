@@ -35,7 +35,7 @@ const PARTS: ReadonlySet<string> = new Set([
 export class HeldChunks {
   /** Chunks up to the last reset. */
   private before: UIChunk[] = [];
-  private held = new Replay([]);
+  private held = new Replay();
 
   /** Takes the next chunk of the answer. @returns the chunks to store and send now */
   add(chunk: UIChunk): UIChunk[] {
@@ -52,7 +52,7 @@ export class HeldChunks {
   release(): UIChunk[] {
     const chunks = [...this.before, ...this.held.chunks];
     this.before = [];
-    this.held = new Replay([]);
+    this.held = new Replay();
     return chunks;
   }
 }

@@ -1,4 +1,4 @@
-import { blockKindOf, type BlockKind, type ChunkFields, isData, type PartFields } from './chunk-fields.js';
+import { blockKindOf, type BlockKind, type ChunkFields, defined, isData, type PartFields } from './chunk-fields.js';
 import { mergeMetadata } from './merge-metadata.js';
 import { parsePartialJson } from './partial-json.js';
 import { type AnyUIMessage, type UIChunk, type UIPart } from './ui-message.js';
@@ -198,8 +198,4 @@ function withPartialInput(part: PartFields): UIPart {
   const { state, rawInput, inputEncoding } = part;
   if (state !== 'input-streaming' || rawInput === undefined) return part;
   return { ...part, ...defined({ input: inputEncoding === 'text' ? rawInput : parsePartialJson(rawInput) }) };
-}
-
-function defined<T extends object>(fields: T): T {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }

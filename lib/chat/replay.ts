@@ -1,7 +1,7 @@
 import { blockKindOf, type ChunkFields, isData } from './chunk-fields.js';
 import { mergeMetadata } from './merge-metadata.js';
-import { MessageFold, UI_RESET } from './message-fold.js';
-import { type UIChunk, type UIPart } from './ui-message.js';
+import { UI_RESET } from './message-fold.js';
+import { type UIChunk } from './ui-message.js';
 
 /**
  * Splits the stored chunks of a turn into the chunks of its responses. Each `finish` ends one: the answer waits for
@@ -22,18 +22,9 @@ export function segmentsOf(chunks: readonly UIChunk[]): UIChunk[][] {
  * Another attempt may follow an error: the turn's status tells whether the turn has failed.
  */
 export function replay(chunks: readonly UIChunk[]): UIChunk[] {
-  return new Replay([]).of(chunks);
-}
-
-/**
- * Returns the same for one response of a turn, for a client that has the message of the earlier ones.
- * @param index the number of the response, from 0
- */
-export function replaySegment(chunks: readonly UIChunk[], index: number): UIChunk[] {
-  const segments = segmentsOf(chunks);
-  const earlier = new MessageFold();
-  for (const chunk of segments.slice(0, index).flat()) earlier.add(chunk);
-  return new Replay(earlier.parts).of(segments[index] ?? []);
+  const collected = new Replay();
+  for (const [index, chunk] of chunks.entries()) collected.add(chunk, index === chunks.length - 1);
+  return collected.chunks;
 }
 
 /** Collects chunks, and returns the shortest list with the same effect on a client. */
@@ -41,14 +32,6 @@ export class Replay {
   private start: UIChunk | undefined;
   private metadata: unknown;
   private list: ChunkFields[] = [];
-
-  /** @param earlier the parts that the client has from earlier chunks */
-  constructor(private earlier: readonly UIPart[]) {}
-
-  of(chunks: readonly UIChunk[]): UIChunk[] {
-    for (const [index, chunk] of chunks.entries()) this.add(chunk, index === chunks.length - 1);
-    return this.chunks;
-  }
 
   get chunks(): UIChunk[] {
     const metadata = this.metadata === undefined ? {} : { messageMetadata: this.metadata };
@@ -74,8 +57,7 @@ export class Replay {
         return;
       case UI_RESET:
       case 'reset-step':
-        this.reset(chunk);
-        return;
+        return this.reset();
       case 'text-delta':
       case 'reasoning-delta':
         return this.addDelta(
@@ -138,24 +120,15 @@ export class Replay {
   }
 
   private addData(chunk: ChunkFields): void {
-    const index = this.list.findLastIndex(({ type, id }) => {
-      return isReset(type) || (type === chunk.type && id !== undefined && id === chunk.id);
-    });
+    const index = this.list.findLastIndex(({ type, id }) => type === chunk.type && id !== undefined && id === chunk.id);
     const previous = this.list[index];
-    if (previous === undefined || isReset(previous.type)) this.list.push(chunk);
+    if (previous === undefined) this.list.push(chunk);
     else this.list[index] = { ...previous, data: chunk.data };
   }
 
   /** Removes the chunks of the current step, except those that change parts of earlier steps. */
-  private reset(chunk: ChunkFields): void {
-    const start = this.stepStart;
-    if (start === 0 && this.earlier.length > 0) {
-      // The step began in an earlier response, so the client removes its parts.
-      this.earlier = this.earlier.slice(0, this.earlier.findLastIndex(({ type }) => type === 'step-start') + 1);
-      this.list.push(chunk);
-      return;
-    }
-    const removed = this.list.splice(start);
+  private reset(): void {
+    const removed = this.list.splice(this.stepStart);
     const calls = new Set<string>();
     const approvals = new Set<string>();
     for (const other of removed) {
@@ -166,16 +139,12 @@ export class Replay {
         type === 'tool-approval-response'
           ? !approvals.has(approvalId)
           : toolCallId !== undefined && !calls.has(toolCallId);
-      if (isOfEarlierCall || this.isEarlierData(other)) this.list.push(other);
+      if (isOfEarlierCall) this.list.push(other);
     }
   }
 
-  private isEarlierData({ type, id }: ChunkFields): boolean {
-    return isData({ type }) && id !== undefined && this.earlier.some((part) => part.type === type && part.id === id);
-  }
-
   private get stepStart(): number {
-    return this.list.findLastIndex(({ type }) => type === 'start-step' || isReset(type)) + 1;
+    return this.list.findLastIndex(({ type }) => type === 'start-step') + 1;
   }
 }
 
@@ -185,8 +154,4 @@ function isInput(type: string): boolean {
 
 function isOutput(type: string): boolean {
   return type === 'tool-output-available' || type === 'tool-output-error';
-}
-
-function isReset(type: string): boolean {
-  return type === UI_RESET || type === 'reset-step';
 }

@@ -1,6 +1,7 @@
 import { isFields } from '../common/json.js';
 import { INTERRUPTED } from '../ledger/interrupted-result.js';
 import { type MessageDraft } from '../ledger/message.js';
+import { isReasoning } from './chunk-fields.js';
 import { MessageFold } from './message-fold.js';
 import { fromAnswer } from './stored-messages.js';
 import { type UIChunk, type UIPart } from './ui-message.js';
@@ -102,11 +103,6 @@ function isOpenCallOfProvider(part: UIPart): boolean {
 /** Returns whether only the provider of a complete answer can read the part. */
 function belongsToProvider(part: UIPart): boolean {
   return isReasoning(part) || part.type === 'custom' || (isCall(part) && part.providerExecuted === true);
-}
-
-/** Returns whether a part is `reasoning`, or `reasoning-file` of ai 7. */
-function isReasoning({ type }: UIPart): boolean {
-  return type.startsWith('reasoning');
 }
 
 /** Returns whether a model reads the part, apart from reasoning. */

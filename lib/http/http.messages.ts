@@ -22,6 +22,10 @@ export const httpMessages = {
   repeatsFailed: (turnId: string, code = 'TURN_FAILED'): string =>
     `A message repeats that of turn ${turnId}, which has failed (${code}). It is not run again. To run it again, send it with another id.`,
 
+  changedMessage: (messageId: string): string =>
+    `The chat already has the message ${messageId} with the same parts, and other metadata or another orchestrator. ` +
+    'To repeat the request, send the message unchanged. Use a new id for a new message.',
+
   unknownAnswer: (messageId: string): string =>
     `Turn not found: ${messageId}. To send a message of the user, give it the role user. A message of the role ` +
     'assistant adds approvals and tool outputs to the answer with its id, which this chat does not have.',

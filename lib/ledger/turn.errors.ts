@@ -218,8 +218,9 @@ export class IdempotencyConflictError extends SessionsError {
   constructor(
     readonly sessionId: string,
     readonly turnId: string,
+    message = turnMessages.idempotencyConflict(turnId),
   ) {
-    super(turnMessages.idempotencyConflict(turnId));
+    super(message);
   }
 }
 

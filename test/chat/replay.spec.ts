@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { ChunkFilter } from '../../lib/chat/chunk-filter.js';
 import { UI_RESET } from '../../lib/chat/message-fold.js';
 import { type Protocol, toProtocol } from '../../lib/chat/protocol-chunks.js';
-import { replay, replaySegment, segmentsOf } from '../../lib/chat/replay.js';
-import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
+import { replay, segmentsOf } from '../../lib/chat/replay.js';
+import { type UIChunk } from '../../lib/chat/ui-message.js';
 import { CLIENTS, comparable, fold, inOrder } from './clients.js';
 import { differentAttempts, runTurn } from './random-answers.js';
 import { randomChunks } from './random-chunks.js';
@@ -120,6 +120,13 @@ describe('replay of one part', () => {
     const stored = [step, available, step, ...ofEarlierStep, ...ofStep, { type: UI_RESET }];
     expect(replay(stored)).toEqual([step, available, step, ...ofEarlierStep]);
   });
+
+  it('AIS-14 leaves out the parts of an earlier response that are replaced', () => {
+    const start = { type: 'start', messageId: 'turn' };
+    const replaced = [...textOf('text-1', 'May I?'), { type: 'finish' }, start, ...textOf('text-2', 'I sent it.')];
+    const others = [...textOf('text-3', 'May I?'), ...textOf('text-4', 'Sent.')];
+    expect(replay([start, ...replaced, { type: UI_RESET }, ...others])).toEqual([start, ...others]);
+  });
 });
 
 describe('segmentsOf', () => {
@@ -134,68 +141,6 @@ describe('segmentsOf', () => {
       [a, finish],
       [b, c, finish],
     ]);
-  });
-});
-
-describe('replaySegment', () => {
-  it.each([
-    ['random chunks', randomChunks(7, UI_RESET), 40],
-    ['random turns', turns.map(({ stored }) => stored), 60],
-  ])('AIS-14 gives a client the whole message, one response after the other, for %s', async (_, arbitrary, numRuns) => {
-    await fc.assert(
-      fc.asyncProperty(arbitrary, async (stored) => {
-        let shown: AnyUIMessage | undefined;
-        for (const index of segmentsOf(stored).keys()) {
-          shown = await CLIENTS[7](sent(replaySegment(stored, index), 7), shown);
-        }
-        expect(comparable(shown as AnyUIMessage)).toEqual(comparable(fold(stored)));
-      }),
-      { numRuns },
-    );
-  });
-
-  it('AIS-14 keeps a reset of a step that began in an earlier response', async () => {
-    const stored = [
-      { type: 'start', messageId: 'turn' },
-      ...textOf('text-1', 'May I?'),
-      { type: 'finish' },
-      { type: 'start', messageId: 'turn' },
-      ...textOf('text-2', 'I sent it.'),
-      { type: UI_RESET },
-      ...textOf('text-3', 'May I?'),
-      ...textOf('text-4', 'Sent.'),
-    ];
-    const first = await CLIENTS[7](sent(replaySegment(stored, 0), 7));
-    const second = await CLIENTS[7](sent(replaySegment(stored, 1), 7), first);
-    expect(second.parts).toMatchObject([{ text: 'May I?' }, { text: 'Sent.' }]);
-    expect(replay(stored)).toEqual([stored[0], ...textOf('text-3', 'May I?'), ...textOf('text-4', 'Sent.')]);
-  });
-
-  it('AIS-14 keeps updates of earlier data when a step is replaced', () => {
-    const data = (id: string, value: number) => ({ type: 'data-a', id, data: value });
-    const stored = [data('1', 1), { type: 'finish' }, { type: 'start-step' }, data('1', 2), data('2', 2)];
-    expect(replaySegment([...stored, { type: UI_RESET }], 1)).toEqual([{ type: 'start-step' }, data('1', 2)]);
-  });
-
-  it('AIS-14 repeats what follows such a reset, also calls and data with the same ids', async () => {
-    const call = (value: number) => [
-      { type: 'tool-input-available', toolCallId: 'c', toolName: 'search', input: value },
-      { type: 'tool-output-available', toolCallId: 'c', output: value },
-      { type: 'data-a', id: '1', data: value },
-    ];
-    const begin = [{ type: 'start', messageId: 'turn' }, ...textOf('text-1', 'May I?'), { type: 'finish' }];
-    const stored = [...begin, ...call(1), { type: UI_RESET }, ...call(2)];
-    const first = await CLIENTS[7](sent(replaySegment(stored, 0), 7));
-    const second = await CLIENTS[7](sent(replaySegment(stored, 1), 7), first);
-    expect(comparable(second)).toEqual(comparable(fold(stored)));
-    expect(replaySegment([...stored, { type: UI_RESET }], 1)).toEqual([...call(1), { type: UI_RESET }]);
-    const again = [...stored, { type: 'start-step' }, ...call(3), { type: UI_RESET }];
-    const third = await CLIENTS[7](sent(replaySegment(again, 1), 7), first);
-    expect(comparable(third)).toEqual(comparable(fold(again)));
-  });
-
-  it('AIS-14 is empty for a response that has not begun', () => {
-    expect(replaySegment([{ type: 'start' }, { type: 'finish' }], 1)).toEqual([]);
   });
 });
 

@@ -417,6 +417,22 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect(provider.asked).toHaveLength(2);
   });
 
+  it('AIS-11 says how to send a message again that has changed', async () => {
+    const app = await startChatApp({ platform, orchestrators: [echo().orchestrator] });
+    const send = (metadata: object) =>
+      app.ask('POST', '', { body: { id: 'one', message: { ...said('Hi', 'm1'), metadata } } });
+    await chunksOf(await send({ tab: 1 }));
+    const refused = await send({ tab: 2 });
+    expect(refused.status).toBe(422);
+    const { code, message } = (await refused.json()) as SessionsErrorBody;
+    expect([code, message]).toEqual([
+      'IDEMPOTENCY_CONFLICT',
+      'The chat already has the message m1 with the same parts, and other metadata or another orchestrator. ' +
+        'To repeat the request, send the message unchanged. Use a new id for a new message.',
+    ]);
+    expect(await app.turns.list({ sessionId: 'one' })).toHaveLength(1);
+  });
+
   it('AIS-11 hides the chats of other users, and keeps ids of users apart on request', async () => {
     const { orchestrator } = await startAssistant();
     const app = await startChatApp({ platform, orchestrators: [orchestrator] });

@@ -7,7 +7,7 @@ import { type HttpRequest } from '../controllers/http-request.js';
 import { incompleteBody, unsupportedMediaType } from '../http.errors.js';
 import { httpMessages } from '../http.messages.js';
 
-/** The maximum size of a text body in bytes. Express does not parse text, so it has no limit for it. */
+/** The maximum size of a text body in bytes. By default, Express does not parse text, so it sets no limit. */
 const MAX_TEXT_BYTES = 4_194_304;
 /** The size of a body from which on its connection is closed. The rest of a smaller one is read, and not stored. */
 const MAX_READ_BYTES = 10 * MAX_TEXT_BYTES;
@@ -58,7 +58,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes <= MAX_TEXT_BYTES) chunks.push(chunk);
-      // Leaving the loop early breaks the connection, which a proxy may already use for another request. So it is closed.
+      // Leaving the loop would break a connection that a proxy may use for its next request. So it is closed instead.
       else if (bytes > MAX_READ_BYTES) request.destroy();
     }
   } catch (error) {

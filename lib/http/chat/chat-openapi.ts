@@ -89,6 +89,7 @@ const SEND_REFUSALS: Readonly<Record<number, string>> = {
   ...BODY_REFUSALS,
   404: 'The chat belongs to another user, or the answer does not exist.',
   409: 'The session is busy, or the turn that asked the user has ended.',
+  422: 'The chat already has this message with other metadata or another orchestrator.',
   429: 'Too many turns are queued, or too many streams are open. Retry later.',
 };
 const STREAM_REFUSALS: Readonly<Record<number, string>> = {

@@ -1,3 +1,4 @@
+import { type Logger } from '@nestjs/common';
 import { isId } from '../../common/ids.js';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
@@ -6,6 +7,7 @@ import { type Session, SESSION_STATES } from '../../ledger/session.js';
 import { isChildSession } from '../../orchestrator/child-session.js';
 import { type SessionPage, type SessionStore } from '../../session/session-store.service.js';
 import { ownsSession, type Principal } from '../../transport/principal.js';
+import { touchAccepted } from '../controllers/client-turn.js';
 import { type ListChatsQuery } from './chat.inputs.js';
 
 const LIVE = SESSION_STATES.filter((state) => state !== 'expired');
@@ -74,9 +76,9 @@ export class ChatSessions {
     await this.sessions.erase(own.id, { session: own });
   }
 
-  /** Records activity. */
-  async touch(session: Session): Promise<void> {
-    await this.sessions.touch(session.id, { session });
+  /** Records activity after a turn was accepted. */
+  touch(session: Session, logger: Logger): Promise<void> {
+    return touchAccepted(this.sessions, session, logger);
   }
 
   /** Returns false if the session was deleted. Another session may have its id then (FIX-90). */

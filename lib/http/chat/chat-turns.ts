@@ -7,10 +7,11 @@ import { isUserSignal } from '../../chat/user-signals.js';
 import { loggedId } from '../../common/log-details.js';
 import { InvalidInputError, StoreRejectedError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
-import { TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
+import { IdempotencyConflictError, TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
 import { isTerminal, TURN_STATUSES, type Turn } from '../../ledger/turn.js';
 import { toTurnInput as checkTurnInput } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
+import { orchestratorOf } from '../controllers/client-turn.js';
 import { httpMessages } from '../http.messages.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
@@ -49,9 +50,7 @@ export class ChatTurns {
   /** Validates a request before its chat is created. @throws InvalidInputError, TooLargeError */
   check(request: ChatRequest): void {
     const { orchestrator, message } = request;
-    if (orchestrator !== undefined && !this.orchestrators.includes(orchestrator)) {
-      throw new InvalidInputError('body.orchestrator', 'must be the name of an orchestrator of this controller.');
-    }
+    if (orchestrator !== undefined) orchestratorOf(this.orchestrators, orchestrator);
     if (message.role === 'user') checkTurnInput(toTurnInput(message), this.maxInputBytes, 'body.message');
   }
 
@@ -140,13 +139,19 @@ export class ChatTurns {
     const known = replaced && isRepeat(request, input, replaced) ? replaced : undefined;
     const turn =
       known ??
-      (await this.turns.submit(this.orchestratorOf(request, replaced), input, {
-        sessionId,
-        session,
-        idempotencyKey: requestKeyOf(request, replaced?.id),
-        attributes: endedWaitOf(await this.open(sessionId)),
-        ...(first === undefined ? {} : { replaces: first.id }),
-      }));
+      (await this.turns
+        .submit(orchestratorOf(this.orchestrators, request.orchestrator ?? replaced?.orchestrator), input, {
+          sessionId,
+          session,
+          idempotencyKey: requestKeyOf(request, replaced?.id),
+          attributes: endedWaitOf(await this.open(sessionId)),
+          ...(first === undefined ? {} : { replaces: first.id }),
+        })
+        .catch((error: unknown) => {
+          // The client knows no key.
+          if (!IdempotencyConflictError.isInstance(error)) throw error;
+          throw new IdempotencyConflictError(sessionId, error.turnId, httpMessages.changedMessage(request.message.id));
+        }));
     // A new turn cannot have failed yet.
     if (turn.status === 'failed') this.logger.warn(httpMessages.repeatsFailed(loggedId(turn.id), turn.error?.code));
     // Also for a repeated request: the process may have crashed after the submit and before this.
@@ -216,13 +221,6 @@ export class ChatTurns {
 
   private isShown({ orchestrator }: Turn): boolean {
     return this.orchestrators.includes(orchestrator);
-  }
-
-  private orchestratorOf({ orchestrator }: ChatRequest, replaced: Turn | undefined): string {
-    if (orchestrator !== undefined) return orchestrator;
-    if (replaced) return replaced.orchestrator;
-    if (this.orchestrators.length === 1) return this.orchestrators[0];
-    throw new InvalidInputError('body.orchestrator', 'is missing. Add the name of one of the orchestrators.');
   }
 }
 

@@ -1,8 +1,6 @@
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { toUIMessages } from '../../chat/stored-messages.js';
 import { type AnyUIMessage } from '../../chat/ui-message.js';
-import { loggedId } from '../../common/log-details.js';
-import { traceOf } from '../../common/error-trace.js';
 import { TurnNotFoundError } from '../../ledger/turn.errors.js';
 import { type Session } from '../../ledger/session.js';
 import { type Transcript } from '../../orchestrator/transcript.js';
@@ -64,7 +62,7 @@ export class ClientChats implements OnApplicationBootstrap {
     this.turns.check(request);
     const session = await this.sessionFor(principal, chatId, request);
     const range = await this.turns.accept(session, request);
-    await this.touch(session);
+    await this.sessions.touch(session, this.logger);
     return range;
   }
 
@@ -144,15 +142,6 @@ export class ClientChats implements OnApplicationBootstrap {
     } catch (error) {
       if (TurnNotFoundError.isInstance(error)) return false;
       throw error;
-    }
-  }
-
-  /** Records activity. The turn is already accepted, so errors are ignored. */
-  private async touch(session: Session): Promise<void> {
-    try {
-      await this.sessions.touch(session);
-    } catch (error) {
-      this.logger.warn(`Could not touch session ${loggedId(session.id)} after its turn was accepted.`, traceOf(error));
     }
   }
 }

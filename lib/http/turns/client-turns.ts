@@ -1,8 +1,6 @@
 import { type ServerResponse } from 'node:http';
 import { Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { type Observable } from 'rxjs';
-import { loggedId } from '../../common/log-details.js';
-import { traceOf } from '../../common/error-trace.js';
 import { InvalidInputError, SessionsError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
 import { type TurnEventMessage } from '../../ledger/turn-event.js';
@@ -14,6 +12,7 @@ import { toTurnEnd } from '../../turn/to-turn-result.js';
 import { assertRegistered, type TurnRunner } from '../../turn/turn-runner.js';
 import { type SubmitOptions } from '../../turn/turn.inputs.js';
 import { type TurnService } from '../../turn/turn.service.js';
+import { orchestratorOf, touchAccepted } from '../controllers/client-turn.js';
 import { StreamSlots } from '../controllers/stream-slots.js';
 import { type ConversationPage, conversationTurns } from './conversation-view.js';
 import { toTurnView, type TurnView } from './turn-view.js';
@@ -62,7 +61,7 @@ export class ClientTurns implements OnApplicationBootstrap {
   /** @throws as `TurnService.submit`; errors do not reveal hidden turns */
   async submit(session: Session, body: SubmitTurnBody, idempotencyKey?: string): Promise<TurnView> {
     const { whenBusy } = body;
-    const orchestrator = this.orchestratorOf(body);
+    const orchestrator = orchestratorOf(this.allowed.orchestrators, body.orchestrator);
     this.assertAllowed(whenBusy);
     // The service checks its size.
     const input = toClientInput(body);
@@ -73,7 +72,7 @@ export class ClientTurns implements OnApplicationBootstrap {
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     });
     // A rejected request does not count as activity.
-    await this.touch(session);
+    await touchAccepted(this.sessions, session, this.logger);
     return this.viewOf(turn);
   }
 
@@ -135,15 +134,6 @@ export class ClientTurns implements OnApplicationBootstrap {
     }
   }
 
-  /** Records activity. The turn is already accepted, so errors are ignored. */
-  private async touch(session: Session): Promise<void> {
-    try {
-      await this.sessions.touch(session.id, { session });
-    } catch (error) {
-      this.logger.warn(`Could not touch session ${loggedId(session.id)} after its turn was accepted.`, traceOf(error));
-    }
-  }
-
   private async find(sessionId: string, turnId: string): Promise<Turn> {
     const turn = await this.turns.get(turnId);
     if (turn?.sessionId !== sessionId || !this.isShown(turn)) throw new TurnNotFoundError(turnId);
@@ -152,16 +142,6 @@ export class ClientTurns implements OnApplicationBootstrap {
 
   private isShown({ orchestrator }: Turn): boolean {
     return this.allowed.orchestrators.includes(orchestrator);
-  }
-
-  /** Returns the orchestrator. Clients cannot tell a hidden orchestrator from an unknown one. */
-  private orchestratorOf({ orchestrator }: SubmitTurnBody): string {
-    if (orchestrator === undefined) {
-      if (this.allowed.orchestrators.length === 1) return this.allowed.orchestrators[0];
-      throw new InvalidInputError('body.orchestrator', 'is missing. Add the name of one of the orchestrators.');
-    }
-    if (this.allowed.orchestrators.includes(orchestrator)) return orchestrator;
-    throw new InvalidInputError('body.orchestrator', 'must be the name of an orchestrator of this controller.');
   }
 
   private assertAllowed(whenBusy: WhenBusy | undefined): void {

@@ -5,6 +5,7 @@ import {
   type InjectionToken,
   Logger,
   type OnApplicationShutdown,
+  type OnModuleDestroy,
 } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { traceOf } from '../common/error-trace.js';
@@ -43,11 +44,11 @@ const MAX_STOP_MS = 60_000;
 
 /**
  * Starts and stops the parts in order (NST-05). Start: the store connects when it is injected, orchestrators are
- * discovered in module init, and work begins after the application has started. Stop: intake, workers, waiting callers,
- * then the store.
+ * discovered in module init, and work begins after the application has started. Stop: intake and claims, when
+ * the application destroys its modules; then workers, waiting callers, and the store.
  */
 @Injectable()
-export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicationShutdown {
+export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('AgentSessions');
   private working = false;
   private endLogDetails = (): void => undefined;
@@ -122,12 +123,15 @@ export class SessionsLifecycle implements BeforeApplicationShutdown, OnApplicati
     return Math.min(this.settings.turns.shutdownGraceMs + STOP_MARGIN_MS, MAX_STOP_MS);
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  /** Stops accepting and claiming turns. Running turns continue. A second call has no effect. */
+  async onModuleDestroy(): Promise<void> {
     this.turns.stopIntake();
-    this.worker.claimNoMore();
+    await Promise.all([this.worker.claimNoMore(), this.reconciler.stop()]);
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
     if (this.working) {
       await this.sweeper.stop();
-      await this.reconciler.stop();
       await this.closeQueue(() => this.worker.stop());
     } else {
       await this.closeQueue(() => this.queue.close());

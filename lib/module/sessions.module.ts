@@ -13,7 +13,7 @@ import {
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
 } from './sessions.options.js';
-import { SessionsStartModule } from './sessions.start.js';
+import { SessionsStartModule, SessionsStopModule } from './sessions.start.js';
 import { PUBLIC_TOKENS, SESSIONS_PROVIDERS } from './sessions.providers.js';
 import { SESSIONS_OPTIONS, SESSIONS_OPTIONS_FACTORY, SESSIONS_ROLE } from '../common/sessions.tokens.js';
 
@@ -75,7 +75,7 @@ function assemble(
   return {
     module: SessionsModule,
     global: isGlobal,
-    imports: [DiscoveryModule, SessionsStartModule, ...imports, ...http.imports],
+    imports: [DiscoveryModule, SessionsStartModule, SessionsStopModule, ...imports, ...http.imports],
     controllers: http.controllers,
     providers: [...options, { provide: SESSIONS_ROLE, useValue: role }, ...SESSIONS_PROVIDERS, ...http.providers],
     exports: PUBLIC_TOKENS,

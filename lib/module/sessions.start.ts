@@ -1,4 +1,11 @@
-import { Global, Injectable, Module, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
+import {
+  Global,
+  Injectable,
+  Module,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { SessionsLifecycle } from './sessions.lifecycle.js';
 
@@ -26,3 +33,19 @@ class SessionsStart implements OnModuleInit, OnApplicationBootstrap {
 @Global()
 @Module({ providers: [SessionsStart] })
 export class SessionsStartModule {}
+
+/**
+ * Stops the intake before the destroy hooks of global modules. Nest calls those last, also that of `SessionsModule` with
+ * `isGlobal`, so this module is not global.
+ */
+@Injectable()
+class SessionsStop implements OnModuleDestroy {
+  constructor(private readonly moduleRef: ModuleRef) {}
+
+  onModuleDestroy(): Promise<void> {
+    return this.moduleRef.get(SessionsLifecycle, { strict: false }).onModuleDestroy();
+  }
+}
+
+@Module({ providers: [SessionsStop] })
+export class SessionsStopModule {}

@@ -5,10 +5,13 @@ import { type AttemptOutcome } from './turn-attempt.js';
 
 /** Logs how the turns end that run when this process stops (DAY-03). */
 export class ShutdownLog {
+  private begun = false;
+
   constructor(private readonly logger: Logger) {}
 
   /** @param running the number of running turns */
   begins(running: number, graceMs: number): void {
+    this.begun = true;
     if (running === 0) return;
     const turns = running === 1 ? '1 turn runs' : `${running} turns run`;
     this.logger.log(
@@ -17,6 +20,7 @@ export class ShutdownLog {
   }
 
   ended({ id, sessionId, orchestrator }: Turn, outcome: AttemptOutcome): void {
+    if (!this.begun) return;
     this.logger.log(
       `Shutdown: turn ${loggedId(id)} of ${orchestrator} ${endOf(outcome)}. Session: ${loggedId(sessionId)}.`,
     );

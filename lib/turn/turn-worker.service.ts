@@ -76,10 +76,14 @@ export class TurnWorker {
     await queue.process((sessionId, slot) => this.visit(sessionId, slot));
   }
 
-  /** Stops claiming. Call it before anything else stops. */
-  claimNoMore(): void {
+  /**
+   * Stops claiming, and leaves notifications to other workers. Running turns continue. Call it before anything else
+   * stops.
+   */
+  async claimNoMore(): Promise<void> {
     this.stopping = true;
     this.claims.stop();
+    if (this.unsubscribe) await this.holdQueue(true);
   }
 
   /**
@@ -87,7 +91,7 @@ export class TurnWorker {
    * (TRN-14).
    */
   async stop(): Promise<void> {
-    this.claimNoMore();
+    await this.claimNoMore();
     const { queue, runner, settings, storeWatch } = this.dependencies;
     this.shutdown.begins(this.attempts.list().length, settings.shutdownGraceMs);
     storeWatch.stop();

@@ -4,6 +4,9 @@ import {
   type INestApplicationContext,
   Injectable,
   type BeforeApplicationShutdown,
+  Global,
+  Module,
+  type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
 import {
@@ -94,6 +97,42 @@ describe('the lifecycle of the module', () => {
     expect(inOrder(events, order)).toEqual(order);
     expect(events.slice(events.indexOf('close'))).toEqual(['close', 'closed']);
   });
+
+  it.each([false, true])(
+    'NST-05 accepts and claims nothing while a global module is destroyed (isGlobal: %s)',
+    async (isGlobal) => {
+      const { desk, events, finish } = slowDesk();
+      const adapter = memoryAdapter();
+      @Injectable()
+      class Pool implements OnModuleDestroy {
+        async onModuleDestroy(): Promise<void> {
+          await expect(submit('late', 'idle')).rejects.toThrow(ShuttingDownError);
+          finish();
+          await eventually(async () => (await turnOf('running', 0)).status === 'awaiting-input');
+          events.push('pool closed');
+        }
+      }
+      @Global()
+      @Module({ providers: [Pool] })
+      class PoolModule {}
+      const turnOf = async (sessionId: string, index: number) => (await adapter.turns.list({ sessionId }))[index];
+      const options = { adapter: { ...adapter, close: undefined }, isGlobal, sweep: false } as const;
+      const started = await startApplication({
+        imports: [PoolModule, SessionsModule.forRoot(options), SessionsModule.forFeature([desk])],
+      });
+      const submit = (text: string, sessionId: string) =>
+        started.get(TurnService, { strict: false }).submit('slow', text, { sessionId });
+      const sessions = started.get(SessionStore, { strict: false });
+      for (const id of ['running', 'idle']) await sessions.create({ id, userId: 'ann' });
+      await submit('runs', 'running');
+      await submit('waits', 'running');
+      await eventually(() => events.includes('handler begins'));
+      await started.close();
+
+      expect(events).toEqual(['handler begins', 'handler ends', 'pool closed']);
+      expect(await turnOf('running', 1)).toMatchObject({ status: 'queued' });
+    },
+  );
 
   it('NST-05 keeps the store open while other parts of the application stop', async () => {
     @Injectable()

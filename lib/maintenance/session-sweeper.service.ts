@@ -59,7 +59,7 @@ export class SessionSweeper {
   private readonly holder = mintId();
   private job: CronJob | null = null;
   private running: Promise<void> | null = null;
-  private stopping = false;
+  private readonly stopping = new AbortController();
   private count = {
     runs: 0,
     skipped: 0,
@@ -94,7 +94,7 @@ export class SessionSweeper {
 
   /** Waits for the current batch. Another process, or the next start, continues. */
   async stop(): Promise<void> {
-    this.stopping = true;
+    this.stopping.abort();
     await this.job?.stop();
     if (this.job && this.registry?.doesExist('cron', SWEEP_JOB)) this.registry.deleteCronJob(SWEEP_JOB);
     this.job = null;
@@ -149,12 +149,12 @@ export class SessionSweeper {
       await this.sweepSessions(settings);
     } finally {
       // If sessions fail, the rest is still swept.
-      await this.trim(settings);
+      if (!this.stopping.signal.aborted) await this.trim(settings);
     }
   }
 
   private async sweepSessions({ maxPerRun, expireAfterMs, purgeAfterMs }: SweepSettings): Promise<void> {
-    const bound = { maxSessions: maxPerRun };
+    const bound = { maxSessions: maxPerRun, signal: this.stopping.signal };
     const suspended = await this.sessions.sweepStale(undefined, bound);
     const expired = await this.sessions.sweepExpired(expireAfterMs, bound);
     const purged = purgeAfterMs === undefined ? [] : await this.sessions.purgeExpired(purgeAfterMs, bound);
@@ -169,7 +169,7 @@ export class SessionSweeper {
   private async trim({ purgeTurnsAfterMs, maxDocuments }: SweepSettings): Promise<void> {
     const { turns, events, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
-    const isOver = (): boolean => this.stopping || performance.now() >= ends;
+    const isOver = (): boolean => this.stopping.signal.aborted || performance.now() >= ends;
     const errors: unknown[] = [];
     const deleteWith = (batch: number, work: (limit: number) => Promise<number>): Promise<number> =>
       inBatches(batch, work, isOver).catch((error: unknown) => {

@@ -462,11 +462,11 @@ export class SessionStore {
   }
 }
 
-/** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in total. */
+/** Repeats a bounded operation until it finds less than its bound, or `maxSessions` in total, or the signal is aborted. */
 async function inBatches<T>(size: number, options: SweepLimit, sweep: (limit: number) => Promise<T[]>): Promise<T[]> {
-  const { maxSessions: max = Infinity } = checkInput(SweepLimit, options, 'options');
+  const { maxSessions: max = Infinity, signal } = checkInput(SweepLimit, options, 'options');
   const swept: T[] = [];
-  while (swept.length < max) {
+  while (swept.length < max && !signal?.aborted) {
     const limit = Math.min(size, max - swept.length);
     const batch = await sweep(limit);
     swept.push(...batch);

@@ -78,6 +78,11 @@ export class SweepLimit {
   @Optional()
   @MustBeInteger(0, Number.MAX_SAFE_INTEGER)
   maxSessions?: number;
+
+  /** Aborting the signal ends the sweep after the current batch. Default: none. */
+  @Optional()
+  @Must((value) => value instanceof AbortSignal, 'must be an AbortSignal.')
+  signal?: AbortSignal;
 }
 
 function isIdOrIds(value: unknown): boolean {

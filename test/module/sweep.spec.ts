@@ -10,6 +10,7 @@ import {
   type SessionsModuleOptions,
   SessionStore,
 } from 'nestjs-agent-sessions';
+import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { SessionSweeper, SWEEP_JOB, type SweepCounts } from '../../lib/maintenance/session-sweeper.service.js';
 import { startApplication } from '../support/application.js';
 import { mintId } from '../../lib/common/ids.js';
@@ -297,6 +298,26 @@ describe('the sweep of idle sessions', () => {
     await Promise.all(closing);
 
     expect(sweeper.counts).toMatchObject({ runs: 1, turns: 500 });
+  });
+
+  it('NST-06 suspends no more sessions than the current batch on shutdown', async () => {
+    const { adapter, elapse } = storeWithClock();
+    const closing: Promise<void>[] = [];
+    const sessions = adapter.sessions as AtomicSessionStoreAdapter;
+    const suspendStale = sessions.suspendStale.bind(sessions);
+    sessions.suspendStale = (idleMs, limit) => {
+      if (closing.length === 0) closing.push(sweeperOf(app).stop());
+      return suspendStale(idleMs, limit);
+    };
+    const app = await start({ adapter, ttlSeconds: 1, sweep: { cron: NEW_YEAR } });
+    const sweeper = sweeperOf(app);
+    for (let n = 0; n < 1001; n += 1) await activeSession(app.get(SessionStore));
+
+    elapse(1001);
+    await sweeper.run();
+    await Promise.all(closing);
+
+    expect(sweeper.counts).toMatchObject({ runs: 1, suspended: 500 });
   });
 
   it('NST-06 waits for the current run on shutdown, and starts no other', async () => {

@@ -50,6 +50,7 @@ export const ORCHESTRATOR_PROVIDERS: Provider[] = [
     OrchestrationAgents,
     StepPredicates,
     StateModules,
+    MessageTokens,
   ]),
   provide(
     TurnRunner,

@@ -13,7 +13,6 @@ import { logDetails, useLogDetails } from '../common/log-details.js';
 import { findProvider } from '../common/nest-providers.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { ConversationCompactor } from '../conversation/conversation-compactor.service.js';
-import { MessageTokens } from '../conversation/message-tokens.js';
 import { HttpConnections } from '../http/http-connections.js';
 import { SessionSweeper } from '../maintenance/session-sweeper.service.js';
 import { OrchestrationAgents } from '../orchestration/orchestration-agents.js';
@@ -67,7 +66,6 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
     private readonly registry: OrchestratorRegistry,
     private readonly connections: HttpConnections,
     private readonly agents: OrchestrationAgents,
-    private readonly tokens: MessageTokens,
     private readonly compactor: ConversationCompactor,
     private readonly phase: StartPhase,
     @Inject(SESSIONS_CONTROLLERS) private readonly controllers: readonly string[],
@@ -101,8 +99,6 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
     // The first turn would report a factory that is not a singleton.
     findProvider(this.moduleRef, TurnContextFactory);
     this.phase.orchestratorsKnown();
-    const counting = this.registry.counting();
-    if (counting) await this.tokens.load(`The orchestrator ${counting.name}`);
   }
 
   private async begin(): Promise<void> {

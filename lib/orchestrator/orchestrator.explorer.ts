@@ -1,6 +1,7 @@
 import { type FactoryProvider, Inject, type Provider, type Type } from '@nestjs/common';
 import { type DiscoveryService, ModuleRef, ModulesContainer } from '@nestjs/core';
 import { findProvider } from '../common/nest-providers.js';
+import { type MessageTokens } from '../conversation/message-tokens.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { assertRoot } from './assert-root.js';
 import { compileOrchestrator, type ResolveProvider } from './compile-orchestrator.js';
@@ -41,6 +42,7 @@ export class OrchestratorExplorer {
     private readonly agents: OrchestrationAgents,
     private readonly predicates: StepPredicates,
     private readonly stateModules: StateModules,
+    private readonly tokens: MessageTokens,
   ) {
     this.removePlaceholders();
   }
@@ -52,6 +54,7 @@ export class OrchestratorExplorer {
     claimNamespace(this.namespaces, this.agents);
     for (const { feature, host } of this.features()) await this.add(feature, host, make);
     for (const plan of this.agents.all()) this.predicates.assertKnown(plan);
+    await this.loadTokenCounter();
     this.agents.complete();
     this.explored = true;
   }
@@ -72,7 +75,14 @@ export class OrchestratorExplorer {
       importing?.providers.has(type) ? inject(type, host, refusal) : make(type, host, refusal);
     await this.add(feature, importing ? moduleRefOf(importing) : own, find);
     for (const plan of feature.plans) this.predicates.assertKnown(plan);
+    await this.loadTokenCounter();
     await this.agents.publish();
+  }
+
+  /** @throws SessionsConfigurationError if an orchestrator counts tokens, and nothing can count them */
+  private async loadTokenCounter(): Promise<void> {
+    const counting = this.registry.counting();
+    if (counting) await this.tokens.load(`The orchestrator ${counting.name}`);
   }
 
   private async add(feature: OrchestratorFeature, host: ModuleRef, instanceOf: Make): Promise<void> {

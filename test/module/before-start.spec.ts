@@ -248,6 +248,23 @@ describe('forFeature in a lazily loaded module', () => {
     if (providers.includes(Greeter)) expect(lazy.get(Greeter)).toBeInstanceOf(Greeter);
   });
 
+  it('FIX-71 loads the token counter for a window in tokens of a lazily loaded orchestrator', async () => {
+    const app = await start([]);
+    const counting = defineOrchestrator({
+      name: 'counting',
+      historyWindow: { maxTokens: 100 },
+      intents: { answer: () => reply('Counted.') },
+    });
+    @Module({ imports: [SessionsModule.forFeature([counting])] })
+    class LazyModule {}
+
+    await app.get(LazyModuleLoader).load(() => LazyModule);
+    const { sessionId } = await run(app, 'counting');
+    // Reads the messages of the first turn.
+    const second = app.get(TurnService).execute('counting', 'hi', { sessionId, timeoutMs: 5000 });
+    expect(await second).toMatchObject({ reply: 'Counted.' });
+  });
+
   it('FIX-71 rejects the load of a second orchestrator with a known name', async () => {
     const app = await start([]);
     const other = defineOrchestrator({ name: 'desk', intents: { other: () => reply('Other.') } });

@@ -27,6 +27,8 @@ export interface ReservedSlot {
 export interface TurnQueue {
   /** Names the queue and where it is, for the log at start (DAY-15), without a user and a password. Default: `custom`. */
   readonly label?: string;
+  /** The number of visits that it runs at the same time. If it is set, `turns.concurrency` is rejected. */
+  readonly concurrency?: number;
   /** Called once, after the application's modules are initialized and before all other methods. */
   init?(find: FindProvider): Promise<void>;
   /**

@@ -48,6 +48,10 @@ export const moduleMessages = {
     );
   },
 
+  concurrencyOfQueue: (given: number): string =>
+    `SessionsModule: The option turns.concurrency has no effect on turns.queue. Received: ${given}. Set it in the queue, ` +
+    `for example bullmqQueue({ concurrency: ${given} }), and remove turns.concurrency.`,
+
   workWithoutOrchestrator: (): string =>
     "SessionsModule: role 'work' requires an orchestrator. Add one to SessionsModule.forFeature([...]).",
 

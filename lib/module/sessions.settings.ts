@@ -60,6 +60,9 @@ export function resolveOptions(
   const generateId = given.generateId ?? mintId;
   const maxLifetimeMs = toMs(given.maxLifetimeSeconds);
   const turns = checkOptions(TurnsOptions, 'turns', given.turns);
+  if (turns.concurrency !== undefined && turns.queue?.concurrency !== undefined) {
+    throw new SessionsConfigurationError(moduleMessages.concurrencyOfQueue(turns.concurrency));
+  }
   const sessionTtlMs = ttlSeconds(given.ttlSeconds, env, 3600) * 1000;
   const state = stateSettings(checkOptions(StateOptions, 'state', given.state));
   const { logsConversations } = state;

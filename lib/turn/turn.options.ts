@@ -83,7 +83,10 @@ export class TurnsOptions {
   @MustHave(missingOfQueue, 'must be a TurnQueue, for example bullmqQueue({ ... }).')
   queue?: TurnQueue;
 
-  /** The number of sessions whose turns this process runs concurrently, with the default queue. Default 32. */
+  /**
+   * The number of sessions whose turns this process runs concurrently, with the default queue. With BullMQ, set
+   * `bullmqQueue({ concurrency })` instead. Default 32.
+   */
   @Optional()
   @MustBeInteger(1, 10_000)
   concurrency?: number;

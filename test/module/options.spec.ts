@@ -8,6 +8,7 @@ import {
   type SessionsModuleOptions,
   SessionStore,
 } from 'nestjs-agent-sessions';
+import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
 import { startApplication } from '../support/application.js';
 
 const ADAPTER = 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).';
@@ -137,6 +138,13 @@ describe('the options of SessionsModule', () => {
     else process.env.SESSION_TTL_SECONDS = env;
     await app?.close();
     app = undefined;
+  });
+
+  it('NST-03 TRN-21 rejects turns.concurrency next to a queue that has its own', async () => {
+    const queue = bullmqQueue({ connection: {} });
+    const start = startApplication({ imports: [SessionsModule.forRoot({ turns: { queue, concurrency: 64 } })] });
+    await expect(start).rejects.toThrow(SessionsConfigurationError);
+    await expect(start).rejects.toThrow('for example bullmqQueue({ concurrency: 64 }), and remove turns.concurrency.');
   });
 
   const rows = WRONG.map(([options, option, rule, value]) => ({

@@ -73,7 +73,7 @@ export class BullmqQueue implements TurnQueue {
   private shared: Partial<QueueOptions> = {};
   private opened: Promise<Queue<Notification>> | null = null;
   private worker: Worker<Notification> | null = null;
-  private readonly concurrency: number;
+  readonly concurrency: number;
   private readonly semaphore: Semaphore;
   private readonly visits: LaneVisits;
   /** Notifications that BullMQ has delivered and whose visits have not ended. */

@@ -1,8 +1,12 @@
+import { Logger } from '@nestjs/common';
 import { type CallSite, showAt } from '../common/call-site.js';
+import { traceOf } from '../common/error-trace.js';
 import { assertWithin, isPlainObject, type JsonObject, type JsonValue } from '../common/json.js';
+import { loggedId } from '../common/log-details.js';
 import { type OrchestrationEntry } from '../orchestration/orchestration-entry.js';
 import { type TurnOrchestration } from '../orchestration/turn-orchestration.js';
 import { AwaitingSignal } from '../turn/turn-runner.js';
+import { TurnStoppedError } from '../turn/turn-stopped.error.js';
 import { type ModuleJournal, type ModuleWrite } from '../state/module-journal.js';
 import { type StepKey, type StoredStep } from '../ledger/turn-step.js';
 import { type IntentOutcome, toIntentOutcome } from './intent-outcome.js';
@@ -17,6 +21,7 @@ import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
 import { type TurnSteps } from './turn-steps.js';
 
+const logger = new Logger('Orchestrator');
 const MAX_REPORTED_TEXT = 1000;
 /** The intent name for the steps of `evaluate`. Intent names contain no control characters. */
 const EVALUATE = '\u007fevaluate';
@@ -226,11 +231,30 @@ export class TurnLoop {
         this.parts.definition.intents.get(intent)?.(turn),
       );
     });
-    const done = runs.length === 1 ? [await runs[0]] : await allOf(runs);
+    const done = runs.length === 1 ? [await runs[0]] : await this.allOf(runs, intents);
     // The other intents are done, and their steps are stored. After this signal, the next attempt reaches the next
     // wait.
     const awaiting = done.find((run) => run instanceof AwaitingSignal);
     return awaiting ?? (done as Called<unknown>[]);
+  }
+
+  /** Works like `Promise.all`, but waits until all promises are settled, and logs the errors after the first one. */
+  private async allOf<T>(runs: readonly Promise<T>[], intents: readonly string[]): Promise<T[]> {
+    const { definition, memo } = this.parts;
+    const settled = await Promise.allSettled(runs);
+    const failed = settled.flatMap((run, index) =>
+      run.status === 'rejected' ? [{ intent: intents[index], error: run.reason as unknown }] : [],
+    );
+    const [first, ...others] = failed;
+    if (!first) return settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
+    for (const { intent, error } of others) {
+      // When the attempt is stopped, this is the error of every intent that waits.
+      if (TurnStoppedError.isInstance(error)) continue;
+      // A single string, because Nest would log a warning's trace as a second entry.
+      const where = `of ${definition.name} also failed, in turn ${loggedId(memo.turnId)}.`;
+      logger.warn(`Intent ${intent} ${where}\n${traceOf(error)}`);
+    }
+    throw first.error;
   }
 
   private async evaluate(
@@ -269,14 +293,6 @@ export class TurnLoop {
       ...(feedback === undefined ? {} : { feedback }),
     };
   }
-}
-
-/** Works like `Promise.all`, but waits until all promises are settled. */
-async function allOf<T>(runs: readonly Promise<T>[]): Promise<T[]> {
-  const settled = await Promise.allSettled(runs);
-  const failed = settled.find((run) => run.status === 'rejected');
-  if (failed) throw failed.reason;
-  return settled.flatMap((run) => (run.status === 'fulfilled' ? [run.value] : []));
 }
 
 function reportOf(intent: string, { durationMs, usage }: Called<unknown>, text: string | null): IntentReport {

@@ -15,6 +15,7 @@ import {
 } from 'nestjs-agent-sessions';
 import { type IntentFunction } from '../../lib/orchestrator/orchestrator.js';
 import { type Application, gate, rejection, SAMPLED_STORES, startApplication } from '../support/running-application.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 
 const UNKNOWN: readonly { readonly decision: unknown; readonly shown: string }[] = [
@@ -115,6 +116,31 @@ describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
     release();
     expect((await failed).failure).toEqual({ name: 'RangeError', message: 'no such order' });
     expect(ended).toBe(true);
+  });
+
+  it('BOT-03 NST-22 logs the error of each parallel intent, with its intent', async () => {
+    const failing = (message: string) => () => {
+      throw new RangeError(message);
+    };
+    const desk = defineOrchestrator({
+      name: 'desk',
+      route: () => ['first', 'second', 'third'],
+      intents: { first: failing('no order'), second: failing('no stock'), third: failing('no customer') },
+    });
+    const { lines, logger } = capturingLogger();
+    const { handle, session } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { attempts: 1 } },
+      logger,
+    });
+    await rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
+    const told = (text: string) => lines.filter((line) => line.includes(text));
+    expect(told('no order')).toEqual([expect.stringMatching(/^error .*intent first/s)]);
+    expect(told('no stock')).toEqual([
+      expect.stringMatching(/^warn Intent second of desk also failed, in turn #?\w+\.\nRangeError: no stock/),
+    ]);
+    expect(told('no customer')).toEqual([expect.stringMatching(/^warn Intent third/)]);
   });
 
   it('BOT-03 rejects a decision with more than 16 intents before anything is dispatched', async () => {

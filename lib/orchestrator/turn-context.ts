@@ -171,7 +171,12 @@ export interface TurnTools {
    * is recorded as failed; HandlerError (`TOOL_CALL_CONFLICT`) if the call id is in use with another tool or input;
    * StateSerializationError
    */
-  use<T>(tool: string, callId: string, work: (info: StepInfo) => Promise<T> | T, options?: ToolCallOptions): Promise<T>;
+  use<T>(
+    tool: string,
+    callId: string,
+    work: ((info: StepInfo) => Promise<T> | T) & JsonCheck<T>,
+    options?: ToolCallOptions,
+  ): Promise<T>;
   /** Returns the state of the plan for a prompt (ORC-10). */
   toAIOrchestrationState(): AIOrchestrationState;
 }

@@ -1,7 +1,7 @@
-import { type CallSite, callSite } from '../common/call-site.js';
+import { type CallSite, callSite, showAt } from '../common/call-site.js';
 import { checkInput } from '../common/check-input.js';
 import { assertName, problemOf } from '../common/ids.js';
-import { deepFreeze } from '../common/json.js';
+import { deepFreeze, toJson } from '../common/json.js';
 import { jsonDigest } from '../common/digests.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { type AIOrchestrationState, toAIState } from '../orchestration/ai-orchestration-state.js';
@@ -180,6 +180,7 @@ export class TurnToolCalls implements TurnTools {
     const { tool, input } = identity;
     const store = async (info: StepInfo): Promise<StoredCall> => {
       const result = await work(info);
+      assertJsonResult(tool, result, site);
       return input === undefined ? { tool, ...result } : { tool, input, ...result };
     };
     const run = (): Promise<StoredCall> => steps.runAt(key, toolSpan(tool, callId), store, site);
@@ -209,6 +210,16 @@ export function assertCallId(callId: unknown, path: string): void {
       path,
       problemOf('must be a non-empty string: the id that the model gave to the call.', callId),
     );
+  }
+}
+
+/** @throws StateSerializationError, which names the tool */
+function assertJsonResult(tool: string, { value }: ToolResult, site: CallSite): void {
+  try {
+    if (value !== undefined) toJson(value, `The result of tool ${JSON.stringify(tool)}`);
+  } catch (error) {
+    showAt(error, site);
+    throw error;
   }
 }
 

@@ -279,7 +279,7 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
       // The same call made again that fails again is the same failure.
       await tools.use('search', '1', () => Promise.reject(sold)).catch((error: unknown) => caught.push(error));
       await rejection(
-        tools.use('search', '3', () => ({ at: new Date() })),
+        tools.use('search', '3', (): unknown => ({ at: new Date() })),
         StateSerializationError,
       );
     });

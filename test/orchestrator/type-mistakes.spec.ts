@@ -249,6 +249,10 @@ const MORE_MISTAKES = withTitles([
     'The value.order.at cannot be stored',
   ],
   [inTurn(`await turn.step('all', () => new Map([['a', 1]]));`), 'The value cannot be stored as JSON.'],
+  [
+    inTurn(`await turn.tools.use('search', 'call-1', () => ({ at: new Date() }));`),
+    'The value.at cannot be stored as JSON.',
+  ],
   [inTurn(`await turn.step('all', () => [1n]);`), 'The value[] cannot be stored as JSON.'],
   [inTurn(`await turn.step('work', () => ({ later: () => 7 }));`), 'The value.later cannot be stored as JSON.'],
   [

@@ -82,8 +82,8 @@ describe.each(LIVE_STORES)('the log of a failed attempt, with $name', ({ open })
     ],
     [
       'a tool',
-      (turn) => turn.tools.use('search', 'call-1', () => ({ found: new Map() })),
-      '.found is an instance of Map',
+      (turn) => turn.tools.use('search', 'call-1', (): unknown => ({ found: new Map() })),
+      'The result of tool "search".found is an instance of Map',
     ],
     [
       'an outcome',

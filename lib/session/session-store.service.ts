@@ -281,8 +281,9 @@ export class SessionStore {
     const { except = [], ...workspace } = checkInput(RevokeOptions, options, 'options');
     const query = { ...workspace, userId, state: [...LIVE_STATES] };
     const kept = [except].flat();
+    /** The live sessions that the next page still lists. */
     const passed = new Set(kept);
-    const revoked: Session[] = [];
+    const revoked = new Map<string, Session>();
     const failures: unknown[] = [];
     // Start from the first page each time, because touched sessions change their position.
     for (;;) {
@@ -291,19 +292,21 @@ export class SessionStore {
       if (next.length === 0) break;
       await inGroups(next, REVOKED_AT_ONCE, async (listed) => {
         const { id } = listed;
-        passed.add(id);
-        if (kept.some((parent) => id.startsWith(`${parent}/`))) return;
+        // A foreign store may list a session that was just revoked.
+        const isPassed = revoked.has(id) || kept.some((parent) => id.startsWith(`${parent}/`));
+        if (isPassed) return void passed.add(id);
         try {
           const { session, changed } = await this.revokeOne(id, listed);
-          if (changed) revoked.push(session);
+          if (changed) return void revoked.set(id, session);
         } catch (error) {
           // Deleted concurrently. Its id may belong to another session now.
           if (!SessionNotFoundError.isInstance(error)) failures.push(error);
         }
+        passed.add(id);
       });
     }
     if (failures.length > 0) throw failures[0];
-    return revoked;
+    return [...revoked.values()];
   }
 
   /** Deletes the session with its turns, checkpoints, messages and state. Ignored if it does not exist (SES-11). */

@@ -29,7 +29,7 @@ export interface TurnQueue {
   readonly label?: string;
   /** The number of visits that it runs at the same time. If it is set, `turns.concurrency` is rejected. */
   readonly concurrency?: number;
-  /** Called once, after the application's modules are initialized and before all other methods. */
+  /** Called once, before all other methods and before the `onModuleInit` hooks of the application. */
   init?(find: FindProvider): Promise<void>;
   /**
    * Notifies workers of a session.

@@ -30,8 +30,9 @@ export class LaneReconciler {
   ) {}
 
   /**
-   * Offers lanes again that were offered before, the longest waiting first, because the process that received the offer
-   * may have ended (FIX-16).
+   * Offers all due lanes, the longest waiting first. The first {@link BATCH} include lanes that were offered before,
+   * because the process that received the offer may have ended (FIX-16). Later calls find the rest when their period is
+   * over, see `TurnLedger.due`.
    */
   async start(): Promise<void> {
     let offered = 0;

@@ -5,8 +5,8 @@ export const moduleMessages = {
     const places = importers.length === 0 ? '' : `, for ${importers.join(', ')}`;
     return (
       `SessionsModule.forRoot() is called ${count} times in one application${places}. Call it once, in the root ` +
-      'module, and set isGlobal: true to inject its services everywhere. Other modules need only ' +
-      'SessionsModule.forFeature([...]). In tests, SessionsTestingModule already calls it.'
+      'module. Other modules need only SessionsModule.forFeature([...]), or SessionsModule to inject its services. ' +
+      'In tests, SessionsTestingModule already calls it.'
     );
   },
 

@@ -13,8 +13,11 @@ import {
   type SessionsModuleStatics,
   type SessionsOptionsFactory,
 } from './sessions.options.js';
+import { missingRoot } from '../orchestrator/assert-root.js';
 import { SessionsStartModule, SessionsStopModule } from './sessions.start.js';
-import { PUBLIC_TOKENS, SESSIONS_PROVIDERS } from './sessions.providers.js';
+import { SHARED_TOKENS, sharedServices, sharedServicesOf } from './shared-services.js';
+import { PUBLIC_TOKENS } from './public-tokens.js';
+import { SESSIONS_PROVIDERS } from './sessions.providers.js';
 import { SESSIONS_OPTIONS, SESSIONS_OPTIONS_FACTORY, SESSIONS_ROLE } from '../common/sessions.tokens.js';
 
 @Module({})
@@ -23,9 +26,10 @@ class SessionsFeatureModule {}
 /**
  * Durable sessions and strictly ordered turns for agent and chat back ends (NST-01).
  *
- * Import `forRoot` (or `forRootAsync`) once, and `forFeature` in each module that uses orchestrators.
+ * Import `forRoot` (or `forRootAsync`) once, and `forFeature` in each module that uses orchestrators. A module without
+ * orchestrators can import `SessionsModule` itself to inject the services.
  */
-@Module({})
+@Module({ providers: sharedServices(noRoot), exports: [...SHARED_TOKENS] })
 export class SessionsModule {
   /**
    * Provides the services and workers. All options have defaults; the default store is in this process's memory.
@@ -45,8 +49,8 @@ export class SessionsModule {
   }
 
   /**
-   * Registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; registers step plans of other
-   * agents; provides session managers, see `@InjectSessionManager`; and registers state modules. Pass a list of the
+   * Provides the services; registers orchestrators and provides a handle for each, see `@InjectOrchestrator`; registers step
+   * plans of other agents; provides session managers, see `@InjectSessionManager`; and registers state modules. Pass a list of the
    * first three kinds, or one list per kind: `{ orchestrators, plans, sessionManagers, stateModules }`.
    *
    * A class may inject the providers of the importing module. Also list it in `providers` if another class injects it
@@ -57,8 +61,9 @@ export class SessionsModule {
     const { own, exported } = featureProviders(features);
     return {
       module: SessionsFeatureModule,
-      providers: [...own, ...exported],
-      exports: exported.map(({ provide }) => provide),
+      // Without a root, a test has replaced all handles. Otherwise the feature stops the start.
+      providers: [...sharedServices(() => undefined), ...own, ...exported],
+      exports: [...SHARED_TOKENS, ...exported.map(({ provide }) => provide)],
     };
   }
 }
@@ -72,7 +77,7 @@ function assemble(
     throw new SessionsConfigurationError(moduleMessages.unknownRole(PROCESS_ROLES, inspect(role)));
   }
   const http = sessionsControllers(controllers);
-  return {
+  const root: DynamicModule & Required<Pick<DynamicModule, 'imports'>> = {
     module: SessionsModule,
     global: isGlobal,
     imports: [DiscoveryModule, SessionsStartModule, SessionsStopModule, ...imports, ...http.imports],
@@ -80,6 +85,12 @@ function assemble(
     providers: [...options, { provide: SESSIONS_ROLE, useValue: role }, ...SESSIONS_PROVIDERS, ...http.providers],
     exports: PUBLIC_TOKENS,
   };
+  root.imports.push(sharedServicesOf(root));
+  return root;
+}
+
+function noRoot(): never {
+  throw missingRoot('The import of SessionsModule');
 }
 
 function asyncOptions(options: SessionsModuleAsyncOptions): Provider[] {

@@ -64,7 +64,7 @@ const MAX_CREATIONS = 3;
 /**
  * Stores sessions: their user, times, surfaces and lifecycle state.
  *
- * Injectable in the module that imports `SessionsModule.forRoot`, and everywhere with `isGlobal: true`; without Nest, use
+ * Injectable in modules that import `SessionsModule`, in any form, and everywhere with `isGlobal: true`; without Nest, use
  * `createSessionStore`. Every method validates its input before it calls the store
  * (InvalidInputError), and rejects with SessionNotFoundError for a missing id unless documented otherwise. Methods can be called
  * detached (`const { touch } = store`).

@@ -2,7 +2,7 @@
 export const sessionMessages = {
   noAdapter: (): string =>
     'SessionStore requires an adapter. If a module lists SessionStore in its providers, remove it there: SessionsModule provides it. ' +
-    'To inject it in other modules, set isGlobal: true in SessionsModule.forRoot.',
+    'To inject it in another module, add SessionsModule to the imports of that module.',
 
   nonAtomicStore: (): string =>
     'The session adapter has no atomic operations. Concurrent changes to a session can be lost. ' +

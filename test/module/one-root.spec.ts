@@ -90,7 +90,7 @@ describe('one forRoot per application', () => {
 
         await expect(app).rejects.toThrow(SessionsConfigurationError);
         await expect(app).rejects.toThrow(
-          `SessionsModule.forRoot() is called 2 times in one application${places}. Call it once, in the root module,`,
+          `SessionsModule.forRoot() is called 2 times in one application${places}. Call it once, in the root module.`,
         );
       }
       expect(connections).toEqual([]);

@@ -14,6 +14,7 @@ import {
   OrchestratorHandle,
   resolveSession,
   type SessionsAdapter,
+  SessionGuard,
   SESSIONS_ADAPTER,
   SessionsConfigurationError,
   SessionsModule,
@@ -137,6 +138,19 @@ describe('SessionsModule', () => {
       expectSameServices(app);
     });
 
+    it('NST-01 DAY-04 injects the same services into modules that import a feature, or the class', async () => {
+      @Module({ imports: [SessionsModule.forFeature([Echo])], providers: [NeedsSessions, SessionGuard] })
+      class DeskModule {}
+
+      @Module({ imports: [SessionsModule], providers: [NeedsToo], exports: [SessionsModule] })
+      class OtherModule {}
+
+      app = await startApplication({ imports: [OtherModule, DeskModule, register(false)] });
+
+      expectSameServices(app);
+      expect(app.select(DeskModule).get(SessionGuard)).toBeInstanceOf(SessionGuard);
+    });
+
     it.each([false, undefined])('NST-01 injects no service without an import if isGlobal is %s', async (isGlobal) => {
       @Module({ providers: [NeedsSessions] })
       class ElsewhereModule {}
@@ -179,6 +193,13 @@ describe('SessionsModule', () => {
     it('NST-01 DAY-04 stops the start, naming the feature and the module that imports it', async () => {
       const start = startApplication({ imports: [SessionsModule.forFeature([Echo])], providers: [Speaker] });
       await expect(start).rejects.toThrow(missing);
+    });
+
+    it('NST-01 DAY-04 stops the start of a module that imports the class', async () => {
+      const start = startApplication({ imports: [SessionsModule], providers: [NeedsSessions] });
+      await expect(start).rejects.toThrow(
+        'The import of SessionsModule requires SessionsModule.forRoot(), which no module imports.',
+      );
     });
 
     it('DAY-04 runs tests that have replaced all that a feature provides', async () => {

@@ -136,6 +136,8 @@ describe.each(SAMPLED_STORES)('routing over $name', ({ open }) => {
     });
     await rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
     const told = (text: string) => lines.filter((line) => line.includes(text));
+    // The worker logs after the store has told the caller.
+    await eventually(() => told('no order').length > 0);
     expect(told('no order')).toEqual([expect.stringMatching(/^error .*intent first/s)]);
     expect(told('no stock')).toEqual([
       expect.stringMatching(/^warn Intent second of desk also failed, in turn #?\w+\.\nRangeError: no stock/),

@@ -215,6 +215,35 @@ describe('the sweep of idle sessions', () => {
     expect(sweeper.counts).toEqual({ ...NOTHING, failed: 1, documents: 1 });
   });
 
+  it('NST-06 deletes expired documents even if settled turns cannot be deleted', async () => {
+    const { adapter: store, elapse } = storeWithClock();
+    const purgeSettled = () => Promise.reject(new Error('The turns are away.'));
+    const turns = Object.assign(Object.create(store.turns) as typeof store.turns, { purgeSettled });
+    const app = await start({ adapter: { ...store, turns }, sweep: { cron: NEW_YEAR } });
+    await store.state.set({ namespace: 'n', scope: '', sessionId: 's', key: 'k' }, 1, { ttlMs: 1 });
+    elapse(2);
+    const sweeper = sweeperOf(app);
+
+    await sweeper.run();
+    expect(sweeper.counts).toEqual({ ...NOTHING, failed: 1, documents: 1 });
+  });
+
+  it('NST-06 deletes at most 20 sessions at once, with all their data', async () => {
+    const { adapter: store, elapse } = storeWithClock();
+    const own = store.sessions as AtomicSessionStoreAdapter;
+    const limits: number[] = [];
+    const purgeExpired: typeof own.purgeExpired = (ms, limit) => (limits.push(limit), own.purgeExpired(ms, limit));
+    const sessions = new SessionStore(Object.assign(Object.create(own) as typeof own, { purgeExpired }));
+    for (let n = 0; n < 25; n += 1) {
+      const { id } = await sessions.create({ userId: 'ann' });
+      await sessions.expire(id);
+    }
+    elapse(1);
+
+    expect(await sessions.purgeExpired(0)).toHaveLength(25);
+    expect(limits).toEqual([20, 20]);
+  });
+
   it('NST-06 stops a run at maxPerRun, and continues in the next one', async () => {
     const { adapter, elapse } = storeWithClock();
     const app = await start({ adapter, sweep: { cron: NEW_YEAR, maxPerRun: 2 } });

@@ -11,8 +11,8 @@ export function fillStatements(sql: PopulationSql, filledAt: number, numbers: st
   return [
     `agent_session SELECT ${sql.id}, ${sql.userId}, ${sql.workspaceId}, ${sql.state}, ${last} - ${HOUR_MS}, ${last}, ${changed},
       ${sql.surfaces}, ${sql.metadata}, 3 FROM ${numbers}`,
-    `agent_session_surface SELECT 'phone-' || n, ${sql.id} FROM ${numbers}`,
-    `agent_session_surface SELECT 'mail-' || n, ${sql.id} FROM ${numbers} WHERE n % 2 = 1`,
+    `agent_session_surface SELECT 'phone-' || n, ${sql.userId}, ${sql.id} FROM ${numbers}`,
+    `agent_session_surface SELECT 'mail-' || n, ${sql.userId}, ${sql.id} FROM ${numbers} WHERE n % 2 = 1`,
     `agent_lane (session_id, next_position, depth, fence, offers) SELECT ${sql.id}, 2, 0, ${fence}, 0 FROM ${numbers}`,
     `agent_turn (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, request_hash, status,
       failures, lost, lost_since_step, turn_index, reply, accepted_at, started_at, settled_at, settled_fence)

@@ -16,7 +16,14 @@ const DATABASES: readonly (readonly [name: string, options: () => DataSourceOpti
 ];
 
 /** Tables of the migrations, and tables that only MySQL has, for its indexes and locks. */
-const NOT_IN_ENTITIES = [`${TABLE_PREFIX}migrations`, `${TABLE_PREFIX}slot`, 'live_since', 'is_open', 'events_until'];
+const NOT_IN_ENTITIES = [
+  `${TABLE_PREFIX}migrations`,
+  `${TABLE_PREFIX}slot`,
+  'live_since',
+  'expired_since',
+  'is_open',
+  'events_until',
+];
 
 describe.each(DATABASES)('the entities: %s', (_, options) => {
   const entities = sessionsEntities(TABLE_PREFIX);

@@ -60,6 +60,11 @@ describeMariadb('reads of the MySQL store', () => {
     ['sessions of a user with a surface', 11, () => sessions.fetchMany({ userId: 'user-7', surfaceId: 'app' })],
     ['the latest sessions in a state', 51, () => sessions.fetchMany({ state: 'active' })],
     ['a later page of them', 52, async () => sessions.fetchMany({ state: 'active', cursor: await laterPage() })],
+    ['the latest sessions in several states', 110, () => sessions.fetchMany({ state: ['active', 'created'] })],
+    ['the latest of all sessions', 220, () => sessions.fetchMany({})],
+    ['a later page of all sessions', 220, async () => sessions.fetchMany({ cursor: await laterPage() })],
+    ['the latest sessions of a workspace', 60, () => sessions.fetchMany({ workspaceId: 'space' })],
+    ['the sessions of an empty workspace', 5, () => sessions.fetchMany({ workspaceId: 'empty' })],
     ['a turn', 1, () => store.ports.turns.get('turn-7')],
     ['the turns of a session', 3, () => store.ports.turns.list({ sessionId: 'p-7' })],
     ['the latest checkpoint', 1, () => store.ports.checkpoints.load('desk', 'p-7')],
@@ -100,6 +105,27 @@ describeMariadb('reads of the MySQL store', () => {
     const create = (): Promise<unknown> => sessions.createOrAdopt(draft({ id: 'after', userId: 'busy' }), MOVE, 10_000);
     await expectFew('', 60, create);
     expect(await create()).toMatchObject({ created: false, session: { id: 'after' } });
+  });
+
+  it('PRF-09 create and attachSurface read no other sessions of a user who has many', async () => {
+    const columns = 'state_changed_at, metadata, version';
+    await store.query(
+      `INSERT INTO {session} (id, user_id, workspace_id, state, created_at, last_activity_at, surfaces, ${columns})
+       SELECT CONCAT('many-', id), 'many', 'space', 'active', created_at, last_activity_at, surfaces, ${columns}
+       FROM {session} WHERE id LIKE 'p-1%' LIMIT 500`,
+    );
+    await store.query(
+      `INSERT INTO {session_surface} SELECT CONCAT('s-', id), 'many', id FROM {session} WHERE user_id = 'many'`,
+    );
+    await expectFew('', 60, () =>
+      sessions.create(draft({ id: 'one-more', userId: 'many', attachedSurfaces: ['s-many-p-1'] }), MOVE),
+    );
+    await expectFew('', 60, () => sessions.attachSurface('one-more', 'other', MOVE));
+  });
+
+  it('PRF-09 purgeExpired reads no sessions that have just expired', async () => {
+    await store.query(`UPDATE {session} SET state_changed_at = UNIX_TIMESTAMP() * 1000 WHERE state = 'expired'`);
+    await expectFew('', 60, () => sessions.purgeExpired(HOUR, 10));
   });
 
   describe('of a session with a long history', () => {
@@ -231,8 +257,8 @@ const FILL: readonly string[] = [
    SELECT CONCAT('p-', n), CONCAT('user-', n % ${USERS}), 'space',
      ELT(1 + FLOOR(n / ${USERS}), 'created', 'active', 'suspended', 'expired', 'active'),
      ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, ${START} - ${MINUTE} * n, CONCAT('["app","phone-', n, '"]'), '{}', 1`,
-  "{session_surface} SELECT 'app', CONCAT('p-', n)",
-  "{session_surface} SELECT CONCAT('phone-', n), CONCAT('p-', n)",
+  `{session_surface} SELECT 'app', CONCAT('user-', n % ${USERS}), CONCAT('p-', n)`,
+  `{session_surface} SELECT CONCAT('phone-', n), CONCAT('user-', n % ${USERS}), CONCAT('p-', n)`,
   `{lane} (session_id, next_position, depth, fence, attention_at, offers)
    SELECT CONCAT('p-', n), 2, 0, 1, IF(n % 500 = 0, ${START}, NULL), 0`,
   `{turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,

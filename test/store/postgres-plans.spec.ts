@@ -121,6 +121,11 @@ describePostgres('reads of the PostgreSQL store', () => {
     ],
     ['the latest sessions in a state', 60, () => sessions.fetchMany({ state: 'active' })],
     ['a later page of them', 60, () => sessions.fetchMany({ state: 'active', cursor })],
+    ['the latest sessions in several states', 110, () => sessions.fetchMany({ state: ['active', 'created'] })],
+    ['the latest of all sessions', 210, () => sessions.fetchMany({})],
+    ['a later page of all sessions', 210, () => sessions.fetchMany({ cursor })],
+    ['the latest sessions of a workspace', 60, () => sessions.fetchMany({ workspaceId: 'space' })],
+    ['the sessions of an empty workspace', 5, () => sessions.fetchMany({ workspaceId: 'empty' })],
     ['the end of a conversation', 5, () => adapter.conversations.window('p-7', 10)],
     ['a page of a conversation', 5, () => adapter.conversations.page('p-7')],
     ['the latest checkpoint', 5, () => adapter.checkpoints.load('desk', 'p-7')],
@@ -221,6 +226,31 @@ describePostgres('reads of the PostgreSQL store', () => {
       const { rows } = await reads(() => adapter.events.deleteExpired(10), last);
 
       expect(rows).toBeLessThanOrEqual(5);
+    });
+
+    it.each<Operations[number]>([
+      ['create', 60, () => sessions.create(draft({ userId: 'busy', attachedSurfaces: ['s-7'] }), by('move'))],
+      ['create, reject', 60, () => sessions.create(draft({ userId: 'busy', attachedSurfaces: ['x'] }), by('reject'))],
+      ['attachSurface', 60, () => sessions.attachSurface('busy-9', 's-7', by('move'))],
+    ])('PRF-09 reads no other sessions of a user who has many: %s', async (_, most, operation) => {
+      const busy = [
+        `INSERT INTO {session} SELECT 'busy-' || n, 'busy', 'space', 'active', n, n, n, '["s-' || n || '"]', '{}', 1`,
+        `INSERT INTO {session_surface} SELECT 's-' || n, 'busy', 'busy-' || n`,
+        `INSERT INTO {lane} (session_id, next_position, depth, fence, offers) SELECT 'busy-' || n, 1, 0, 1, 0`,
+      ];
+      const insert = async (): Promise<void> => {
+        for (const rows of busy) await dataSource.query(place.fill(`${rows} FROM generate_series(1, 500) AS n`));
+      };
+      expect((await reads(operation, insert)).rows).toBeLessThanOrEqual(most);
+    });
+
+    it('PRF-09 purgeExpired reads no sessions that have just expired', async () => {
+      const expire = `UPDATE {session} SET state_changed_at = {now_v1}() WHERE state = 'expired'`;
+      const { rows } = await reads(
+        () => sessions.purgeExpired(HOUR, 10),
+        () => dataSource.query(place.fill(expire)),
+      );
+      expect(rows).toBeLessThanOrEqual(60);
     });
 
     it('PRF-07 no operation of any port reads a whole table', async () => {

@@ -68,6 +68,23 @@ describe('query plans of the SQLite store', () => {
     ['a window of messages', /FROM message .* position > \? ORDER BY/, 'message_1 (session_id=? AND position>?)'],
     ['stale sessions', /FROM session WHERE state = 'active'/, 'session_state (state=? AND last_activity_at<?)'],
     ['sessions of a surface', /FROM session WHERE id IN/, 'SEARCH session_surface USING PRIMARY KEY (surface_id=?)'],
+    [
+      'all sessions of a user with a surface',
+      /FROM session WHERE \+user_id = .* id IN/,
+      'SEARCH session_surface USING PRIMARY KEY (surface_id=? AND user_id=?)',
+    ],
+    [
+      'a page of the sessions of a user with a surface',
+      /FROM session WHERE user_id = .* EXISTS/,
+      'SEARCH session USING INDEX session_user (user_id=?)',
+    ],
+    ['sessions of a workspace', /FROM session WHERE workspace_id = \?/, 'session_workspace (workspace_id=?)'],
+    [
+      'sessions of a user in a workspace',
+      /FROM session WHERE user_id = \? AND \+workspace_id = \?/,
+      'session_user (user_id=?)',
+    ],
+    ['sessions that expired long ago', /state = 'expired' AND/, 'session_expired (state=? AND state_changed_at<?)'],
     ['sessions of a user', /FROM session WHERE user_id = \? ORDER BY/, 'session_user (user_id=?)'],
     ['sessions of a user in states', /FROM session WHERE user_id = \? AND \+?state IN/, 'session_user (user_id=?)'],
     [

@@ -11,7 +11,7 @@ const FILL: readonly string[] = [
      'p-' || n, 'user-' || n % ${USERS}, 'space', (ARRAY['created', 'active', 'suspended', 'expired', 'active'])[(1 + n / ${USERS})::int],
      now.ms - 60000 * n, now.ms - 60000 * n, now.ms - 60000 * n, '["app","phone-' || n || '"]', '{"\\"n\\"":"' || n || '"}', 1
    FROM numbers, now`,
-  `INSERT INTO {session_surface} SELECT surface, 'p-' || n FROM numbers, unnest(ARRAY['app', 'phone-' || n]) AS surface`,
+  `INSERT INTO {session_surface} SELECT surface, 'user-' || n % ${USERS}, 'p-' || n FROM numbers, unnest(ARRAY['app', 'phone-' || n]) AS surface`,
   `INSERT INTO {lane} (session_id, next_position, depth, fence, attention_at, offers)
    SELECT 'p-' || n, 2, 0, 1, CASE WHEN n % 500 = 0 THEN now.ms END, 0 FROM numbers, now`,
   `INSERT INTO {turn} (id, session_id, position, orchestrator, version, request, attributes, idempotency_key, status,

@@ -59,8 +59,13 @@ async function useSessions(sessions: AtomicSessionStoreAdapter): Promise<void> {
   await sessions.fetchMany({ surfaceId: 'web', state: 'active' });
   await sessions.fetchMany({ userId: 'ann', state: 'active' });
   await sessions.fetchMany({ state: 'active' });
+  await sessions.fetchMany({});
+  await sessions.fetchMany({ workspaceId: 'acme' });
+  await sessions.fetchMany({ userId: 'ann', workspaceId: 'acme' });
   await sessions.count({ userId: 'ann' });
   await sessions.suspendStale(0, 10);
+  await sessions.expireStale({ idleMs: 86_400_000, maxMs: 86_400_000 }, 10);
+  await sessions.purgeExpired(86_400_000, 10);
   await sessions.expire('expired');
   await sessions.revoke('expired');
   await sessions.delete('deleted');

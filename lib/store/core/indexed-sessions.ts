@@ -1,8 +1,8 @@
-import { compareSessions, type SessionCursor } from '../../ledger/session.cursor.js';
+import { compareSessions } from '../../ledger/session.cursor.js';
 import { LIVE_STATES } from '../../ledger/session.js';
 import { IndexedTable, take } from './indexed-table.js';
-import { iso } from './iso.js';
 import { type SessionRow } from './rows.js';
+import { cursorOf } from './session-order.js';
 import { compareKeys, type RowKey, type TableTransaction } from './table-database.js';
 import { type SessionFilter, type SessionTable } from './tables.js';
 
@@ -65,7 +65,7 @@ export class IndexedSessions extends IndexedTable<SessionRow, string> implements
         (workspaceId === undefined || row.workspaceId === workspaceId) &&
         (states === undefined || states.includes(row.state)) &&
         (surfaceId === undefined || (JSON.parse(row.surfaces) as string[]).includes(surfaceId)) &&
-        (after === undefined || compareSessions(after, toCursor(row)) < 0)
+        (after === undefined || compareSessions(after, cursorOf(row)) < 0)
       ) {
         yield row;
       }
@@ -85,9 +85,3 @@ function* ascendingIds(rows: Iterable<SessionRow>): Generator<SessionRow> {
   }
   yield* equal.reverse();
 }
-
-const toCursor = (row: SessionRow): SessionCursor => ({
-  lastActivityAt: iso(row.lastActivityAt),
-  createdAt: iso(row.createdAt),
-  id: row.id,
-});

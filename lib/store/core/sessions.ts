@@ -32,7 +32,7 @@ import { iso } from './iso.js';
 import { toSession, toSessionRow } from './row-mapping.js';
 import { type SessionRow } from './rows.js';
 import { markRunningTurn } from './stop-turn.js';
-import { type CoreDatabase, type SessionFilter, type Transaction } from './tables.js';
+import { ALL, type CoreDatabase, type SessionFilter, type Transaction } from './tables.js';
 
 const DEFAULT_LIMIT = 50;
 
@@ -259,7 +259,7 @@ function liveSessions(
   which: Pick<SessionFilter, 'surfaceId' | 'activeAfter'>,
 ): Session[] {
   const filter = { userId, workspaceId: workspaceId ?? null, states: LIVE_STATES, ...which };
-  return readableRecords(tx.sessions.select(filter, Number.MAX_SAFE_INTEGER), toSession);
+  return readableRecords(tx.sessions.select(filter, ALL), toSession);
 }
 
 /** Returns up to `limit` readable sessions. */
@@ -276,11 +276,12 @@ function save(tx: Transaction, before: Session, after: Session): SessionChange {
   const previousState = before.state;
   if (after === before) return { session: before, previousState, changed: false };
   const { id, ...row } = toSessionRow(after);
-  const { surfaces, metadata, ...rest } = row;
-  // Omits the two large JSON columns, which most changes do not affect.
+  const { userId, surfaces, metadata, ...rest } = row;
+  const keepsSurfaces = after.attachedSurfaces === before.attachedSurfaces && after.userId === before.userId;
+  // Omits the two large JSON columns, which most changes do not affect. A store finds a session by its surfaces and user.
   tx.sessions.update(id, {
     ...rest,
-    ...(after.attachedSurfaces === before.attachedSurfaces ? {} : { surfaces }),
+    ...(keepsSurfaces ? {} : { userId, surfaces }),
     ...(after.metadata === before.metadata ? {} : { metadata }),
   });
   return { session: after, previousState, changed: true };

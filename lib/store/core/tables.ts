@@ -37,8 +37,11 @@ export interface SessionFilter {
   readonly after?: SessionCursor;
 }
 
+/** The limit of a selection of all rows. */
+export const ALL = Number.MAX_SAFE_INTEGER;
+
 export interface SessionTable extends Table<SessionRow, string> {
-  /** Returns sessions in the order of `find`. */
+  /** Returns sessions in the order of `find`. @param limit the size of a page, or {@link ALL} */
   select(filter: SessionFilter, limit: number): SessionRow[];
   count(filter: SessionFilter): number;
   /** Returns active sessions whose last activity is before `activeBefore`, the longest idle first. */

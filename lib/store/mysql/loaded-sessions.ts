@@ -5,6 +5,8 @@ import { MemorySessions } from './memory-sessions.js';
 import { LoadedTable, type TableChanges } from './loaded-table.js';
 import { selectCount, selectHolders, selectSessions } from './session-queries.js';
 import { places, type Query, statement, type Statement } from './statement.js';
+import { filtersInOrder } from '../sql/session-conditions.js';
+import { surfaceChanges, surfacesOf } from '../sql/surface-changes.js';
 import { SQL } from './tables-sql.js';
 import { fact, type Need, type Unit } from './unit.js';
 
@@ -22,7 +24,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
 
   select(filter: SessionFilter, limit: number): SessionRow[] {
     this.unit.recall(nameOf(filter, limit), () =>
-      this.unit.writes ? this.locked(filter, limit) : { queries: [this.selected(filter, limit)] },
+      this.unit.writes ? this.locked(filter, limit) : { queries: this.selected(filter, limit) },
     );
     // Includes the changes of this work.
     return this.rows.select(filter, limit);
@@ -56,11 +58,9 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
   }
 
   expiredBefore(time: number, limit: number): string[] {
-    // A session expires after its last activity, so the index on that finds all that are old enough.
-    const old = "state = 'expired' AND last_activity_at < ? AND state_changed_at < ? ORDER BY last_activity_at LIMIT ?";
     const rows = this.listed(
       'expired',
-      () => [this.withLane(old, time, time, limit)],
+      () => [this.withLane('expired_since < ? ORDER BY expired_since LIMIT ?', time, limit)],
       (ids) => {
         for (const id of ids) this.unit.locked.add(id);
         return this.openTurnsOf(ids);
@@ -71,7 +71,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
 
   override changes(): TableChanges {
     const changes = super.changes();
-    const surfaces = this.changedRows().flatMap(([before, after]) => surfaceChanges(before, after));
+    const surfaces = this.changedRows().flatMap(([before, after]) => surfaceStatements(before, after));
     return { ...changes, deletes: [...changes.deletes, ...surfaces] };
   }
 
@@ -80,14 +80,12 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
     if (row) this.drop([row]);
   }
 
-  private selected(filter: SessionFilter, limit: number): Query {
-    return {
-      ...selectSessions(filter, limit),
-      take: ({ rows }) => {
-        this.put(rows as unknown as SessionRow[]);
-        this.unit.learn(nameOf(filter, limit));
-      },
+  private selected(filter: SessionFilter, limit: number): Query[] {
+    const take: Query['take'] = ({ rows }) => {
+      this.put(rows as unknown as SessionRow[]);
+      this.unit.learn(nameOf(filter, limit));
     };
+    return filtersInOrder(filter).map((each) => ({ ...selectSessions(each, limit), take }));
   }
 
   /** Reads the sessions of a slot. While the slot is locked, no session can join it, and each of its sessions is locked, too. */
@@ -108,7 +106,7 @@ export class LoadedSessions extends LoadedTable<SessionRow, string> implements S
 
   /** Returns the surfaces of sessions that this work creates. Their slots are locked together, in order. */
   private surfacesOfNew(): string[] {
-    return this.changedRows().flatMap(([before, after]) => (before ? [] : surfacesOf(after)));
+    return this.changedRows().flatMap(([before, after]) => (before || !after ? [] : surfacesOf(after)));
   }
 
   private lockAll(ids: readonly string[]): Query[] {
@@ -155,22 +153,16 @@ function slotOf({ userId, workspaceId, surfaceId }: SessionFilter): number {
   return slot.readUInt32BE() % SLOTS;
 }
 
-function surfaceChanges(before: SessionRow | undefined, after: SessionRow | undefined): Statement[] {
-  if (before?.surfaces === after?.surfaces) return [];
-  const [old, current] = [surfacesOf(before), surfacesOf(after)];
-  const id = before?.id ?? after?.id ?? '';
-  const detached = old.filter((surface) => !current.includes(surface));
-  const attached = current.filter((surface) => !old.includes(surface));
-  const remove = `DELETE FROM {session_surface} WHERE session_id = ? AND surface_id IN (${places(detached)})`;
-  const add = `INSERT INTO {session_surface} (surface_id, session_id) VALUES ${attached.map(() => '(?, ?)').join(', ')}`;
+function surfaceStatements(before: SessionRow | undefined, after: SessionRow | undefined): Statement[] {
+  const { detached, attached } = surfaceChanges(before, after);
+  const remove = `DELETE FROM {session_surface} WHERE surface_id IN (${places(detached)}) AND user_id = ? AND session_id = ?`;
+  const add = `INSERT INTO {session_surface} (surface_id, user_id, session_id) VALUES ${attached.map(() => '(?, ?, ?)').join(', ')}`;
   return [
-    ...(detached.length > 0 ? [statement(remove, id, ...detached)] : []),
-    ...(attached.length > 0 ? [statement(add, ...attached.flatMap((surface) => [surface, id]))] : []),
+    ...(before && detached.length > 0
+      ? [statement(remove, ...detached.map(([id]) => id), before.userId, before.id)]
+      : []),
+    ...(attached.length > 0 ? [statement(add, ...attached.flat())] : []),
   ];
-}
-
-function surfacesOf(row: SessionRow | undefined): string[] {
-  return row ? (JSON.parse(row.surfaces) as string[]) : [];
 }
 
 /** A time in the filter follows the clock, which is read again after each load: the sessions that were loaded include those of later times. */

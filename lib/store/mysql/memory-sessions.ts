@@ -1,6 +1,6 @@
 import { compareSessions } from '../../ledger/session.cursor.js';
-import { iso } from '../core/iso.js';
 import { type SessionRow } from '../core/rows.js';
+import { compareSessionRows, cursorOf } from '../core/session-order.js';
 import { type SessionFilter } from '../core/tables.js';
 import { type Journal, MemoryTable } from './memory-table.js';
 
@@ -10,7 +10,7 @@ export class MemorySessions extends MemoryTable<SessionRow, string> {
   }
 
   select(filter: SessionFilter, limit: number): SessionRow[] {
-    return this.matching(filter).sort(byActivity).slice(0, limit);
+    return this.matching(filter).sort(compareSessionRows).slice(0, limit);
   }
 
   private matching(filter: SessionFilter): SessionRow[] {
@@ -23,15 +23,7 @@ export class MemorySessions extends MemoryTable<SessionRow, string> {
         (surfaceId === undefined || (JSON.parse(row.surfaces) as string[]).includes(surfaceId)) &&
         (activeAfter === undefined || row.lastActivityAt > activeAfter) &&
         (activeBefore === undefined || row.lastActivityAt < activeBefore) &&
-        (after === undefined || compareSessions(after, toCursor(row)) < 0),
+        (after === undefined || compareSessions(after, cursorOf(row)) < 0),
     );
   }
 }
-
-const toCursor = (row: SessionRow): { lastActivityAt: string; createdAt: string; id: string } => ({
-  lastActivityAt: iso(row.lastActivityAt),
-  createdAt: iso(row.createdAt),
-  id: row.id,
-});
-
-const byActivity = (a: SessionRow, b: SessionRow): number => compareSessions(toCursor(a), toCursor(b));

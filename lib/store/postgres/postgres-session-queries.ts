@@ -2,6 +2,7 @@ import { type Session, type SessionState } from '../../ledger/session.js';
 import { decodeCursor, type SessionCursor } from '../../ledger/session.cursor.js';
 import { type SessionQuery } from '../../ledger/session-query.js';
 import { readableList, readAll } from '../core/corrupt-records.js';
+import { statesToSeparate } from '../sql/session-conditions.js';
 import { type PostgresDatabase } from './postgres-database.js';
 import { toSessionFromSql } from './postgres-metadata.js';
 import { type SqlRow } from './postgres-rows.js';
@@ -35,25 +36,33 @@ export async function countSessions(db: PostgresDatabase, { cursor: _, ...query 
   return Number(total);
 }
 
+const ORDER = 'ORDER BY last_activity_at DESC, created_at DESC, id';
+
 function findStatement(query: SessionQuery): Statement {
-  const conditions = new Conditions(query);
-  const limit = conditions.value(query.limit ?? DEFAULT_LIMIT);
-  const sql = `SELECT row_to_json(session) AS row FROM {session} AS session ${conditions.where}
-    ORDER BY last_activity_at DESC, created_at DESC, id LIMIT ${limit}`;
-  return { sql, values: conditions.values };
+  const values: unknown[] = [query.limit ?? DEFAULT_LIMIT];
+  const states = statesToSeparate(query, query.state === undefined ? undefined : [query.state].flat());
+  const parts = (states?.map((state) => ({ ...query, state })) ?? [query]).map((part) => {
+    const { where } = new Conditions(part, values);
+    return `(SELECT * FROM {session} AS session ${where} ${ORDER} LIMIT $1)`;
+  });
+  const found = parts.length > 1 ? `(${parts.join(' UNION ALL ')} ${ORDER} LIMIT $1)` : parts[0];
+  return { sql: `SELECT row_to_json(session) AS row FROM ${found} AS session`, values };
 }
 
 /** The SQL conditions of a session query. */
 class Conditions {
-  readonly values: unknown[] = [];
   private readonly terms: string[] = [];
 
-  constructor({ userId, workspaceId, state, surfaceId, activeAfter, activeBefore, cursor }: SessionQuery) {
+  /** @param values the values of the statement, to which those of the conditions are added */
+  constructor(
+    { userId, workspaceId, state, surfaceId, activeAfter, activeBefore, cursor }: SessionQuery,
+    readonly values: unknown[] = [],
+  ) {
     if (userId !== undefined) this.terms.push(`user_id = ${this.value(userId)}`);
     if (workspaceId === null) this.terms.push('workspace_id IS NULL');
     else if (workspaceId !== undefined) this.terms.push(`workspace_id = ${this.value(workspaceId)}`);
     if (state !== undefined) this.inStates(typeof state === 'string' ? [state] : state);
-    if (surfaceId !== undefined) this.holding(surfaceId);
+    if (surfaceId !== undefined) this.holding(surfaceId, userId);
     if (activeAfter !== undefined) this.terms.push(`last_activity_at > ${this.value(Date.parse(activeAfter))}`);
     if (activeBefore !== undefined) this.terms.push(`last_activity_at < ${this.value(Date.parse(activeBefore))}`);
     if (cursor !== undefined) this.after(decodeCursor(cursor));
@@ -75,10 +84,11 @@ class Conditions {
     this.terms.push(others.length === 0 ? `state = ${this.value(only)}` : `state = ANY(${this.value(states)})`);
   }
 
-  private holding(surfaceId: string): void {
+  private holding(surfaceId: string, userId: string | undefined): void {
+    const ofUser = userId === undefined ? '' : `AND held.user_id = ${this.value(userId)}`;
     this.terms.push(
       `EXISTS (SELECT 1 FROM {session_surface} AS held
-        WHERE held.surface_id = ${this.value(surfaceId)} AND held.session_id = session.id)`,
+        WHERE held.surface_id = ${this.value(surfaceId)} ${ofUser} AND held.session_id = session.id)`,
     );
   }
 

@@ -190,7 +190,7 @@ function toFilter({ userId, workspaceId, state, surfaceId, activeAfter, activeBe
     userId,
     surfaceId,
     ...(workspaceId === null ? { noWorkspace: true } : { workspaceId }),
-    states: typeof state === 'string' ? [state] : state,
+    states: state === undefined ? undefined : [...new Set([state].flat())],
     activeAfter: activeAfter === undefined ? undefined : Date.parse(activeAfter),
     activeBefore: activeBefore === undefined ? undefined : Date.parse(activeBefore),
     after: cursor === undefined ? undefined : toPlace(decodeCursor(cursor)),

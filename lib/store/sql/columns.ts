@@ -4,7 +4,7 @@ import { type ColumnType, type Columns, TABLES as CORE_TABLES } from '../core/ro
 export const TABLES = {
   ...CORE_TABLES,
   /** The sessions that hold a surface. The session's row stores the order of attachment. */
-  session_surface: { surfaceId: 'text key', sessionId: 'text key' },
+  session_surface: { surfaceId: 'text key', userId: 'text key', sessionId: 'text key' },
   /** The migrations that have run. */
   schema: {
     version: 'integer key',

@@ -1,6 +1,8 @@
 import { type SessionRow } from '../core/rows.js';
-import { type SessionFilter, type SessionTable } from '../core/tables.js';
-import { sessionConditions, type Term } from '../sql/session-conditions.js';
+import { compareSessionRows } from '../core/session-order.js';
+import { ALL, type SessionFilter, type SessionTable } from '../core/tables.js';
+import { surfaceChanges } from '../sql/surface-changes.js';
+import { filtersInOrder, sessionConditions, type Term } from '../sql/session-conditions.js';
 import { type SqliteConnection, SqliteTable } from './sqlite-table.js';
 
 export class SqliteSessions extends SqliteTable<SessionRow, string> implements SessionTable {
@@ -10,31 +12,28 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
 
   override insert(row: SessionRow): void {
     super.insert(row);
-    this.indexSurfaces(row.id, [], parse(row.surfaces));
+    this.indexSurfaces(undefined, row);
   }
 
   override update(id: string, patch: Partial<SessionRow>): void {
-    if (patch.surfaces !== undefined)
-      this.indexSurfaces(id, parse(this.get(id)?.surfaces ?? '[]'), parse(patch.surfaces));
+    const before = patch.surfaces === undefined ? undefined : this.get(id);
+    if (before) this.indexSurfaces(before, { ...before, ...patch });
     super.update(id, patch);
   }
 
   override delete(id: string): void {
-    this.indexSurfaces(id, parse(this.get(id)?.surfaces ?? '[]'), []);
+    this.indexSurfaces(this.get(id), undefined);
     super.delete(id);
   }
 
   select(filter: SessionFilter, limit: number): SessionRow[] {
-    const { where, values } = conditionsOf(filter);
-    return this.all(
-      `SELECT ${this.columns} FROM {session} ${where} ORDER BY last_activity_at DESC, created_at DESC, id LIMIT ?`,
-      ...values,
-      limit,
-    );
+    const filters = filtersInOrder(filter);
+    const rows = filters.flatMap((each) => this.selectInOrder(each, limit));
+    return filters.length > 1 ? rows.sort(compareSessionRows).slice(0, limit) : rows;
   }
 
   count(filter: SessionFilter): number {
-    const { where, values } = conditionsOf(filter);
+    const { where, values } = conditionsOf(filter, ALL);
     const { total } = this.connection.statement(`SELECT COUNT(*) AS total FROM {session} ${where}`).get(...values) as {
       total: number;
     };
@@ -57,15 +56,22 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
   }
 
   expiredBefore(time: number, limit: number): string[] {
-    // A session expires after its last activity, so the index on last activity finds every candidate.
     const rows = this.all(
       `SELECT ${this.columns} FROM {session}
-       WHERE state = 'expired' AND last_activity_at < ? AND state_changed_at < ? ORDER BY last_activity_at LIMIT ?`,
-      time,
+       WHERE state = 'expired' AND state_changed_at < ? ORDER BY state_changed_at LIMIT ?`,
       time,
       limit,
     );
     return rows.map(({ id }) => id);
+  }
+
+  private selectInOrder(filter: SessionFilter, limit: number): SessionRow[] {
+    const { where, values } = conditionsOf(filter, limit);
+    return this.all(
+      `SELECT ${this.columns} FROM {session} ${where} ORDER BY last_activity_at DESC, created_at DESC, id LIMIT ?`,
+      ...values,
+      limit,
+    );
   }
 
   private endedBy(condition: string, before: number | null, limit: number): SessionRow[] {
@@ -78,30 +84,38 @@ export class SqliteSessions extends SqliteTable<SessionRow, string> implements S
     );
   }
 
-  private indexSurfaces(id: string, before: string[], after: string[]): void {
-    for (const surface of before.filter((name) => !after.includes(name))) {
-      this.run('DELETE FROM {session_surface} WHERE surface_id = ? AND session_id = ?', surface, id);
+  private indexSurfaces(before: SessionRow | undefined, after: SessionRow | undefined): void {
+    const { detached, attached } = surfaceChanges(before, after);
+    for (const [surfaceId, userId, sessionId] of detached) {
+      const sql = 'DELETE FROM {session_surface} WHERE surface_id = ? AND user_id = ? AND session_id = ?';
+      this.run(sql, surfaceId, userId, sessionId);
     }
-    for (const surface of after.filter((name) => !before.includes(name))) {
-      this.run('INSERT INTO {session_surface} (surface_id, session_id) VALUES (?, ?)', surface, id);
+    for (const row of attached) {
+      this.run('INSERT INTO {session_surface} (surface_id, user_id, session_id) VALUES (?, ?, ?)', ...row);
     }
   }
 }
 
-function conditionsOf(filter: SessionFilter): ReturnType<typeof sessionConditions> {
-  // A user or surface matches few sessions, a state many. SQLite cannot know this: the plus disables the index on state.
-  const few = filter.userId !== undefined || filter.surfaceId !== undefined;
-  return sessionConditions(filter, holdingOf(filter), few ? '+state' : 'state');
+function conditionsOf(filter: SessionFilter, limit: number): ReturnType<typeof sessionConditions> {
+  const { userId, workspaceId, surfaceId } = filter;
+  // SQLite knows neither the limit nor that a user or surface has fewer sessions than a workspace, and a workspace than a
+  // state. The plus disables the index on a column.
+  const few = userId !== undefined || surfaceId !== undefined;
+  const bySurface = surfaceId !== undefined && (userId === undefined || limit === ALL);
+  return sessionConditions(filter, holdingOf(filter, bySurface), {
+    user: bySurface ? '+user_id' : 'user_id',
+    state: few || typeof workspaceId === 'string' ? '+state' : 'state',
+    workspace: few ? '+workspace_id' : 'workspace_id',
+  });
 }
 
-/** For one user, checks each session. For all users, starts with the surface. */
-function holdingOf({ userId, surfaceId }: SessionFilter): Term | undefined {
+/** For a page of one user, checks each session in order. Otherwise starts with the surface. */
+function holdingOf({ userId, surfaceId }: SessionFilter, bySurface: boolean): Term | undefined {
   if (surfaceId === undefined) return undefined;
-  return userId === undefined
-    ? ['id IN (SELECT session_id FROM {session_surface} WHERE surface_id = ?)', surfaceId]
-    : ['EXISTS (SELECT 1 FROM {session_surface} WHERE surface_id = ? AND session_id = id)', surfaceId];
-}
-
-function parse(surfaces: string): string[] {
-  return JSON.parse(surfaces) as string[];
+  const held = 'FROM {session_surface} WHERE surface_id = ?';
+  const ofUser: Term = userId === undefined ? [held, surfaceId] : [`${held} AND user_id = ?`, surfaceId, userId];
+  const [sql, ...values] = ofUser;
+  return bySurface
+    ? [`id IN (SELECT session_id ${sql})`, ...values]
+    : [`EXISTS (SELECT 1 ${sql} AND session_id = id)`, ...values];
 }

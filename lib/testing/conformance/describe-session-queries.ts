@@ -1,5 +1,5 @@
 import { encodeCursor } from '../../ledger/session.cursor.js';
-import { type Session } from '../../ledger/session.js';
+import { type Session, type SessionState } from '../../ledger/session.js';
 import { type SessionQuery } from '../../ledger/session-query.js';
 import { create, createActive, HOSTILE_NAMES, HOUR, idsOf, insert, RULES, storeTime } from './session-fixtures.js';
 import { type ConformanceContext } from './target.js';
@@ -89,6 +89,41 @@ export function describeSessionQueries(context: ConformanceContext): void {
     expect(idsOf(await find(query))).toEqual(expected);
     expect(idsOf(await find({ ...query, limit: 3 }))).toEqual(expected.slice(0, 3));
     expect(idsOf(await find({ ...query, limit: 1000 }))).toEqual(expected);
+  });
+
+  it('SES-04 finds sessions of all users in order, across states, each once', async () => {
+    const times = { createdAt: '1999-01-01T00:00:00.000Z', activeBefore: '2000-01-01T00:00:00.000Z' };
+    const states: SessionState[] = ['suspended', 'active', 'created', 'active', 'expired', 'suspended'];
+    const sessions: Session[] = [];
+    for (const [day, state] of states.entries()) {
+      const lastActivityAt = `1999-01-0${9 - day}T00:00:00.000Z`;
+      sessions.push(await insert(context, { state, createdAt: times.createdAt, lastActivityAt }));
+    }
+    const { activeBefore } = times;
+    const own = async (query: SessionQuery): Promise<string[]> => {
+      const ids = idsOf(sessions);
+      return (await everyPage({ activeBefore, limit: 2, ...query })).filter((id) => ids.includes(id));
+    };
+
+    expect(await own({})).toEqual(idsOf(sessions));
+    const [, second, , fourth, fifth] = idsOf(sessions);
+    expect(await own({ state: ['expired', 'active'] })).toEqual([second, fourth, fifth]);
+    expect(await own({ state: ['active', 'active'] })).toEqual([second, fourth]);
+    for (const { id } of sessions) await context.sessions.delete(id);
+  });
+
+  it('SES-04 finds a session by its surface and its new user', async () => {
+    const session = await create(context, { attachedSurfaces: ['web', 'phone'] });
+    const userId = context.id();
+    const moved = await context.sessions.update(session.id, { userId });
+
+    await expectFound({ userId: session.userId, surfaceId: 'web' }, []);
+    await expectFound({ userId, surfaceId: 'web' }, [moved]);
+    const created = await context.sessions.create(
+      { id: context.id(), userId, attachedSurfaces: ['phone'], metadata: {} },
+      RULES,
+    );
+    expect(created.movedFrom).toMatchObject([{ id: session.id, attachedSurfaces: ['web'] }]);
   });
 
   it('SES-04 returns 50 sessions by default', async () => {

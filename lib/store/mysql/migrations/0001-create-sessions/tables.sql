@@ -22,16 +22,20 @@ CREATE TABLE IF NOT EXISTS {session} (
   metadata LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   version BIGINT NOT NULL,
   live_since BIGINT GENERATED ALWAYS AS (IF(state = 'expired', NULL, created_at)) STORED,
+  expired_since BIGINT GENERATED ALWAYS AS (IF(state = 'expired', state_changed_at, NULL)) STORED,
   KEY {session_user!} (user_id, last_activity_at DESC, created_at DESC, id),
   KEY {session_state!} (state, last_activity_at DESC, created_at DESC, id),
-  KEY {session_age!} (live_since)
+  KEY {session_workspace!} (workspace_id, last_activity_at DESC, created_at DESC, id),
+  KEY {session_age!} (live_since),
+  KEY {session_expired!} (expired_since)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The surfaces of sessions. The session's own row contains the order of attachment.
+-- The surfaces of sessions, with the session's user. The session's own row contains the order of attachment.
 CREATE TABLE IF NOT EXISTS {session_surface} (
   surface_id VARBINARY(768) NOT NULL,
+  user_id VARBINARY(768) NOT NULL,
   session_id VARBINARY(200) NOT NULL,
-  PRIMARY KEY (surface_id, session_id),
+  PRIMARY KEY (surface_id, user_id, session_id),
   KEY {session_surface_session!} (session_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 

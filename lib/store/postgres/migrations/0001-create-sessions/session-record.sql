@@ -29,8 +29,8 @@ END $$;
 CREATE FUNCTION {insert_row_of_session_v1}(session {session}) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO {session} VALUES (session.*);
-  INSERT INTO {session_surface} (surface_id, session_id)
-    SELECT DISTINCT surface_id, session.id FROM unnest({surfaces_v1}(session.surfaces)) AS surface_id;
+  INSERT INTO {session_surface} (surface_id, user_id, session_id)
+    SELECT DISTINCT surface_id, session.user_id, session.id FROM unnest({surfaces_v1}(session.surfaces)) AS surface_id;
 END $$;
 
 -- Writes a locked session, and updates the surfaces that it is found by.
@@ -44,11 +44,12 @@ BEGIN
     state_changed_at = after.state_changed_at, surfaces = after.surfaces, metadata = after.metadata,
     version = after.version
     WHERE id = before.id;
-  IF after.surfaces <> before.surfaces THEN
+  IF after.surfaces <> before.surfaces OR after.user_id <> before.user_id THEN
     held := {surfaces_v1}(after.surfaces);
-    DELETE FROM {session_surface} WHERE session_id = before.id AND surface_id <> ALL(held);
-    INSERT INTO {session_surface} (surface_id, session_id)
-      SELECT surface_id, before.id FROM unnest(held) AS surface_id ON CONFLICT DO NOTHING;
+    DELETE FROM {session_surface}
+      WHERE session_id = before.id AND (surface_id <> ALL(held) OR user_id <> after.user_id);
+    INSERT INTO {session_surface} (surface_id, user_id, session_id)
+      SELECT surface_id, after.user_id, before.id FROM unnest(held) AS surface_id ON CONFLICT DO NOTHING;
   END IF;
 END $$;
 

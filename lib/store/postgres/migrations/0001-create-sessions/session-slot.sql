@@ -33,12 +33,12 @@ CREATE FUNCTION {surfaces_v1}(surfaces text) RETURNS text[] LANGUAGE sql IMMUTAB
   SELECT ARRAY(SELECT json_array_elements_text(surfaces::json))
 $$;
 
--- Returns the live sessions in a slot. It starts at the user's sessions, because many users may have the same surface.
+-- Returns the live sessions in a slot.
 CREATE FUNCTION {holders_v1}(of_user text, of_workspace text, of_surface text) RETURNS SETOF {session}
 LANGUAGE sql STABLE AS $$
-  SELECT session.* FROM {session} AS session
-  WHERE user_id = of_user AND workspace_id IS NOT DISTINCT FROM of_workspace AND state <> 'expired'
-    AND of_surface = ANY({surfaces_v1}(surfaces))
+  SELECT session.* FROM {session_surface} AS held JOIN {session} AS session ON session.id = held.session_id
+  WHERE held.surface_id = of_surface AND held.user_id = of_user
+    AND workspace_id IS NOT DISTINCT FROM of_workspace AND state <> 'expired'
 $$;
 
 -- Returns a session that was just created for the same slot. Its last activity is not older than its creation, which

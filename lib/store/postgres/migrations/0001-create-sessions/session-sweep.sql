@@ -65,10 +65,8 @@ DECLARE
 BEGIN
   SELECT * INTO given FROM json_to_record(args) AS arg(older_than_ms bigint, max_sessions bigint);
   before := {now_v1}() - given.older_than_ms;
-  -- A session expires after its last activity, so the index on that contains all candidates.
   FOR candidate IN
-    SELECT id FROM {session} WHERE state = 'expired' AND last_activity_at < before AND state_changed_at < before
-    ORDER BY last_activity_at
+    SELECT id FROM {session} WHERE state = 'expired' AND state_changed_at < before ORDER BY state_changed_at
   LOOP
     EXIT WHEN cardinality(purged) >= given.max_sessions;
     locked := {lock_session_unless_busy_v1}(candidate);

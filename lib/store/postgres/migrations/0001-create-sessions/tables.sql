@@ -16,14 +16,20 @@ CREATE TABLE {session} (
 
 CREATE INDEX {session_user!} ON {session} ("user_id", "last_activity_at");
 
+CREATE INDEX {session_workspace!} ON {session} ("workspace_id", "last_activity_at") WHERE "workspace_id" IS NOT NULL;
+
 CREATE INDEX {session_state!} ON {session} ("state", "last_activity_at");
 
 CREATE INDEX {session_age!} ON {session} ("created_at") WHERE "state" <> 'expired';
 
+CREATE INDEX {session_expired!} ON {session} ("state_changed_at") WHERE "state" = 'expired';
+
+-- The surfaces of sessions, with the session's user. The session's own row contains the order of attachment.
 CREATE TABLE {session_surface} (
   "surface_id" text COLLATE "C" NOT NULL,
+  "user_id" text COLLATE "C" NOT NULL,
   "session_id" text COLLATE "C" NOT NULL,
-  PRIMARY KEY ("surface_id", "session_id")
+  PRIMARY KEY ("surface_id", "user_id", "session_id")
 );
 
 CREATE INDEX {session_surface_session!} ON {session_surface} ("session_id");

@@ -15,15 +15,21 @@ CREATE TABLE {session} (
 
 CREATE INDEX {session_user!} ON {session} ("user_id", "last_activity_at");
 
+CREATE INDEX {session_workspace!} ON {session} ("workspace_id", "last_activity_at") WHERE "workspace_id" IS NOT NULL;
+
 CREATE INDEX {session_state!} ON {session} ("state", "last_activity_at");
 
 CREATE INDEX {session_age!} ON {session} ("created_at") WHERE "state" <> 'expired';
 
--- The surfaces of sessions. The session's own row contains the order of attachment.
+-- Contains the state, because SQLite would otherwise prefer the index on state.
+CREATE INDEX {session_expired!} ON {session} ("state", "state_changed_at") WHERE "state" = 'expired';
+
+-- The surfaces of sessions, with the session's user. The session's own row contains the order of attachment.
 CREATE TABLE {session_surface} (
   "surface_id" text NOT NULL,
+  "user_id" text NOT NULL,
   "session_id" text NOT NULL,
-  PRIMARY KEY ("surface_id", "session_id")
+  PRIMARY KEY ("surface_id", "user_id", "session_id")
 ) WITHOUT ROWID;
 
 CREATE TABLE {lane} (

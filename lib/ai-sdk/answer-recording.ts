@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type ModelPart } from './language-model.js';
+import { type ModelOutputPart } from './language-model.js';
 
 /** Parts that are not stored: raw copies of the provider's chunks, and keep-alive parts. */
 const UNRECORDED: readonly string[] = ['raw', 'ping'];
@@ -12,16 +12,16 @@ const MAX_DELTA = 8192;
 /** Records a streamed answer, and holds the parts that must not be seen before the answer is stored. */
 export class AnswerRecording {
   /** The answer so far, with the consecutive deltas of a block merged. */
-  readonly parts: ModelPart[] = [];
+  readonly parts: ModelOutputPart[] = [];
   /** The parts that are held, in their order. */
-  readonly held: ModelPart[] = [];
+  readonly held: ModelOutputPart[] = [];
   /** A lower bound of the size of {@link parts} as JSON, in bytes. */
   leastBytes = 0;
   /** True if the answer has ended and was not interrupted. */
   isComplete = false;
 
   /** @returns true if the part may be seen at once */
-  add(part: ModelPart): boolean {
+  add(part: ModelOutputPart): boolean {
     if (!UNRECORDED.includes(part.type)) this.record(part);
     if (part.type === 'finish') this.isComplete = !isInterrupted(part.finishReason);
     if (this.held.length === 0 && !isFinal(part)) return true;
@@ -29,7 +29,7 @@ export class AnswerRecording {
     return false;
   }
 
-  private record(part: ModelPart): void {
+  private record(part: ModelOutputPart): void {
     this.leastBytes += leastBytesOf(part);
     const merged = merge(this.parts.at(-1), part);
     if (merged) this.parts[this.parts.length - 1] = merged;
@@ -41,20 +41,20 @@ export class AnswerRecording {
  * Returns true for parts after which an answer cannot be replaced by another one: calls of the application's tools,
  * requests for approval, and the end. Tools that the provider executes have no effect here.
  */
-function isFinal({ type, providerExecuted }: ModelPart): boolean {
+function isFinal({ type, providerExecuted }: ModelOutputPart): boolean {
   if (type === 'tool-input-start' || type === 'tool-call') return providerExecuted !== true;
   return type === 'tool-approval-request' || type === 'finish';
 }
 
 /** Counts the content only: each character needs at least one byte. */
-function leastBytesOf(part: ModelPart): number {
-  const { delta, data } = part as ModelPart & { readonly data?: unknown };
+function leastBytesOf(part: ModelOutputPart): number {
+  const { delta, data } = part as ModelOutputPart & { readonly data?: unknown };
   if (typeof delta === 'string') return delta.length;
   return typeof data === 'string' || data instanceof Uint8Array ? data.length : 1;
 }
 
 /** @returns `undefined` if the parts are not deltas of the same block with the same metadata, or too long together */
-function merge(last: ModelPart | undefined, part: ModelPart): ModelPart | undefined {
+function merge(last: ModelOutputPart | undefined, part: ModelOutputPart): ModelOutputPart | undefined {
   const { delta: before, ...block } = last ?? {};
   const { delta, ...rest } = part;
   if (typeof before !== 'string' || typeof delta !== 'string' || before.length + delta.length > MAX_DELTA) return;

@@ -5,7 +5,7 @@ import {
   assertLanguageModel,
   type CallableModel,
   type ModelCallOptions,
-  type ModelPart,
+  type ModelOutputPart,
   type ModelResult,
   type ModelStream,
 } from './language-model.js';
@@ -119,7 +119,7 @@ export class DurableLanguageModel implements CallableModel {
     const reader = new AbortController();
     const abortSignal = this.signalWith(options.abortSignal, reader.signal);
     const begun = deferred<ModelStream>();
-    const parts = deferred<readonly ModelPart[]>();
+    const parts = deferred<readonly ModelOutputPart[]>();
     let onUsage: ReportUsage = () => {};
     let maxBytes = Infinity;
     const stored = this.calls.run({

@@ -6,7 +6,7 @@ import { aiSdkMessages } from './ai-sdk.messages.js';
  * A part of a model's answer. `type` decides which fields it has; these are the ones that this package reads.
  * @inline
  */
-export interface ModelPart {
+export interface ModelOutputPart {
   readonly type: string;
   readonly delta?: unknown;
   readonly providerExecuted?: unknown;
@@ -17,7 +17,7 @@ export interface ModelPart {
 
 /** The answer of `doGenerate`. @inline */
 export interface ModelResult {
-  readonly content: readonly ModelPart[];
+  readonly content: readonly ModelOutputPart[];
   readonly usage?: unknown;
   readonly request?: unknown;
   readonly response?: { readonly headers?: unknown; readonly body?: unknown };
@@ -25,7 +25,7 @@ export interface ModelResult {
 
 /** The answer of `doStream`. @inline */
 export interface ModelStream {
-  readonly stream: ReadableStream<ModelPart>;
+  readonly stream: ReadableStream<ModelOutputPart>;
 }
 
 /**

@@ -3,7 +3,7 @@ import { TooLargeError } from '../common/sessions.error.js';
 import { incompleteAnswer } from './ai-sdk.errors.js';
 import { AnswerRecording } from './answer-recording.js';
 import { type Deferred } from './deferred.js';
-import { type ModelPart } from './language-model.js';
+import { type ModelOutputPart } from './language-model.js';
 import { type ReportUsage } from './model-calls.js';
 
 /** The time in which a provider sends the usage after an error. */
@@ -12,7 +12,7 @@ const USAGE_MS = 1000;
 /** The state of a live answer, shared by its stream and its step. */
 export interface LiveAnswer {
   /** Settled by the stream: with the complete answer, or the error of an answer that failed. */
-  readonly parts: Deferred<readonly ModelPart[]>;
+  readonly parts: Deferred<readonly ModelOutputPart[]>;
   /** Settles when the step has stored the answer, or has given it up. */
   readonly stored: Promise<unknown>;
   /** Aborted when the request must stop. */
@@ -34,9 +34,9 @@ export interface LiveAnswer {
  * An answer that fails ends with an `error` part and then breaks, so that it cannot be mistaken for a complete one.
  */
 export function recordStream(
-  source: ReadableStream<ModelPart>,
+  source: ReadableStream<ModelOutputPart>,
   { parts, stored, signal, reader, onUsage, maxBytes }: LiveAnswer,
-): ReadableStream<ModelPart> {
+): ReadableStream<ModelOutputPart> {
   const provider = source.getReader();
   const recording = new AnswerRecording();
 
@@ -50,7 +50,7 @@ export function recordStream(
   parts.promise.then(stopWaiting, stopWaiting);
 
   /** @returns `undefined` at the end */
-  const read = async (): Promise<ModelPart | undefined> => {
+  const read = async (): Promise<ModelOutputPart | undefined> => {
     const { value: part } = await provider.read();
     if (part?.type === 'finish') onUsage(part.usage);
     signal.throwIfAborted();
@@ -59,7 +59,7 @@ export function recordStream(
     throw part.error;
   };
 
-  return new ReadableStream<ModelPart>(
+  return new ReadableStream<ModelOutputPart>(
     {
       async pull(controller) {
         try {
@@ -96,7 +96,7 @@ export function recordStream(
 }
 
 /** Reads the end of an answer that has failed: many providers send the usage there (AIS-36). Then closes the stream. */
-async function readUsage(provider: ReadableStreamDefaultReader<ModelPart>, onUsage: ReportUsage): Promise<void> {
+async function readUsage(provider: ReadableStreamDefaultReader<ModelOutputPart>, onUsage: ReportUsage): Promise<void> {
   const close = (): void => void provider.cancel().catch(() => undefined);
   const limit = setTimeout(close, USAGE_MS);
   try {

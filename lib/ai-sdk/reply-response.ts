@@ -19,7 +19,7 @@ export interface OutputRequest {
 }
 
 /** A request that the user answers, in person or through the client, after the response has ended. */
-export type UserRequest = ApprovalRequest | OutputRequest;
+export type PendingRequest = ApprovalRequest | OutputRequest;
 
 /** A request with its answer. */
 export type AnsweredRequest = (ApprovalRequest & ApprovalAnswer) | (OutputRequest & ToolOutput);
@@ -36,9 +36,9 @@ export async function writeResponse(
   ui: UIStream,
   chunks: AsyncIterable<UIChunk>,
   answered: readonly AnsweredRequest[],
-): Promise<UserRequest[]> {
+): Promise<PendingRequest[]> {
   /** Approval requests by their id, all others by the id of their call. */
-  const open = new Map<unknown, UserRequest>();
+  const open = new Map<unknown, PendingRequest>();
   for await (const chunk of chunks) {
     const { type, toolCallId, approvalId, providerExecuted } = chunk;
     if (type === 'abort') throw new Error(`The answer was aborted. Reason: ${String(chunk.reason)}`);
@@ -57,7 +57,7 @@ export async function writeResponse(
 }
 
 /** Returns whether a request is one for an approval. */
-export function isApproval<Request extends UserRequest>(
+export function isApproval<Request extends PendingRequest>(
   request: Request,
 ): request is Extract<Request, ApprovalRequest> {
   return 'approvalId' in request;

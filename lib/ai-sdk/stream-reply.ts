@@ -22,7 +22,7 @@ import {
   isApproval,
   toApprovalResponse,
   toCallPart,
-  type UserRequest,
+  type PendingRequest,
   writeResponse,
 } from './reply-response.js';
 import { assertNotFailed } from './turn-failure.js';
@@ -134,7 +134,7 @@ function promptOf(sdk: ReplySdk, turn: ReplyTurn, tools: ToolSet | undefined): P
 }
 
 /** @param step the number of steps before the response that contains the request */
-async function answerTo(turn: ReplyTurn, request: UserRequest, step: number): Promise<AnsweredRequest> {
+async function answerTo(turn: ReplyTurn, request: PendingRequest, step: number): Promise<AnsweredRequest> {
   const { toolCallId } = request;
   const call = `${turn.iteration} ${step}`;
   if (isApproval(request)) return { ...request, ...(await approvalOf(turn, toolCallId, call)) };

@@ -13,7 +13,7 @@ import { type ConversationHead } from './conversation-head.js';
 import { type ConversationHeads } from './conversation-heads.js';
 import { type HeldHead } from './held-head.js';
 import { type ConversationMessage, type MessageSpan } from '../ledger/message.js';
-import { closeCalls } from './whole-calls.js';
+import { closeCalls } from './close-calls.js';
 import { type MessageTokens } from './message-tokens.js';
 import { withSpent } from './spent-usage.js';
 import { readUncompacted, type AuthorCheckpoints, type Uncompacted } from './uncompacted.js';

@@ -2,7 +2,7 @@ import { deepFreeze } from '../common/json.js';
 import { toHistory } from './message-draft.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type MessageTokens } from './message-tokens.js';
-import { type AnsweredNext, closeCalls, keepPairs } from './whole-calls.js';
+import { type AnsweredNext, closeCalls, keepPairs } from './close-calls.js';
 
 /** The conversation that a window is cut from. */
 export interface ConversationView<M extends MessageDraft = MessageDraft> {

@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type JsonValue } from '../common/json.js';
 import { hasMethod, missingMethod, missingMethods, type RequiredMethods } from '../common/required-methods.js';
+import { Serializer } from '../common/serializer.js';
 import { StoreUnavailableError } from '../common/sessions.error.js';
 import { DocumentVersions } from '../ledger/document-versions.js';
 import {
@@ -87,8 +88,8 @@ function parsed(stored: unknown): unknown {
  * StoreUnavailableError (ORC-14).
  */
 export class StorageProviderState implements DocumentStore {
-  /** The last running operation, by key: operations of this process on a key run one after the other. */
-  private readonly last = new Map<string, Promise<unknown>>();
+  /** Operations of this process on a key run one after the other. */
+  private readonly serializer = new Serializer();
   private readonly versions = new DocumentVersions();
 
   private readonly provider: StorageProvider;
@@ -190,16 +191,8 @@ export class StorageProviderState implements DocumentStore {
     return structuredClone(document);
   }
 
-  private async inOrder<T>(address: StateAddress, work: () => Promise<T>): Promise<T> {
-    const key = keyOf(address);
-    const run = (this.last.get(key) ?? Promise.resolve()).then(work);
-    const over = run.catch(() => undefined);
-    this.last.set(key, over);
-    try {
-      return await run;
-    } finally {
-      if (this.last.get(key) === over) this.last.delete(key);
-    }
+  private inOrder<T>(address: StateAddress, work: () => Promise<T>): Promise<T> {
+    return this.serializer.run(keyOf(address), work);
   }
 }
 

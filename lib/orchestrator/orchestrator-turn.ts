@@ -1,7 +1,7 @@
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { assertWithin, deepFreeze, type JsonObject, stringifyWithin } from '../common/json.js';
 import { tokensOf } from '../common/token-counts.js';
-import { interruptedResults } from '../conversation/whole-calls.js';
+import { interruptedResults } from '../conversation/close-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type StepPlan } from '../orchestration/step-plan.js';
 import { type OrchestratedTurn, TurnOrchestration } from '../orchestration/turn-orchestration.js';

@@ -8,7 +8,7 @@ import { type ConversationMessage, type MessageDraft, type MessageSpan } from '.
 import { reportedUsage, stillReported, unreportedUsage } from '../conversation/spent-usage.js';
 import { windowWithoutUndone, withoutUndone } from '../conversation/undone-messages.js';
 import { type ConversationView, cutWindow, viewOf } from '../conversation/window.js';
-import { answeredBy, type AnsweredNext } from '../conversation/whole-calls.js';
+import { answeredBy, type AnsweredNext } from '../conversation/close-calls.js';
 import { type TokenCounts } from '../common/token-counts.js';
 import { type StateDocument } from '../ledger/state.store.js';
 import { type ClaimedTurn } from '../ledger/turn.store.js';

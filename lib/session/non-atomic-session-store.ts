@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { loggedId } from '../common/log-details.js';
 import { traceOf } from '../common/error-trace.js';
 import { type JsonObject } from '../common/json.js';
+import { Serializer } from '../common/serializer.js';
 import { type SessionQuery } from '../ledger/session-query.js';
 import { compareSessions, decodeCursor } from '../ledger/session.cursor.js';
 import { SessionConflictError, SessionNotFoundError } from '../ledger/session.errors.js';
@@ -328,21 +329,6 @@ const now = (): string => new Date().toISOString();
 
 function isIdle(session: Session, idleMs: number): boolean {
   return Date.now() - Date.parse(session.lastActivityAt) > idleMs;
-}
-
-/** Runs the tasks of a key one after another, in the order of the calls. Different keys do not wait for each other. */
-export class Serializer {
-  private readonly tails = new Map<string, Promise<void>>();
-
-  run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const result = (this.tails.get(key) ?? Promise.resolve()).then(work);
-    const forget = (): void => {
-      if (this.tails.get(key) === tail) this.tails.delete(key);
-    };
-    const tail: Promise<void> = result.then(forget, forget);
-    this.tails.set(key, tail);
-    return result;
-  }
 }
 
 /** Returns whether a session matches a validated query and comes after its cursor. The caller applies `limit`. */

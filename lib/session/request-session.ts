@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Session, type SessionIdentity } from '../ledger/session.js';
+import { identityOf, type Session, type SessionIdentity } from '../ledger/session.js';
 
 /** The session of the request or message that the current code handles. */
 interface RequestSession {
@@ -42,8 +42,4 @@ export function replaceRequestSession(store: object, session: Session): void {
 function requestFor(store: object, sessionId: string): RequestSession | undefined {
   const request = current.getStore();
   return request?.store === store && request.session?.id === sessionId ? request : undefined;
-}
-
-function identityOf({ id, createdAt, userId }: Session): Pick<Session, 'id' | 'createdAt' | 'userId'> {
-  return { id, createdAt, userId };
 }

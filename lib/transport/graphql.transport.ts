@@ -1,10 +1,10 @@
 import { type ArgumentsHost } from '@nestjs/common';
-import { type HttpRequest } from './http.transport.js';
+import { type RequestFields } from './http.transport.js';
 import { type Transport } from './transport.js';
 
 interface GraphQLContext {
   /** The request of the operation, as Nest's drivers store it. */
-  readonly req?: HttpRequest;
+  readonly req?: RequestFields;
   readonly user?: unknown;
 }
 

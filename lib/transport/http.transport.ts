@@ -2,7 +2,7 @@ import { type ArgumentsHost } from '@nestjs/common';
 import { type Transport } from './transport.js';
 
 /** The common part of requests in Express and Fastify. */
-export interface HttpRequest {
+export interface RequestFields {
   readonly headers?: unknown;
   readonly params?: unknown;
   readonly query?: unknown;
@@ -28,8 +28,8 @@ export const httpTransport: Transport = {
   carriers: (host) => [rawRequest(requestOf(host))],
 };
 
-function requestOf(host: ArgumentsHost): HttpRequest {
-  return host.switchToHttp().getRequest<HttpRequest>();
+function requestOf(host: ArgumentsHost): RequestFields {
+  return host.switchToHttp().getRequest<RequestFields>();
 }
 
 /** Returns the raw request, because guards and handlers in Fastify receive different wrappers of it. */

@@ -15,7 +15,7 @@ import { withoutWritesTo } from '../ledger/namespaces.js';
 import { isPermanent, retryAfterMs, toErrorRecord } from '../ledger/turn-error-record.js';
 import { HandedPromises } from './handed-promises.js';
 import { type HandlerWaits } from './handler-waits.js';
-import { type Session } from '../ledger/session.js';
+import { identityOf } from '../ledger/session.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { ShuttingDownError, TurnFencedError } from '../ledger/turn.errors.js';
 import { type NewTurnEvent, type TurnEvent } from '../ledger/turn-event.js';
@@ -549,11 +549,6 @@ export class TurnAttempt implements AttemptHandle {
     this.waits.close();
     this.promises.end();
   }
-}
-
-/** Returns the fields that distinguish a session from others that have the same id before or after it. */
-function identityOf({ id, createdAt, userId }: Session): Pick<Session, 'id' | 'createdAt' | 'userId'> {
-  return { id, createdAt, userId };
 }
 
 /** Returns whether the messages are a chat's answer: the parts of one UI message, and the results of its tool calls. */

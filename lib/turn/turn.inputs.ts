@@ -15,7 +15,7 @@ import {
 import { unknownKeyRule } from '../common/known-keys.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { toHistory } from '../conversation/message-draft.js';
-import { interruptedResults } from '../conversation/whole-calls.js';
+import { interruptedResults } from '../conversation/close-calls.js';
 import { type NewMessage } from '../ledger/conversation.store.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type Session } from '../ledger/session.js';

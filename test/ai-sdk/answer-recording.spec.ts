@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { AnswerRecording } from '../../lib/ai-sdk/answer-recording.js';
-import { type ModelPart } from '../../lib/ai-sdk/language-model.js';
+import { type ModelOutputPart } from '../../lib/ai-sdk/language-model.js';
 import { partsOf, type Part, textParts } from './fixtures/models.js';
 
 const ids = fc.constantFrom('a', 'b');
@@ -24,13 +24,13 @@ const others = fc.record({
 const answers = fc.array(fc.oneof({ weight: 3, arbitrary: deltas }, others), { maxLength: 30 });
 
 /** Returns the answer with one part for each character of a delta. */
-function inCharacters(parts: readonly (ModelPart & { id?: unknown })[]): object[] {
+function inCharacters(parts: readonly (ModelOutputPart & { id?: unknown })[]): object[] {
   return parts.flatMap((part) =>
     typeof part.delta === 'string' ? Array.from(part.delta, (delta) => ({ ...part, delta })) : [part],
   );
 }
 
-function record(parts: readonly ModelPart[]): AnswerRecording {
+function record(parts: readonly ModelOutputPart[]): AnswerRecording {
   const recording = new AnswerRecording();
   for (const part of parts) recording.add(part);
   return recording;

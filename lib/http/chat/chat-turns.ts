@@ -17,7 +17,7 @@ import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
 import { latestTurns } from './latest-turns.js';
 import { isRepeat, messageIdOf, ReplacedTurns } from './replaced-turns.js';
-import { answersOf } from './user-answers.js';
+import { answersOf } from './message-answers.js';
 
 const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
 /** The maximum number of open or recent turns that are read. */

@@ -47,7 +47,7 @@ export function readQuery<T extends object>(type: new () => T, request: HttpRequ
  * Returns the request's Idempotency-Key.
  * @throws InvalidInputError if it is malformed or repeated
  */
-export function idempotencyKeyOf({ headers }: HttpRequest): string | undefined {
+export function readIdempotencyKey({ headers }: HttpRequest): string | undefined {
   const key = headers['idempotency-key'];
   if (key === undefined || (typeof key === 'string' && /^[\x21-\x7e]{1,255}$/.test(key))) return key;
   throw new InvalidInputError('Idempotency-Key', 'must be 1 to 255 visible ASCII characters without spaces.');

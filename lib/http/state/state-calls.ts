@@ -6,7 +6,7 @@ import { type StateOperation, type StateOperationResult } from '../../state/stat
 import { type StateRequest } from '../../state/state-request.js';
 import { type Principal } from '../../transport/principal.js';
 import { UnauthenticatedError } from '../../transport/transport.errors.js';
-import { type HttpRequest, idempotencyKeyOf } from '../controllers/http-request.js';
+import { type HttpRequest, readIdempotencyKey } from '../controllers/http-request.js';
 import { readRequest } from './read-request.js';
 import { type KeyedResult, type RequestKeys } from './request-keys.js';
 import { assertAllowed, mayAccess } from './state-access.js';
@@ -44,7 +44,7 @@ export class StateCalls {
     if (!principal) throw new UnauthenticatedError();
     const request = readRequest(operation, http);
     call.request = request;
-    const key = idempotencyKeyOf(http);
+    const key = readIdempotencyKey(http);
     assertAllowed(principal, operation, request);
     await this.assertSession(principal, request);
 

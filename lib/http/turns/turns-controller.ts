@@ -7,7 +7,7 @@ import { SessionGuard } from '../../transport/session.guard.js';
 import { ControllersExceptionFilter } from '../controllers/controllers-exception.filter.js';
 import { type ControllerOptions } from '../controllers/controllers.options.js';
 import { GuardedController } from '../controllers/guarded-controller.js';
-import { addressOf, type HttpRequest, idempotencyKeyOf, readBody, readQuery } from '../controllers/http-request.js';
+import { addressOf, type HttpRequest, readIdempotencyKey, readBody, readQuery } from '../controllers/http-request.js';
 import { type HttpResponse } from '../controllers/http-response.js';
 import { OpenedStream } from '../controllers/stream.guard.js';
 import { ClientTurns, type TurnList } from './client-turns.js';
@@ -33,7 +33,7 @@ export function turnsController({ guards, path = 'turns' }: ControllerOptions): 
       @CurrentSession() session: Session,
       @Res({ passthrough: true }) response: HttpResponse,
     ): Promise<TurnView> {
-      const turn = await this.turns.submit(session, readBody(SubmitTurnBody, request), idempotencyKeyOf(request));
+      const turn = await this.turns.submit(session, readBody(SubmitTurnBody, request), readIdempotencyKey(request));
       response.header('Location', `${pathOf(request)}/${encodeURIComponent(turn.id)}`);
       return turn;
     }

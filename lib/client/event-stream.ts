@@ -50,17 +50,20 @@ export class EventStreamParser {
   private readonly decoder = new TextDecoder();
   /** The line that is not complete. */
   private line = '';
+  /** True after a carriage return at the end of a part: it may be the first half of a line end. */
+  private isHalf = false;
   private id = '';
   private type = '';
   private data: string[] = [];
 
   /** @returns the messages that this part completes */
   push(part: Uint8Array): EventStreamMessage[] {
-    const text = this.line + this.decoder.decode(part, { stream: true });
-    // A carriage return at the end may be the first half of a line end.
-    const isHalf = text.endsWith('\r');
-    const lines = (isHalf ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);
-    this.line = (lines.pop() ?? '') + (isHalf ? '\r' : '');
+    // Only the new text is searched, because a long line arrives in many parts.
+    const text = (this.isHalf ? '\r' : '') + this.decoder.decode(part, { stream: true });
+    this.isHalf = text.endsWith('\r');
+    const lines = (this.isHalf ? text.slice(0, -1) : text).split(/\r\n|\n|\r/);
+    lines[0] = this.line + lines[0];
+    this.line = lines.pop() ?? '';
     return lines.flatMap((line) => this.read(line));
   }
 

@@ -64,7 +64,7 @@ export interface StateClient {
 /** Creates an HTTP client of the control plane. It requires `fetch`, but neither Nest nor Node. */
 export function stateClient(options: StateClientOptions): StateClient {
   const { baseUrl, path = 'state', headers = {}, fetch = globalThis.fetch } = options;
-  const base = `${baseUrl.replace(/\/+$/, '')}/${path}`;
+  const base = `${baseUrl.replace(/\/+$/, '')}/${path.replace(/^\/+|\/+$/g, '')}`;
 
   async function send(operation: StateOperation, request: StateRequest, call: StateCallOptions = {}) {
     const { idempotencyKey, signal } = call;

@@ -38,8 +38,10 @@ export class LostConnection extends Error {
 
 /** Statuses below 500 that cause a reconnect. */
 const RETRIED = [408, 425, 429];
-/** Timers have a maximum, which a wrong header could exceed. */
+/** The limit of a wrong header. */
 const MAX_RETRY_AFTER_MS = 3_600_000;
+/** The longest time of a timer: a longer one, such as Infinity, would end at once. */
+const MAX_TIMER_MS = 2_147_483_647;
 
 /** One request for the events of a turn. */
 export class TurnConnection {
@@ -100,7 +102,7 @@ export class TurnConnection {
   private async inTime<T>(work: Promise<T>): Promise<T> {
     const { idleTimeoutMs = 45_000 } = this.source;
     const silent = (): void => this.abort.abort(new Error(`The server sent nothing for ${idleTimeoutMs} ms.`));
-    const timer = setTimeout(silent, idleTimeoutMs);
+    const timer = setTimeout(silent, Math.min(idleTimeoutMs, MAX_TIMER_MS));
     try {
       return await this.untilEnd(work);
     } catch (error) {
@@ -138,9 +140,15 @@ export class TurnConnection {
       typeof message === 'string' ? message : `Expected status 200 from ${this.source.url}. Received: ${status}.`,
     );
     if (!isOutage) throw error;
-    const retryAfterMs = 1000 * (Number(answer.headers.get('retry-after')) || 0);
-    throw new LostConnection(error, Math.min(retryAfterMs, MAX_RETRY_AFTER_MS));
+    throw new LostConnection(error, Math.min(retryAfterMsOf(answer), MAX_RETRY_AFTER_MS));
   }
+}
+
+/** Returns the delay that the header names in seconds or as a date; 0 if it is absent, malformed or past. */
+function retryAfterMsOf({ headers }: EventStreamAnswer): number {
+  const value = headers.get('retry-after') ?? '';
+  const delayMs = /^\s*\d+\s*$/.test(value) ? 1000 * Number(value) : Date.parse(value) - Date.now();
+  return Math.max(0, delayMs || 0);
 }
 
 function errorFields(text: string): { readonly code?: unknown; readonly message?: unknown } {

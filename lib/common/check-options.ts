@@ -23,13 +23,27 @@ export function checkOptions<T extends object>(
   throw new SessionsConfigurationError(`SessionsModule: ${name} ${rule} Received: ${shown(value)}.`);
 }
 
-/** Formats a value for an error message. */
+/** Formats a value for an error message, without the passwords of a connection. */
 export function shown(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   if (isInstance(value)) return `an instance of ${value.constructor.name}`;
   const depth = isPlainObject(value) && Object.values(value).some(isInstance) ? 0 : 1;
   // JSON would turn NaN into null and fail on bigints and cycles.
-  return inspect(value, { depth, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
+  return inspect(withoutSecrets(value), { depth, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
+}
+
+/** Hides the texts in objects, and the user and password of a URL. Keeps cycles. */
+function withoutSecrets(value: unknown, copies = new Map<unknown, unknown>()): unknown {
+  if (typeof value === 'string') return value.replace(/\/\/[^/@\s]*@/g, '//***@');
+  const isList = Array.isArray(value);
+  if (!isList && !isPlainObject(value)) return value;
+  if (copies.has(value)) return copies.get(value);
+  const copy = (isList ? [] : {}) as Record<string, unknown>;
+  copies.set(value, copy);
+  for (const [key, field] of Object.entries(value)) {
+    copy[key] = typeof field === 'string' && !isList ? '***' : withoutSecrets(field, copies);
+  }
+  return copy;
 }
 
 /** Returns whether a value must be named only: instances may contain secrets, for example the password of a connection. */

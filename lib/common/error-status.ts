@@ -58,8 +58,3 @@ const STATUS_BY_CODE: Readonly<Record<string, HttpStatus>> = {
 export function statusOfCode(code: string): HttpStatus {
   return STATUS_BY_CODE[code] ?? HttpStatus.INTERNAL_SERVER_ERROR;
 }
-
-/** Returns whether the code means a fault of the application. A failed turn does not count: its worker logs it. */
-export function isFaultCode(code: string): boolean {
-  return statusOfCode(code) === HttpStatus.INTERNAL_SERVER_ERROR && code !== 'TURN_FAILED';
-}

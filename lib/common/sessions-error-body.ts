@@ -1,4 +1,4 @@
-import { isFaultCode } from './error-status.js';
+import { HttpStatus } from '@nestjs/common';
 
 /** The body of a domain error, in every transport (NST-15). */
 export interface SessionsErrorBody {
@@ -36,7 +36,10 @@ export function toErrorBody(error: CodedError): SessionsErrorBody {
   };
 }
 
-/** Returns whether the error is a fault of the application, whose details are hidden from clients. */
-export function isApplicationFault(error: Pick<CodedError, 'code'>): boolean {
-  return isFaultCode(error.code);
+/**
+ * Returns whether the error is a fault of the application, whose details are hidden from clients. A failed turn does not
+ * count: its worker logs it.
+ */
+export function isApplicationFault(error: Pick<CodedError, 'code' | 'getStatus'>): boolean {
+  return error.getStatus() === Number(HttpStatus.INTERNAL_SERVER_ERROR) && error.code !== 'TURN_FAILED';
 }

@@ -288,7 +288,8 @@ export class UnreadableRecordError extends SessionsError {
   readonly permanent: boolean;
 
   /**
-   * @param recordId the id of the record: of a session or a turn, the key of a document, the position of a message, the type of an entry
+   * @param recordId the id of the record: of a session or a turn, the key of a document, the position of a message, the type of an
+   * entry; empty for several records
    * @param options `rules`: the version that a newer record was written with, and the latest one that this process supports
    */
   constructor(
@@ -296,13 +297,14 @@ export class UnreadableRecordError extends SessionsError {
     readonly recordId: string,
     {
       rules,
+      message = commonMessages.corruptRecord(kind, recordId),
       ...options
-    }: ErrorOptions & { readonly rules?: { readonly written: number; readonly known: number } } = {},
+    }: ErrorOptions & {
+      readonly rules?: { readonly written: number; readonly known: number };
+      readonly message?: string;
+    } = {},
   ) {
-    super(
-      rules ? commonMessages.newerRecord(kind, recordId, rules) : commonMessages.corruptRecord(kind, recordId),
-      options,
-    );
+    super(rules ? commonMessages.newerRecord(kind, recordId, rules) : message, options);
     this.code = rules ? 'NEWER_STATE' : 'CORRUPT_RECORD';
     this.permanent = !rules;
   }

@@ -32,6 +32,9 @@ export interface SweptStore {
   readonly state: Pick<StateStore, 'deleteExpired' | 'evictIdle'>;
 }
 
+/** Runs a part of the sweep. @returns `otherwise` if it fails */
+type Attempt = <T>(part: () => Promise<T>, otherwise: T) => Promise<T>;
+
 /** Counts of the sweeps of this process. */
 export interface SweepCounts {
   readonly runs: number;
@@ -140,24 +143,39 @@ export class SessionSweeper {
       await this.sweepAll(this.settings);
       this.countRun('runs');
     } finally {
-      await leases.release(lease);
+      await leases.release(lease).catch((error: unknown) => {
+        this.logger.warn(
+          `The lease of the sweep was not released. It ends after ${LEASE_MS / 1000} s.`,
+          traceOf(error),
+        );
+      });
     }
   }
 
+  /** Runs all parts, also if one of them fails. @throws the first error; the others are logged */
   private async sweepAll(settings: SweepSettings): Promise<void> {
-    try {
-      await this.sweepSessions(settings);
-    } finally {
-      // If sessions fail, the rest is still swept.
-      if (!this.stopping.signal.aborted) await this.trim(settings);
-    }
+    const errors: unknown[] = [];
+    const attempt: Attempt = (part, otherwise) =>
+      part().catch((error: unknown) => {
+        errors.push(error);
+        return otherwise;
+      });
+    await this.sweepSessions(settings, attempt);
+    if (!this.stopping.signal.aborted) await this.trim(settings, attempt);
+    const [first, ...others] = errors;
+    for (const error of others) this.logger.error('A part of the sweep failed.', traceOf(error));
+    if (errors.length > 0) throw first;
   }
 
-  private async sweepSessions({ maxPerRun, expireAfterMs, purgeAfterMs }: SweepSettings): Promise<void> {
+  private async sweepSessions(
+    { maxPerRun, expireAfterMs, purgeAfterMs }: SweepSettings,
+    attempt: Attempt,
+  ): Promise<void> {
     const bound = { maxSessions: maxPerRun, signal: this.stopping.signal };
-    const suspended = await this.sessions.sweepStale(undefined, bound);
-    const expired = await this.sessions.sweepExpired(expireAfterMs, bound);
-    const purged = purgeAfterMs === undefined ? [] : await this.sessions.purgeExpired(purgeAfterMs, bound);
+    const suspended = await attempt(() => this.sessions.sweepStale(undefined, bound), []);
+    const expired = await attempt(() => this.sessions.sweepExpired(expireAfterMs, bound), []);
+    const purged =
+      purgeAfterMs === undefined ? [] : await attempt(() => this.sessions.purgeExpired(purgeAfterMs, bound), []);
     this.countSwept({ suspended: suspended.length, expired: expired.length, purged: purged.length });
     if (suspended.length + expired.length + purged.length > 0) {
       this.logger.log(
@@ -166,17 +184,12 @@ export class SessionSweeper {
     }
   }
 
-  private async trim({ purgeTurnsAfterMs, maxDocuments }: SweepSettings): Promise<void> {
+  private async trim({ purgeTurnsAfterMs, maxDocuments }: SweepSettings, attempt: Attempt): Promise<void> {
     const { turns, events, state } = this.store;
     const ends = performance.now() + MAX_TRIM_MS;
     const isOver = (): boolean => this.stopping.signal.aborted || performance.now() >= ends;
-    const errors: unknown[] = [];
     const deleteWith = (batch: number, work: (limit: number) => Promise<number>): Promise<number> =>
-      inBatches(batch, work, isOver).catch((error: unknown) => {
-        // The other deletions still run.
-        errors.push(error);
-        return 0;
-      });
+      attempt(() => inBatches(batch, work, isOver), 0);
     const settled =
       purgeTurnsAfterMs === undefined
         ? 0
@@ -192,7 +205,6 @@ export class SessionSweeper {
         `Deleted: ${settled} settled turns, expired events of ${streams} turns, ${documents} state documents.`,
       );
     }
-    if (errors.length > 0) throw errors[0];
   }
 
   private countRun(outcome: 'runs' | 'skipped' | 'failed'): void {

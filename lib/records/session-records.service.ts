@@ -1,5 +1,5 @@
 import { inGroups } from '../common/batches.js';
-import { SessionsConfigurationError } from '../common/sessions.error.js';
+import { SessionsConfigurationError, UnreadableRecordError } from '../common/sessions.error.js';
 import { SessionNotFoundError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
 import { isAtomic } from '../ledger/session.store.js';
@@ -42,17 +42,24 @@ export class SessionRecords {
    * and its later writes are rejected: the ids are never accepted again.
    * @returns the number of erased sessions
    * @throws InvalidInputError; SessionsConfigurationError if sessions are stored in a custom store without `erase`;
-   * StoreUnavailableError: retry the call
+   * StoreUnavailableError: retry the call; UnreadableRecordError if the user has sessions that cannot be read. All others are erased then
    */
   async erase(of: RecordsOf): Promise<{ readonly sessions: number }> {
     const checked = checkRecordsOf(of);
     if (!isAtomic(this.store.sessions)) throw new SessionsConfigurationError(recordsMessages.noErase());
     if ('sessionId' in checked) return { sessions: (await this.sessions.erase(checked.sessionId)) ? 1 : 0 };
     let erased = 0;
-    for (;;) {
+    for (let unreadable = 0; ;) {
       // Start from the beginning each time: the sessions found before are deleted.
       const found = await this.sessions.find({ ...queryOf(checked), limit: PAGE });
-      if (found.length === 0) return { sessions: erased };
+      if (found.length === 0) {
+        // `find` skips unreadable sessions. One that was created meanwhile is found by the next pass.
+        const left = await this.sessions.count(queryOf(checked));
+        if (left === 0) return { sessions: erased };
+        if (left === unreadable) throw unreadableSessions(left, erased);
+        unreadable = left;
+        continue;
+      }
       const gone = await inGroups(found, ERASED_AT_ONCE, (session) => this.sessions.erase(session.id, { session }));
       erased += gone.filter(Boolean).length;
     }
@@ -98,6 +105,10 @@ export class SessionRecords {
 function queryOf(of: Exclude<RecordsOf, { sessionId: string }>): { userId: string; workspaceId?: string | null } {
   const { userId } = of;
   return 'allWorkspaces' in of ? { userId } : { userId, workspaceId: of.workspaceId };
+}
+
+function unreadableSessions(left: number, erased: number): UnreadableRecordError {
+  return new UnreadableRecordError('session', '', { message: recordsMessages.unreadable(left, erased) });
 }
 
 async function* toLines(records: AsyncIterable<SessionRecord>): AsyncGenerator<string, void> {

@@ -1,4 +1,4 @@
-import { mintId } from '../common/ids.js';
+import { assertName, mintId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
 import { isSameSession } from '../ledger/session.lifecycle.js';
 import { type Session, type SessionState } from '../ledger/session.js';
@@ -54,6 +54,8 @@ export function defaultAffinityResolver(
   };
   const resolveMessage = async (message: InboundMessage): Promise<Session | undefined> => {
     const { userId, surfaceId, workspaceId = null } = message;
+    // Without a user, the query would match the sessions of all users.
+    assertName(userId, 'userId');
     const queries = surfaceId === undefined ? [{}] : [{ surfaceId }, {}];
     for (const query of queries) {
       for (const state of PREFERRED) {

@@ -171,7 +171,11 @@ export class NonAtomicSessionStore implements AtomicSessionStoreAdapter {
     const before = new Date(Math.max(0, Date.now() - olderThanMs)).toISOString();
     const over = await this.matching({ state: 'expired' });
     const old = over.filter(({ stateChangedAt }) => stateChangedAt !== undefined && stateChangedAt < before);
-    const purged = await this.sweep('delete', old, limit, async ({ id }) => ({ id, changed: await this.delete(id) }));
+    // Another session may have the id by now.
+    const purged = await this.sweep('delete', old, limit, async (session) => ({
+      id: session.id,
+      changed: await this.remove(session.id, session),
+    }));
     return purged.map(({ id }) => id);
   }
 

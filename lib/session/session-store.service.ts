@@ -19,7 +19,7 @@ import {
   type SurfaceRules,
 } from '../ledger/session.js';
 import { SessionConflictError, SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
-import { isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
+import { asSwept, isAbandoned, isOverdue } from '../ledger/session.lifecycle.js';
 import { replaceRequestSession, requestSession } from './request-session.js';
 import { type SessionStoreConfig } from './session-store.config.js';
 import { emitActivity, SessionEvents } from './session-events.js';
@@ -182,6 +182,14 @@ export class SessionStore {
   /** Returns whether the session can no longer be used: it is expired, or past its lifetime by this process's clock. */
   isOver(session: Session): boolean {
     return session.state === 'expired' || isOverdue(session, new Date().toISOString(), this.lifetime.maxMs);
+  }
+
+  /**
+   * Returns the state in which the sweep would leave the session, by this process's clock: an active session past its TTL is
+   * suspended, and a session past its lifetime is expired (FIX-44).
+   */
+  currentState(session: Session): SessionState {
+    return this.isOver(session) ? 'expired' : asSwept(session, new Date().toISOString(), this.ttlMs).state;
   }
 
   /**
@@ -505,8 +513,13 @@ function wholeMs(ms: unknown, path: string): number {
 
 function bindMethods(target: object): void {
   const methods = target as Record<string, unknown>;
-  for (const name of Object.getOwnPropertyNames(Object.getPrototypeOf(target))) {
-    const method = methods[name];
-    if (name !== 'constructor' && typeof method === 'function') methods[name] = method.bind(target) as unknown;
+  // Also the methods of subclasses.
+  let type = Object.getPrototypeOf(target) as object;
+  for (; type !== Object.prototype; type = Object.getPrototypeOf(type) as object) {
+    for (const name of Object.getOwnPropertyNames(type)) {
+      const method = Object.getOwnPropertyDescriptor(type, name)?.value as unknown;
+      if (name === 'constructor' || typeof method !== 'function' || Object.hasOwn(methods, name)) continue;
+      methods[name] = method.bind(target) as unknown;
+    }
   }
 }

@@ -130,7 +130,8 @@ export class ModuleJournal {
         // If one turn saves several checkpoints, only the last one becomes a version.
         const change = flowStateChange(write.flow, this.flowChanges(write.flow).slice(-1));
         const fold = document && foldOf(document, applyFlowChange, FOLD_FLOW_AT);
-        return fold
+        // If the flow was deleted meanwhile, its checkpoints must not be stored again.
+        return fold && (await this.isStored(document, write))
           ? [...archiveChanges(write.flow, document, foldedBy(document, fold)), withFold(change, fold)]
           : [change];
       }
@@ -149,6 +150,11 @@ export class ModuleJournal {
 
   private flowChanges(flow: string): FlowChange[] {
     return this.writes.flatMap((write) => (write.module === 'flow' && write.flow === flow ? write.change : []));
+  }
+
+  private async isStored({ createdAt }: StateDocument, write: ModuleWrite): Promise<boolean> {
+    const stored = await this.store.get({ ...nameOf(write), sessionId: this.sessionId });
+    return stored?.createdAt === createdAt;
   }
 
   private read(name: StateName): Promise<StateDocument | null> {

@@ -109,7 +109,8 @@ class ResetOfAll {
     for (const module of this.modules) {
       if (module === 'conversation') continue;
       const namespace = namespaceOf(module);
-      for (let evicted = 1; evicted > 0;) {
+      // A smaller number ends the loop, because turns may create documents faster than they are deleted.
+      for (let evicted = DOCUMENTS; evicted === DOCUMENTS;) {
         evicted = await this.stores.state.evictIdle(namespace, 0, DOCUMENTS);
         this.count(namespace, evicted);
         total += evicted;

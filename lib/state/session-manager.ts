@@ -1,6 +1,7 @@
 import { assertId, assertName, mintId } from '../common/ids.js';
 import { type JsonObject, type JsonValue, toJson } from '../common/json.js';
 import { InvalidInputError } from '../common/sessions.error.js';
+import { RESERVED_PREFIX } from '../ledger/namespaces.js';
 import { SessionConflictError } from '../ledger/session.errors.js';
 import { MAX_TTL_MS } from './state.inputs.js';
 import { type StateAccess, type StateAddress, type StateDocument, type DocumentStore } from '../ledger/state.store.js';
@@ -111,6 +112,12 @@ export class SessionManager<T> {
 export function checkedOptions<T>(options: SessionManagerDefinition<T>): Required<SessionManagerDefinition<T>> {
   const { namespace, createDefault = () => ({}) as T, ttlMs = 86_400_000 } = options;
   assertName(namespace, 'namespace');
+  if (namespace.startsWith(RESERVED_PREFIX)) {
+    throw new InvalidInputError(
+      'namespace',
+      `must not begin with ${RESERVED_PREFIX}, which is reserved for this package.`,
+    );
+  }
   if (typeof createDefault !== 'function') throw new InvalidInputError('createDefault', 'must be a function.');
   return { namespace, createDefault, ttlMs: checkedTtl(ttlMs) };
 }

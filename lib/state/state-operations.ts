@@ -1,5 +1,5 @@
 import { HttpStatus, Logger } from '@nestjs/common';
-import { isFaultCode, statusOfCode } from '../common/error-status.js';
+import { isApplicationFault } from '../common/sessions-error-body.js';
 import { traceOf } from '../common/error-trace.js';
 import { toJsonObject } from '../common/json.js';
 import { loggedId } from '../common/log-details.js';
@@ -65,12 +65,12 @@ export class StateOperations {
    */
   toStoreError(call: ModuleCall, error: unknown): StateStoreError {
     const { store, operation } = call;
-    if (!SessionsError.isInstance(error) || isFaultCode(error.code)) {
+    if (!SessionsError.isInstance(error) || isApplicationFault(error)) {
       this.logFailure(call, error);
       return { store, code: 'STATE_MODULE_FAILED', message: `The module failed to ${operation}.` };
     }
     const { code, message, retryAfterMs } = error as SessionsError & { readonly retryAfterMs?: number };
-    if (statusOfCode(code) >= HttpStatus.INTERNAL_SERVER_ERROR) this.logFailure(call, error.cause ?? error);
+    if (error.getStatus() >= Number(HttpStatus.INTERNAL_SERVER_ERROR)) this.logFailure(call, error.cause ?? error);
     return {
       store,
       code,

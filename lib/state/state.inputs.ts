@@ -1,5 +1,5 @@
-import { Allow, IsBoolean, IsString } from 'class-validator';
-import { Must, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
+import { Allow } from 'class-validator';
+import { Must, MustBeBoolean, MustBeInteger, MustBeName, Optional } from '../common/check-input.js';
 import { ID_RULE, isId } from '../common/ids.js';
 import { MustBeKeys } from '../common/unset-keys.js';
 import { isTaskState, TASK_STATE_RULE, type TaskState } from './task.js';
@@ -11,7 +11,7 @@ export const MAX_TTL_MS = 3_153_600_000_000;
 export class StatePageQuery {
   /** The `next` value of the previous page. Default: starts with the first item. */
   @Optional()
-  @IsString()
+  @Must((value) => typeof value === 'string', 'must be a string.')
   after?: string;
 
   /** Maximum number of items, 1 to 1000. Default 50. */
@@ -32,7 +32,7 @@ export class ToolEntryOptions {
 
   /** Whether to exclude the value from descriptions, exports and logs. Default false. */
   @Optional()
-  @IsBoolean()
+  @MustBeBoolean()
   secret?: boolean;
 }
 

@@ -62,7 +62,12 @@ export function checkedPrincipals(resolve: PrincipalResolver): PrincipalResolver
 
 /** Returns whether user and workspace both match. A session without a workspace does not belong to a principal with one, and vice versa. */
 export function ownsSession(principal: Principal, session: Session): boolean {
-  return session.userId === principal.userId && session.workspaceId === principal.workspaceId;
+  return session.userId === principal.userId && isInWorkspace(principal, session);
+}
+
+/** Returns whether both have the same workspace, or none. A custom store may return `null` for none. */
+export function isInWorkspace(principal: Principal, session: Session): boolean {
+  return (session.workspaceId ?? undefined) === principal.workspaceId;
 }
 
 interface SignedInUser {

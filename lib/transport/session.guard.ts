@@ -91,8 +91,7 @@ export class SessionGuard implements CanActivate {
 
   /** Checks that the handler accepts the state of the session. @throws SessionStateError */
   protected assertState(session: Session, { states }: UseSessionOptions): void {
-    // A session past its lifetime counts as expired, even before a sweep.
-    const state = this.sessions.isOver(session) ? 'expired' : session.state;
+    const state = this.sessions.currentState(session);
     const allowed = states ? states.includes(state) : state !== 'expired';
     if (!allowed) throw new SessionStateError(session.id, state, 'use');
   }

@@ -79,7 +79,13 @@ const WILDCARD: readonly (readonly [string, Who, Operation, Body, number])[] = [
   ['does not grant history.compact', as('ann', WORKSPACE, 'state.*'), 'compact', {}, 403],
   ['does not make an operator', as('olga', WORKSPACE, 'state.*'), 'reset', {}, 404],
   ['can be combined with state.operator', as('olga', WORKSPACE, 'state.*', 'state.operator'), 'reset', {}, 200],
-  ["ignores the application's wildcards", as('ann', WORKSPACE, '*', 'orders.*', 'stateful.*'), 'reset', {}, 403],
+  [
+    "ignores the application's wildcards",
+    as('ann', WORKSPACE, '*', 'orders.*', 'stateful.*', 'state-tax.*', 'state/reports:*'),
+    'reset',
+    {},
+    403,
+  ],
 ];
 
 /** Requests without a session. */

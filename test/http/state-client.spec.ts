@@ -65,7 +65,7 @@ describe.each(PLATFORMS)('the client of the control plane with $name', (platform
     let asked = 0;
     const other = stateClient({
       baseUrl: `${await admin.app.getUrl()}/api/`,
-      path: 'admin/state',
+      path: '/admin/state/',
       headers: async () => {
         asked += 1;
         return headersOf(ANN);

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import {
   defineOrchestrator,
@@ -98,6 +99,78 @@ describe.each(PLATFORMS)('the reader of turn events with $name', ({ start }) => 
   });
 
   afterAll(() => app.close());
+
+  it('DAY-21 reads a large event in small parts in linear time', async () => {
+    const parser = new EventStreamParser();
+    const bytes = new TextEncoder().encode(`id: 1\r\ndata: ${'x'.repeat(4_194_304)}\r\n\r\n`);
+    const found: string[] = [];
+    const startedAt = process.cpuUsage();
+    for (let at = 0; at < bytes.length; at += 1000) {
+      for (const { data } of parser.push(bytes.subarray(at, at + 1000))) found.push(data);
+    }
+    const { user, system } = process.cpuUsage(startedAt);
+
+    expect(found.map((data) => data.length)).toEqual([4_194_304]);
+    // Quadratic work takes more than ten seconds.
+    expect((user + system) / 1000).toBeLessThan(3000);
+  });
+
+  it.each([
+    ['one by one', 1],
+    ['in pairs', 2],
+  ])('DAY-21 reads every kind of line end, %s', (_, size) => {
+    const parser = new EventStreamParser();
+    const bytes = new TextEncoder().encode('data: a\r\n\r\ndata: b\r\rdata: c\n\nid: 7\r\ndata: d\ndata: e\r\n\r\n');
+    const parts = Array.from({ length: Math.ceil(bytes.length / size) }, (__, n) =>
+      bytes.subarray(n * size, (n + 1) * size),
+    );
+
+    expect(parts.flatMap((part) => parser.push(part)).map(({ data, id }) => [data, id])).toEqual([
+      ['a', ''],
+      ['b', ''],
+      ['c', ''],
+      ['d\ne', '7'],
+    ]);
+  });
+
+  it.each([2 ** 31, Infinity])(
+    'DAY-21 waits for data without a limit if idleTimeoutMs is %d',
+    async (idleTimeoutMs) => {
+      const body = new ReadableStream<Uint8Array>({
+        async start(controller) {
+          await delay(20);
+          controller.enqueue(new TextEncoder().encode('id: 1\nevent: settled\ndata: {}\n\n'));
+          controller.close();
+        },
+      });
+      const fetch = async () => new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+      const types: string[] = [];
+      for await (const { type } of readTurnEvents({ url: 'http://desk/', fetch, idleTimeoutMs })) types.push(type);
+
+      expect(types).toEqual(['settled']);
+    },
+  );
+
+  it.each([
+    ['seconds', '40', 40_000],
+    ['a date', new Date(Date.now() + 3_000_000).toUTCString(), 2_900_000],
+    ['a date in the past', new Date(0).toUTCString(), 0],
+    ['nonsense', 'soon', 0],
+  ])('DAY-21 waits as long as Retry-After asks, as %s', async (_, header, delayMs) => {
+    const abort = new AbortController();
+    const states: TurnConnectionState[] = [];
+    const onConnection = (state: TurnConnectionState): void => {
+      states.push(state);
+      abort.abort();
+    };
+    const fetch = async () => new Response('', { status: 503, headers: { 'retry-after': header } });
+    const events = readTurnEvents({ url: 'http://desk/', fetch, signal: abort.signal, onConnection });
+    expect(await events.next()).toMatchObject({ done: true });
+
+    const [{ delayMs: asked = 0 }] = states;
+    expect(asked).toBeGreaterThanOrEqual(delayMs);
+    if (delayMs === 0) expect(asked).toBeLessThan(1000);
+  });
 
   it('DAY-21 reads every event once and in order, over broken connections and a server that is away', async () => {
     const { id } = await submit('count');

@@ -185,6 +185,8 @@ describe('the options of SessionsModule', () => {
   it.each([
     [null, 'The options must be an object. Received: null.'],
     ['memory', "The options must be an object. Received: 'memory'."],
+    [[{ password: 'hunter2' }], "The options must be an object. Received: [ { password: '***' } ]."],
+    ['redis://me:hunter2@cache', "The options must be an object. Received: 'redis://***@cache'."],
   ])('NST-03 stops the start when a factory makes %s of them', async (made, message) => {
     const useFactory = (): SessionsModuleOptions => made as unknown as SessionsModuleOptions;
 

@@ -148,6 +148,16 @@ describe('the lifetime of sessions in an application', () => {
     );
   });
 
+  it('FIX-44 NST-12 counts an active session past its TTL as suspended for `states`, before a sweep', async () => {
+    await start({ ttlSeconds: 60, sweep: false });
+    const idle = await insert({ lastActivityAt: ago(61_000) });
+    const awake = await insert({ lastActivityAt: ago(30_000) });
+
+    expect(store.currentState(idle)).toBe('suspended');
+    await get('/ended-as-well', idle.id).expect(409);
+    await get('/ended-as-well', awake.id).expect(200);
+  });
+
   it.each([
     ['maxLifetimeSeconds', { maxLifetimeSeconds: 3600, sweep: { cron: NEW_YEAR } }],
     ['expireAfterSeconds', { sweep: { cron: NEW_YEAR, expireAfterSeconds: 3600 } }],

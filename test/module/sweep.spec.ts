@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type INestApplicationContext, Injectable } from '@nestjs/common';
+import { type INestApplicationContext, Injectable, Logger } from '@nestjs/common';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import {
   memoryAdapter,
@@ -226,6 +226,36 @@ describe('the sweep of idle sessions', () => {
 
     await sweeper.run();
     expect(sweeper.counts).toEqual({ ...NOTHING, failed: 1, documents: 1 });
+  });
+
+  it('NST-06 expires and deletes sessions even if they cannot be suspended, and logs every error', async () => {
+    const lines: string[] = [];
+    const { adapter: store, elapse } = storeWithClock();
+    const fail = (message: string) => () => Promise.reject(new Error(message));
+    const own = store.sessions as AtomicSessionStoreAdapter;
+    const sessions = Object.assign(Object.create(own) as typeof own, { suspendStale: fail('A statement timed out.') });
+    const turns = Object.assign(Object.create(store.turns) as typeof store.turns, { purgeSettled: fail('No turns.') });
+    const leases = Object.assign(Object.create(store.leases) as typeof store.leases, { release: fail('No lease.') });
+    const adapter = { ...store, sessions, turns, leases };
+    const app = await start({ adapter, sweep: { cron: NEW_YEAR, purgeAfterSeconds: 60 } });
+    const { id } = await app.get(SessionStore).create({ userId: 'ann' });
+    await app.get(SessionStore).expire(id);
+    elapse(60_001);
+    Logger.overrideLogger({
+      log: () => {},
+      warn: (...line: unknown[]) => lines.push(line.join(' ')),
+      error: (...line: unknown[]) => lines.push(line.join(' ')),
+    });
+    const sweeper = sweeperOf(app);
+
+    await expect(sweeper.sweep()).rejects.toThrow('A statement timed out.');
+    Logger.overrideLogger(false);
+    expect(sweeper.counts).toEqual({ ...NOTHING, failed: 1, purged: 1 });
+    expect(await app.get(SessionStore).get(id)).toBeNull();
+    expect(lines).toEqual([
+      expect.stringContaining('A part of the sweep failed.'),
+      expect.stringContaining('The lease of the sweep was not released. It ends after 120 s.'),
+    ]);
   });
 
   it('NST-06 deletes at most 20 sessions at once, with all their data', async () => {

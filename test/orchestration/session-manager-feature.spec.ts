@@ -39,7 +39,7 @@ describe('a session manager of the application', () => {
       'The namespace "orchestration-state"',
     );
     for (const namespace of ['agent-sessions:tools', 'agent-sessions:state-requests', 'agent-sessions:']) {
-      await expect(start(defineSessionManager({ namespace }))).rejects.toThrow('is reserved for this package');
+      expect(() => defineSessionManager({ namespace })).toThrow('is reserved for this package');
       const options = { orchestration: { namespace } };
       const module = await Test.createTestingModule({ imports: [SessionsModule.forRoot(options)] }).compile();
       await expect(module.init()).rejects.toThrow('is reserved for this package');

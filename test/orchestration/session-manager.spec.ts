@@ -39,6 +39,12 @@ describeStores('a session manager', (store) => {
     expect(await new SessionManager(store().state, { namespace: 'plain' }).create()).toMatchObject({ state: {} });
   });
 
+  it('ORC-16 rejects the namespaces of this package', () => {
+    expect(() => carts({ namespace: 'agent-sessions:tools' })).toThrow(
+      'namespace must not begin with agent-sessions:, which is reserved for this package.',
+    );
+  });
+
   it('ORC-16 creates one for many who want the same', async () => {
     const sessionId = mintId();
     const outcomes = await Promise.allSettled(

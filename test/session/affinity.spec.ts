@@ -132,6 +132,13 @@ describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
     expect((await resolver.resolve(userId))?.id).toBe(own.id);
   });
 
+  it('SES-16 finds no session of another user without a user', async () => {
+    await store.create({ userId });
+
+    await expect(resolver.resolve(undefined as never)).rejects.toThrow('userId');
+    await expect(resolver.resolveMessage?.({ userId: undefined as never })).rejects.toThrow('userId');
+  });
+
   it('SES-16 FIX-43 calls a custom resolver with user and surface, or with the message', async () => {
     const asked: unknown[] = [];
     const mine = await store.create({ userId, workspaceId: 'acme' });

@@ -45,6 +45,21 @@ describe('SessionStore over an adapter with only the five methods', () => {
     expect(await idsOf({ userId: 'bob' })).toEqual(['other']);
   });
 
+  it('FIX-90 does not purge a session that was created with the id of an expired one', async () => {
+    for (const id of ['first', 'second']) adapter.put(id, HOUR, { state: 'expired', stateChangedAt: hourAgo() });
+    const remove = adapter.delete.bind(adapter);
+    adapter.delete = async (id) => {
+      adapter.delete = remove;
+      await remove(id);
+      const other = id === 'first' ? 'second' : 'first';
+      await store.delete(other);
+      await store.create({ id: other, userId: 'bob' });
+    };
+
+    expect(await store.purgeExpired(1000)).toHaveLength(1);
+    expect([...adapter.rows.values()]).toMatchObject([{ userId: 'bob', state: 'created' }]);
+  });
+
   it('FIX-42 pages through all sessions once', async () => {
     for (let n = 0; n < 7; n += 1) adapter.put(`s${(n * 3) % 7}`, ((n * 5) % 7) * HOUR);
     const pages: string[][] = [];
@@ -160,6 +175,10 @@ describe('SessionStore over an adapter with only the five methods', () => {
 type Row = Omit<Session, 'version'>;
 
 /** Implements only the signatures: asynchronous, in insertion order, without versions, with any limit. */
+function hourAgo(): string {
+  return new Date(Date.now() - HOUR).toISOString();
+}
+
 class PlainRows {
   readonly rows = new Map<string, Row>();
   readonly broken = new Set<string>();

@@ -375,6 +375,25 @@ describe.each(BEHAVIOUR_STORES)('SessionStore over $name', ({ open }) => {
     });
   });
 
+  it('SES-17 works with detached methods of subclasses', async () => {
+    class OwnStore extends SessionStore {
+      override async get(id: string) {
+        return id === 'none' ? null : super.get(id);
+      }
+
+      mine(): Promise<number> {
+        return this.count({ userId: 'nobody' });
+      }
+    }
+    // oxlint-disable-next-line typescript/unbound-method -- taken off is what is tested
+    const { create, get, mine } = new OwnStore(target.adapter.sessions);
+    const { id } = await create({ userId: mintId() });
+
+    expect(await get(id)).toMatchObject({ id });
+    expect(await get('none')).toBeNull();
+    expect(await mine()).toBe(0);
+  });
+
   it('SES-17 works with detached methods', async () => {
     /* oxlint-disable typescript/unbound-method -- taken off is what is tested */
     const { create, get, find, page, count, touch, touchWithOutcome, attachSurface, detachSurface } = store;

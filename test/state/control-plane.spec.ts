@@ -450,4 +450,23 @@ describeStores('a reset of every session', (store) => {
     expect(await Promise.all(NAMES.map(counts))).toEqual([0, 0, 0, 0]);
     expect((await state.reset({ all: true })).cleared).toEqual([]);
   });
+
+  it('STA-23 ends a reset of all sessions while others create documents faster than it deletes them', async () => {
+    const { state: documents } = store();
+    let deletions = 0;
+    const evictIdle: typeof documents.evictIdle = async (namespace, keep, limit) => {
+      deletions += 1;
+      const deleted = await documents.evictIdle(namespace, keep, limit);
+      // A reset that waits for a quiet moment never ends.
+      if (namespace.endsWith('tools') && deletions < 1000)
+        await sessionState(store()).tools.set(mintId(), 'cart', 'k', 1);
+      return deleted;
+    };
+    const busy = Object.assign(Object.create(documents) as typeof documents, { evictIdle });
+    await sessionState(store()).tools.set(mintId(), 'cart', 'k', 1);
+
+    const { cleared } = await sessionState({ ...store(), state: busy }).reset({ all: true, stores: ['tools'] });
+    expect(cleared).toEqual(['tools']);
+    expect(deletions).toBeLessThan(50);
+  });
 });

@@ -13,6 +13,7 @@ import {
   SessionsModule,
   SessionStateModule,
   SessionStateService,
+  SessionsError,
   SessionStore,
   StateConflictError,
   type StateDescription,
@@ -211,6 +212,27 @@ describe('custom state modules', () => {
     expect(reset.cleared).toEqual(['tools', 'cart']);
     expect(reset.errors).toMatchObject([{ store: 'broken', code: 'STATE_CONFLICT' }]);
     expect(JSON.stringify([described, reset])).not.toContain('hunter2');
+  });
+
+  it('STA-26 shows the code and message of an error of the application that has its own status', async () => {
+    class CartLockedError extends SessionsError {
+      readonly code = 'CART_LOCKED';
+      override getStatus(): number {
+        return 409;
+      }
+    }
+    const locked = new CartLockedError('The cart is locked.');
+    expect(locked.getResponse()).toEqual({ statusCode: 409, code: 'CART_LOCKED', message: 'The cart is locked.' });
+    @SessionStateModule('locked')
+    class LockedState extends ChattyState {
+      override describe(): never {
+        throw locked;
+      }
+    }
+    const { state } = await start({ stateModules: [LockedState] });
+
+    const { errors } = await state.describe({ sessionId: 's1', stores: ['locked'] });
+    expect(errors).toEqual([{ store: 'locked', code: 'CART_LOCKED', message: 'The cart is locked.' }]);
   });
 
   it('STA-26 reports failures only in the log', async () => {

@@ -5,6 +5,7 @@ import {
   type OrchestratorConfig,
   type OrchestratorHandle,
   reply,
+  SessionRecords,
   SessionStateService,
   StateModuleError,
   StateSerializationError,
@@ -329,6 +330,22 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(await state.flow.load(sessionId, 'onboarding', first + 4)).toMatchObject({ checkpoint: { at: 'step 3' } });
     const versions = await state.flow.versions(sessionId, 'onboarding');
     expect(versions.map(({ version }) => version)).toEqual(Array.from({ length: 13 }, (_, index) => first + index));
+  });
+
+  it('STA-06 a turn that has read a flow does not bring back its checkpoints if it is deleted meanwhile', async () => {
+    const { app, state, sessionId, run } = await startDesk({ adapter: open() });
+    for (let n = 0; n <= 8; n += 1) {
+      await run(async ({ modules: { flow } }) => {
+        await flow.load('onboarding');
+        if (n === 8) await state.flow.delete(sessionId, 'onboarding');
+        flow.save('onboarding', { secret: n });
+        return 'ok';
+      });
+    }
+    const stored: string[] = [];
+    for await (const line of app.app.get(SessionRecords, { strict: false }).exportLines({ sessionId }))
+      stored.push(line);
+    expect(stored.join('').match(/"secret":\d+/g)).toEqual(['"secret":8']);
   });
 
   it('STA-08 bounds the size of documents that many turns write', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createSessionStore, type Session, type SessionsAdapter } from 'nestjs-agent-sessions';
+import { createSessionStore, type Session, SessionRecords, type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter } from 'nestjs-agent-sessions/adapter';
 import { type ConformanceTarget } from '../../lib/testing/index.js';
 import { adapterOf } from '../support/connections.js';
@@ -55,6 +55,20 @@ describe.each(STORES)('corrupt records on $name', ({ open, place }) => {
     await elapse(2);
     await sessions.purgeExpired(1);
     expect(await sessions.find({ userId: 'ann' })).toEqual([]);
+  });
+
+  it('NST-25 rejects the erase of a user with a corrupt session after it has erased the others', async () => {
+    const sessions = createSessionStore({ adapter: adapter.sessions });
+    const [corrupted, other] = [await sessions.create({ userId: 'eve' }), await sessions.create({ userId: 'eve' })];
+    await corrupt({ kind: 'session', id: corrupted.id });
+    const records = new SessionRecords(sessions, adapter);
+
+    const erase = records.erase({ userId: 'eve', allWorkspaces: true });
+    await expect(erase).rejects.toMatchObject({ code: 'CORRUPT_RECORD', recordId: '' });
+    await expect(erase).rejects.toThrow('1 sessions are erased, but 1 sessions of the user cannot be read.');
+    expect(await sessions.get(other.id)).toBeNull();
+    expect(await records.erase({ sessionId: corrupted.id })).toEqual({ sessions: 1 });
+    expect(await records.erase({ userId: 'eve', allWorkspaces: true })).toEqual({ sessions: 0 });
   });
 
   it('FIX-53 rejects a corrupt turn with its id; lists skip it', async () => {

@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../../common/error-trace.js';
 import { mintId } from '../../common/ids.js';
 import { type JsonObject, type JsonValue, toJsonObject } from '../../common/json.js';
-import { sha256 } from '../../common/digests.js';
+import { jsonDigest } from '../../common/digests.js';
 import { type StateOperationResult } from '../../state/state-report.js';
 import { type DocumentStore, type StateAddress } from '../../ledger/state.store.js';
 import { type Principal } from '../../transport/principal.js';
@@ -103,9 +103,9 @@ export class RequestKeys {
 
   private async reserve({ principal, key, content }: KeyedRequest, ttlMs: number): Promise<Reservation> {
     const { userId, workspaceId = null } = principal;
-    const place = { namespace: NAMESPACE, scope: '', sessionId: hash([userId, workspaceId, key]) };
+    const place = { namespace: NAMESPACE, scope: '', sessionId: jsonDigest([userId, workspaceId, key], 'key') };
     const held = { ...place, key: HOLDER };
-    const mine: Holder = { fingerprint: hash(sorted(content)), token: mintId() };
+    const mine: Holder = { fingerprint: jsonDigest(content, 'content'), token: mintId() };
     const address = { ...place, key: mine.token };
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       // Extend the expiry, so that the version to overwrite belongs to this document and not to a later one.
@@ -158,20 +158,4 @@ export class RequestKeys {
     // If a renewal fails, the next one makes up for it.
     while (await pause()) await this.store.get(address, { ttlMs: this.reservedMs }).catch(() => null);
   }
-}
-
-function hash(value: JsonValue): string {
-  return sha256(JSON.stringify(value));
-}
-
-/** Returns the value with sorted object keys. */
-function sorted(value: JsonValue): JsonValue {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map((item: JsonValue) => sorted(item));
-  const object = value as JsonObject;
-  return Object.fromEntries(
-    Object.keys(object)
-      .sort()
-      .map((key) => [key, sorted(object[key])]),
-  );
 }

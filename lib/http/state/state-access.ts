@@ -3,7 +3,7 @@ import { SessionsConfigurationError } from '../../common/sessions.error.js';
 import { type Session } from '../../ledger/session.js';
 import { type StateOperation } from '../../state/state-report.js';
 import { type ResetStateRequest, type StateRequest } from '../../state/state-request.js';
-import { isStrings, ownsSession, type Principal } from '../../transport/principal.js';
+import { isInWorkspace, isStrings, ownsSession, type Principal } from '../../transport/principal.js';
 import { httpMessages } from '../http.messages.js';
 import { forbidden } from './state-http.errors.js';
 
@@ -24,8 +24,8 @@ export type StateCapability = (typeof STATE_CAPABILITIES)[number];
 
 /** Grants every operation: `state.describe`, `state.reset` and `state.compact`. It does not grant `state.operator` (FIX-46). */
 const EVERY_OPERATION = 'state.*';
-/** Strings like `state*` and `history.*`. Other strings with an asterisk belong to the application. */
-const MALFORMED = /^(?:state|history)\b.*\*/;
+/** Strings like `state*` and `history.*`. Other strings with an asterisk, as `state-tax.*`, belong to the application. */
+const MALFORMED = /^(?:state|history)(?:[.:].*)?\*/;
 
 const CONVERSATION = 'conversation';
 
@@ -55,7 +55,7 @@ export function assertAllowed(principal: Principal, operation: StateOperation, r
 /** Returns whether the principal owns the session or is an operator. */
 export function mayAccess(principal: Principal, session: Session): boolean {
   if (ownsSession(principal, session)) return true;
-  return session.workspaceId === principal.workspaceId && has(principal, 'state.operator');
+  return isInWorkspace(principal, session) && has(principal, 'state.operator');
 }
 
 /** Checks the list first: an application's resolver may return a string, whose `includes` would match substrings. */

@@ -25,17 +25,18 @@ export function closeCalls<M extends MessageDraft>(
 ): readonly M[] {
   if (!hasTools(messages)) return messages;
   const { calls, callOf } = pairsOf(messages);
-  const ofTools = [...callOf.keys()].filter((at) => messages[at].role === 'tool');
+  const withoutResults = messagesWithoutResults(messages, callOf);
   /** The calls before the next message that have no result of a tool. */
   let open = NONE;
   return messages.flatMap((message, index): M[] => {
     if (message.role === 'tool') return [];
     const own = message.role === 'user' ? withResults(message, (id) => open.has(id)) : message;
     const results = calls.get(index) ?? NO_RESULTS;
-    const answering = new Set(results.values());
-    const answers = ofTools
-      .filter((at) => answering.has(at) || (callOf.get(at) === index && resultsIn(messages[at]).length === 0))
-      .map((at) => withResults(messages[at], (id) => results.get(id) === at));
+    const answering = new Set([...results.values(), ...(withoutResults.get(index) ?? [])]);
+    const answers = [...answering]
+      .filter((at) => at !== undefined && messages[at].role === 'tool')
+      .sort((a, b) => a! - b!)
+      .map((at) => withResults(messages[at!], (id) => results.get(id) === at));
     const unanswered = callsIn(message).filter(({ id }) => !isOfTool(messages[results.get(id) ?? -1]));
     open = new Set(unanswered.map(({ id }) => id));
     const next = open.size > 0 ? nextOf(messages, index, answeredNext) : NONE;
@@ -44,6 +45,21 @@ export function closeCalls<M extends MessageDraft>(
       .map((call, at) => interruptedAt(message, call, at));
     return [...(isEmptied(message, own) ? [] : [own]), ...answers, ...interrupted];
   });
+}
+
+/** Returns the positions of messages of tools that have no result, by the position of their call. */
+function messagesWithoutResults(
+  messages: readonly MessageDraft[],
+  callOf: ReadonlyMap<number, number>,
+): ReadonlyMap<number, readonly number[]> {
+  const found = new Map<number, number[]>();
+  for (const [at, call] of callOf) {
+    if (messages[at].role !== 'tool' || resultsIn(messages[at]).length > 0) continue;
+    const known = found.get(call);
+    if (known) known.push(at);
+    else found.set(call, [at]);
+  }
+  return found;
 }
 
 /**

@@ -138,7 +138,10 @@ function useTool(
 ): Decision {
   // A call that is recorded again changes nothing (ORC-07), unless it failed before and was repeated with success.
   const known = callId === undefined ? [] : usesWith(before, callId, turnId);
-  const isOther = known.some((use) => !isSameCall(use, { tool, input }));
+  // After a failure, a turn can use the id for another call (FIX-63).
+  const isOther = known.some(
+    (use) => (turnId === undefined || use.outcome !== 'failed') && !isSameCall(use, { tool, input }),
+  );
   if (isOther || known.some((use) => use.outcome === 'succeeded' || use.outcome === outcome)) return silently(before);
   const admitted = known.find((use) => use.outcome === 'admitted');
   if (admitted && outcome !== 'admitted') return complete(before, admitted, outcome, facts, plan);

@@ -14,6 +14,26 @@ export class StepOptions {
   key?: string;
 }
 
+/** The maximum `timeoutMs` of a wait: ten years. */
+const MAX_WAIT_MS = 315_360_000_000;
+
+const MustBeFunction = (rule: string): PropertyDecorator => Must((value) => typeof value === 'function', rule);
+
+/** Validates the options of `turn.waitFor`, see `WaitForOptions`. */
+export class WaitOptions {
+  @Optional()
+  @MustBeFunction('must be a class.')
+  schema?: new () => object;
+
+  @Optional()
+  @MustBeInteger(1, MAX_WAIT_MS)
+  timeoutMs?: number;
+
+  @Optional()
+  @MustBeFunction('must be a function that returns the result after the timeout.')
+  onTimeout?: () => unknown;
+}
+
 /** Options of `turn.tools.use`. */
 export class ToolCallOptions {
   /**

@@ -7,6 +7,7 @@ import {
   toJson,
   toJsonObject,
 } from '../common/json.js';
+import { unknownKeyRule } from '../common/known-keys.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { wrongResult } from './orchestrator.errors.js';
@@ -31,6 +32,7 @@ export interface StatePatch {
 
 /** Keys of an object that was meant as a reply, unless the state has them (DAY-16). */
 const REPLY_KEYS = ['text', 'reply'] as const;
+const OUTCOME_KEYS: readonly string[] = ['state', 'status', 'data', 'messages'] satisfies (keyof OutcomeOptions)[];
 const NO_PATCH: StatePatch = { set: {}, unset: [] };
 
 /**
@@ -110,5 +112,8 @@ function checked(orchestrator: string, intent: string, value: TurnOutcome): Turn
           ? 'state must be an object.'
           : null;
   if (problem !== null) throw wrongResult(orchestrator, `intent ${intent}: ${problem}`);
-  return value;
+  const unknown = Object.keys(value.options).find((key) => !OUTCOME_KEYS.includes(key));
+  if (unknown === undefined) return value;
+  const rule = unknownKeyRule(unknown, OUTCOME_KEYS);
+  throw wrongResult(orchestrator, orchestratorMessages.unknownOutcomeKey(intent, unknown, rule));
 }

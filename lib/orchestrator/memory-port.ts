@@ -1,3 +1,4 @@
+import { assertName } from '../common/ids.js';
 import { type JsonValue } from '../common/json.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { type Session } from '../ledger/session.js';
@@ -43,7 +44,11 @@ export abstract class MemoryPort {
 }
 
 export function memoryKey(scope: MemoryScope, session: Session): string {
-  if (typeof scope === 'function') return scope(session);
+  if (typeof scope === 'function') {
+    const key: unknown = scope(session);
+    assertName(key, 'The result of memoryScope');
+    return key;
+  }
   const { id, userId, workspaceId } = session;
   if (scope === 'session') return `session:${id}`;
   // The length prefix prevents collisions between different pairs of ids.

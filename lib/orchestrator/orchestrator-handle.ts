@@ -109,8 +109,11 @@ export class OrchestratorHandle<
   }
 
   /** Lists the session's checkpoints of this orchestrator, the latest first (BOT-25). @throws InvalidInputError */
-  async history(sessionId: string, query: HistoryQuery = {}): Promise<HistoryEntry<State>[]> {
-    return (await this.find().timeTravel.history(this.name, sessionId, query)) as HistoryEntry<State>[];
+  history(sessionId: string, query: HistoryQuery = {}): Promise<HistoryEntry<State>[]> {
+    const found: Promise<unknown> = handOut('handle.history', async () =>
+      this.find().timeTravel.history(this.name, sessionId, query),
+    );
+    return found as Promise<HistoryEntry<State>[]>;
   }
 
   /**
@@ -171,8 +174,8 @@ export class OrchestratorHandle<
    */
   command(name: 'restore', args: ConversationCommandArgs): Promise<{ readonly through: number } | null>;
   /** @throws InvalidInputError for an unknown command, listing the known ones */
-  async command(name: string, args: object = {}): Promise<unknown> {
-    return this.find().commands.run(this.name, name, args);
+  command(name: string, args: object = {}): Promise<unknown> {
+    return handOut('handle.command', async () => this.find().commands.run(this.name, name, args));
   }
 
   /**

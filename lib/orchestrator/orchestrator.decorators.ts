@@ -54,7 +54,7 @@ export const InjectOrchestrator = (orchestrator: OrchestratorRef): ParameterDeco
 
 /** Returns the injection token of an orchestrator's handle. */
 export function getOrchestratorToken(orchestrator: OrchestratorRef): string {
-  return `AgentSessionsOrchestrator(${orchestratorName(orchestrator)})`;
+  return `OrchestratorHandle of ${orchestratorName(orchestrator)}, from SessionsModule.forFeature([...])`;
 }
 
 export function orchestratorOptions(target: object): OrchestratorOptions | undefined {

@@ -34,6 +34,9 @@ export const orchestratorMessages = {
     `The route of orchestrator ${orchestrator} returned no intent. Expected the name of an intent, a list of names, or END_TURN ` +
     'for a turn that needs none.',
 
+  unknownOutcomeKey: (intent: string, key: string, rule: string): string =>
+    `intent ${intent}: the option ${JSON.stringify(key)} of its reply ${rule} Change its name.`,
+
   wrongState: (orchestrator: string, path: string, rule: string): string =>
     `Orchestrator ${orchestrator}: the new state does not match its schema: ${path} ${rule}`,
 

@@ -90,7 +90,9 @@ export class Rewind {
       const page = await this.turns.list({ sessionId, after, limit: PAGE });
       for (const turn of page) {
         after = turn.position;
-        if (turn.orchestrator !== orchestrator || turn.settledAt === undefined) continue;
+        // A failed turn and one that was superseded have no messages. A search for them would read the whole log.
+        const hasNone = turn.settledAt === undefined || turn.status === 'failed' || turn.status === 'superseded';
+        if (turn.orchestrator !== orchestrator || hasNone) continue;
         const spans = await messagesSince(this.log, sessionId, orchestrator, turn.id);
         if (spans.length > 0) return spans;
       }

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { isPlainObject, toJson } from '../common/json.js';
 import { noIntent, unknownIntent, wrongResult } from './orchestrator.errors.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
@@ -55,6 +56,7 @@ export function assertKnown(
 ): void {
   const unknown = intents.find((intent) => typeof intent !== 'string' || !known.has(intent));
   if (unknown !== undefined || intents.includes(undefined)) {
-    throw unknownIntent(name, String(unknown), [...known.keys()], chooser);
+    const shown = typeof unknown === 'string' ? unknown : inspect(unknown, { depth: 0 });
+    throw unknownIntent(name, shown, [...known.keys()], chooser);
   }
 }

@@ -78,6 +78,7 @@ export class TurnCalls {
       this.memo.endPart(part);
     }
     if (value instanceof AwaitingSignal) return value;
+    this.memo.warnOfUnused(place);
     return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
   }
 

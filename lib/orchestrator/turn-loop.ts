@@ -16,7 +16,7 @@ import { type EvaluateFunction, type OrchestratorDefinition } from './orchestrat
 import { type OrchestratorEventBody } from './orchestrator-events.js';
 import { assertKnown, toDecision } from './route-decision.js';
 import { type Called, elapsed, partOf, type TurnCalls } from './turn-calls.js';
-import { TurnOutcome } from './turn-outcome.js';
+import { END_TURN, TurnOutcome } from './turn-outcome.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
 import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
 import { type TurnSteps } from './turn-steps.js';
@@ -265,7 +265,13 @@ export class TurnLoop {
     const progress = advance(this.current, outcomes);
     const place = { iteration, intent: EVALUATE, role: 'evaluate' } as const;
     const called = await this.parts.calls.call(place, progress, (turn) => evaluate(turn, turn.replies));
-    return called instanceof AwaitingSignal ? called : this.toEvaluation(called.value);
+    if (called instanceof AwaitingSignal) return called;
+    try {
+      return this.toEvaluation(called.value);
+    } catch (error) {
+      this.parts.memo.failPart(partOf(place), error);
+      throw error;
+    }
   }
 
   private toEvaluation(given: unknown): Evaluation {
@@ -283,6 +289,12 @@ export class TurnLoop {
     }
     if (feedback !== undefined && typeof feedback !== 'string') {
       throw wrongResult(name, 'evaluate returned a `feedback` that is not a string. Return a string, or omit it.');
+    }
+    if (reassignTo === END_TURN || (Array.isArray(reassignTo) && reassignTo.length === 0)) {
+      throw wrongResult(
+        name,
+        'evaluate returned no intent in `reassignTo`. To end the turn, return { satisfied: true }. To ask the route, omit `reassignTo`.',
+      );
     }
     assertWithin(feedback ?? null, this.parts.maxReplyBytes, 'The feedback');
     const intents =

@@ -1,32 +1,34 @@
 import { setImmediate as nextTask } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { checkInput } from '../common/check-input.js';
 import { type CallSite, callSite, showAt } from '../common/call-site.js';
 import { checkSchema, plainFields } from '../common/check-schema.js';
 import { type JsonValue, toJson } from '../common/json.js';
 import { assertName } from '../common/ids.js';
+import { loggedId } from '../common/log-details.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { fieldOf } from '../common/thrown.js';
 import { stepSpan, waitSpan } from '../telemetry/call-spans.js';
 import { WAIT_OUTCOME } from '../telemetry/attributes.js';
 import { type SpanOptions } from '../telemetry/telemetry.js';
+import { attemptMessages } from '../turn/attempt.messages.js';
 import { type AttemptHandle } from '../turn/turn-runner.js';
 import { TurnTimeoutError } from '../ledger/turn.errors.js';
 import { stepIdOf, type StepKey, stepText, type StoredStep, type WaitResult } from '../ledger/turn-step.js';
 import { type TurnWait } from '../ledger/turn.store.js';
-import { StepOptions } from './call-options.js';
+import { StepOptions, WaitOptions } from './call-options.js';
 import { CallContexts, type EnclosingCall } from './enclosing-call.js';
 import { type StepPlace } from './step-scopes.js';
 import { type StepInfo, type WaitForOptions } from './turn-context.js';
 import { type UsagePlace } from './usage-tally.js';
+
+const logger = new Logger('TurnHandler');
 
 /** How many causes of an error are searched for the step that threw them. */
 const MAX_CAUSES = 5;
 
 /** The function of a step. */
 type StepWork<T> = (info: StepInfo) => Promise<T> | T;
-
-/** The maximum `timeoutMs` of a wait: ten years. */
-const MAX_WAIT_MS = 315_360_000_000;
 
 /**
  * The stored steps of a turn in one attempt: from earlier attempts, and from this one as it adds them (BOT-30). All
@@ -47,6 +49,8 @@ export class TurnSteps {
   private readonly running = new Map<string, Promise<StoredStep>>();
   /** The places where a step or tool call has succeeded: `replay` if the result of any of them was already stored. */
   private readonly ended = new Map<string, 'step' | 'replay'>();
+  /** The steps of handlers that earlier attempts have stored and this one has not called, by {@link stepText}. */
+  private readonly unused = new Map<string, StoredStep>();
   /** The number of stored waits that this attempt has not reached, by place. */
   private readonly waits = new Map<string, number>();
   /** The signals for which this attempt has called `waitFor` without a stored result. Several can be open at once. */
@@ -72,7 +76,11 @@ export class TurnSteps {
     private readonly handle: AttemptHandle,
   ) {
     this.stored = new Map(steps.map((step) => [stepText(step), step]));
-    for (const step of steps) if (step.kind === 'wait') this.countWait(step, 1);
+    for (const step of steps) {
+      if (step.kind === 'wait') this.countWait(step, 1);
+      // Steps inside others are not called if the outer one is stored.
+      if (step.kind === 'step' && step.parent === '') this.unused.set(stepText(step), step);
+    }
   }
 
   /** Runs a handler. Steps that it calls belong to it. Steps that a step's work calls belong to that step. */
@@ -144,6 +152,7 @@ export class TurnSteps {
       if (known) {
         const { value } = await known;
         if (stored) this.ended.set(place, 'replay');
+        this.unused.delete(text);
         return structuredClone(value ?? null) as T;
       }
       run = this.handle.telemetry.span(span, () => this.runOnce(key, text, work, site));
@@ -198,6 +207,17 @@ export class TurnSteps {
 
   endPart(part: string): void {
     this.activeParts.delete(part);
+  }
+
+  /**
+   * Warns of steps that a function has called in an earlier attempt but not in this one, after it has returned: a step with
+   * another name in each attempt repeats its effect.
+   */
+  warnOfUnused({ iteration, intent }: StepPlace): void {
+    for (const { iteration: at, intent: of, name } of this.unused.values()) {
+      if (at === iteration && of === intent)
+        logger.warn(attemptMessages.unusedStep(name.slice(0, 100), loggedId(this.turnId)));
+    }
   }
 
   /** Returns what runs now, for the log: `intent refund, step load order`; `undefined` if nothing does. */
@@ -297,9 +317,9 @@ export class TurnSteps {
     suspend: (wait: TurnWait) => Promise<never>,
     site: CallSite,
   ): Promise<T> {
-    const { schema, timeoutMs } = options;
     assertName(name, 'signal name');
-    assertTimeout(timeoutMs);
+    const { timeoutMs } = checkInput(WaitOptions, options, 'waitFor');
+    const { schema } = options;
     this.assertOutside('waitFor', 'the step would not be stored before the wait ends');
     this.handle.assertOpen();
     const number = this.contexts.enclosing('waitFor').scopes.nextWait(place, name);
@@ -438,9 +458,4 @@ function placeOf(key: StepKey): string {
 /** Returns the place of a step or function, such as `0 refund`. */
 function placeName({ iteration, intent }: StepPlace): string {
   return `${iteration} ${intent}`;
-}
-
-function assertTimeout(timeoutMs: number | undefined): void {
-  if (timeoutMs === undefined || (Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MAX_WAIT_MS)) return;
-  throw new InvalidInputError('waitFor.timeoutMs', `must be an integer from 1 to ${MAX_WAIT_MS}.`);
 }

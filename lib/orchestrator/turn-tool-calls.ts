@@ -125,14 +125,26 @@ export class TurnToolCalls implements TurnTools {
    * @throws HandlerError (`TOOL_CALL_CONFLICT`)
    */
   private keyOf(callId: string, answer: number | undefined, identity: CallIdentity): StepKey {
+    this.assertOneUse(callId, answer, identity);
     for (let occurrence = 0; ; occurrence += 1) {
       const key = callKey(callId, answer, occurrence);
       const begun = this.calls.get(stepText(key));
-      const known = begun?.identity ?? (this.steps.find(key) as StoredCall | undefined);
+      const known = this.knownAt(key);
       if (!known || isSameCall(known, identity)) return key;
       const isAnother = known.input !== undefined && identity.input !== undefined && begun?.hasEnded !== false;
       if (!isAnother) throw toolCallConflict(callId, known.tool);
     }
+  }
+
+  /** A call without `answer` and that of answer 0 are the same use in the plan's state. @throws as {@link keyOf} */
+  private assertOneUse(callId: string, answer: number | undefined, identity: CallIdentity): void {
+    if (!this.orchestration || (answer ?? 0) !== 0) return;
+    const known = this.knownAt(callKey(callId, answer === undefined ? 0 : undefined, 0));
+    if (known && !isSameCall(known, identity)) throw toolCallConflict(callId, known.tool);
+  }
+
+  private knownAt(key: StepKey): CallIdentity | undefined {
+    return this.calls.get(stepText(key))?.identity ?? (this.steps.find(key) as StoredCall | undefined);
   }
 
   /** Validates the input of a call whose result is not stored. @throws InvalidInputError */

@@ -5,7 +5,7 @@ export const recordsMessages = {
 
   unreadable: (left: number, erased: number): string =>
     `SessionRecords.erase: ${erased} sessions are erased, but ${left} sessions of the user cannot be read. The log names ` +
-    'each of them ("Skipped a corrupt session"). Erase each with erase({ sessionId }), or update this process if a newer version wrote them.',
+    'each of them ("Skipped a corrupt session"). Call erase({ sessionId }) for each, or update this process if a newer version wrote them.',
 
   noErase: (): string =>
     'SessionRecords.erase: the custom session store has no `erase`. It must implement AtomicSessionStoreAdapter.',

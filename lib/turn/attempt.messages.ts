@@ -41,6 +41,15 @@ export const attemptMessages = {
     `The handler of turn ${turnId} still runs${place} ${seconds} s after its attempt was stopped, and its result is not used. Pass ` +
     'turn.signal to what it waits for, as in fetch(url, { signal: turn.signal }).',
 
+  /** @param turnId as logged */
+  unusedStep: (step: string, turnId: string): string =>
+    `Turn ${turnId} did not call step ${JSON.stringify(step)} again, which an earlier attempt had completed. If another step ` +
+    'replaced it, its effect happened twice: a step needs the same name in each attempt, without random values and times.',
+
+  httpException: (): string =>
+    'The caller does not receive an HTTP exception of a handler. To tell the user, return reply(...). To fail without retries, ' +
+    'throw a PermanentTurnError.',
+
   /**
    * @param call the call whose promise was rejected, for example `turn.step("price")`
    * @param turnId as logged

@@ -1,6 +1,7 @@
-import { type Logger } from '@nestjs/common';
+import { HttpException, type Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { logDetails, loggedId } from '../common/log-details.js';
+import { SessionsError } from '../common/sessions.error.js';
 import { workerOf } from '../ledger/lane.js';
 import { type ClaimNotice } from '../ledger/turn.store.js';
 import { attemptMessages } from './attempt.messages.js';
@@ -37,7 +38,7 @@ export class FailureLog {
   retried(turn: Turn, failure: AttemptFailure, retryInMs: number): void {
     const sentence = `Turn ${this.describe(turn, failure)} and is retried in ${retryInMs} ms.${sessionOf(turn)}`;
     // A single string, because Nest would log a warning's trace as a second entry.
-    this.logger.warn(`${sentence}\n${traceOf(failure.error)}`);
+    this.logger.warn(`${sentence}${hintOf(failure)}\n${traceOf(failure.error)}`);
   }
 
   /** Logs the failure of the last attempt. @param failure absent if the worker does not know the error */
@@ -45,7 +46,10 @@ export class FailureLog {
     const isEarly = turn.failures + 1 < this.retry.attempts;
     const why = isEarly ? ', with an error that is not retried' : '';
     const record = logDetails().messages ? '' : " The error's message is in the turn's record: turns.get(id).";
-    this.logger.error(`Turn ${this.describe(turn, failure)}${why}.${sessionOf(turn)}${record}`, traceOf(failure.error));
+    this.logger.error(
+      `Turn ${this.describe(turn, failure)}${why}.${sessionOf(turn)}${record}${hintOf(failure)}`,
+      traceOf(failure.error),
+    );
   }
 
   private describe(turn: Turn, { place }: AttemptFailure): string {
@@ -59,6 +63,12 @@ export class FailureLog {
 /** @param time by the clock of the store, which may differ from that of this process */
 function secondsSince(time: string): string {
   return (Math.max(0, Date.now() - Date.parse(time)) / 1000).toFixed(1);
+}
+
+function hintOf({ error }: AttemptFailure): string {
+  return error instanceof HttpException && !SessionsError.isInstance(error)
+    ? ` ${attemptMessages.httpException()}`
+    : '';
 }
 
 function sessionOf({ sessionId }: Turn): string {

@@ -11,12 +11,13 @@ export const workerMessages = {
 
   usedTooEarly: (orchestrator: string): string =>
     `The orchestrator ${orchestrator} must not be used before the application has started. ` +
-    'Submit turns in onModuleInit or later, and wait for them in onApplicationBootstrap or later.',
+    'Submit turns in onModuleInit or later, and wait for them in onApplicationBootstrap or later. ' +
+    'In a test, call `await module.init()` after `compile()`.',
 
   /** @param subject what must not be awaited */
   awaitedTooEarly: (subject: string): string =>
     `${subject} must not be awaited before the application has started, because no worker runs turns yet. Wait in ` +
-    'onApplicationBootstrap or later, or submit the turn without waiting for it.',
+    'onApplicationBootstrap or later, or submit the turn without waiting for it. In a test, call `await module.init()`.',
 
   /**
    * @param wanted the version that the turn needs

@@ -93,6 +93,44 @@ describe.each(LIVE_STORES)('calls of tools in a turn over $name', ({ open }) => 
     expect((await state(sessionId))?.toolHistory.map(({ outcome }) => outcome)).toEqual(['succeeded', 'succeeded']);
   });
 
+  it.each([
+    ['in one attempt', 0],
+    ['in the next attempt', 1],
+  ])('FIX-63 takes the id of a call that failed for another tool, %s', async (_, failedAttempts) => {
+    const { say, session, state } = await startDesk(open(), {
+      steps: [{ name: 'booking', isDefault: true, sequence: [{ anyOf: ['search', 'find'] }, 'book'] }],
+    });
+    const sessionId = await session();
+    const fail = (): never => {
+      throw new Error('The service is down.');
+    };
+    await say(sessionId, async ({ tools, attempt }) => {
+      if (failedAttempts === 0) await tools.use('search', 'call_0', fail, { input: 1 }).catch(() => undefined);
+      else if (attempt <= failedAttempts) await tools.use('search', 'call_0', fail, { input: 1 });
+      await tools.use('find', 'call_0', () => 2, { input: 2 });
+    });
+
+    const { toolHistory, sequenceIndex } = (await state(sessionId))!;
+    // The state has the uses of the attempt that succeeded.
+    const failed = failedAttempts === 0 ? ['search failed'] : [];
+    expect(toolHistory.map(({ tool, outcome }) => `${tool} ${outcome}`)).toEqual([...failed, 'find succeeded']);
+    expect(sequenceIndex).toBe(1);
+  });
+
+  it('FIX-63 FIX-11 refuses an id without an answer that answer 0 has for another tool, and the reverse', async () => {
+    const { say, session } = await startDesk(open(), { steps: STEPS });
+    const problems: unknown[] = [];
+    const refused = async (call: Promise<unknown>): Promise<void> =>
+      void problems.push((await rejection(call, HandlerError, 'TOOL_CALL_CONFLICT')).tool);
+    await say(await session(), async ({ tools }) => {
+      await tools.use('search', 'call_0', () => 1);
+      await refused(tools.use('quote', 'call_0', () => 2, { answer: 0 }));
+      await tools.use('quote', 'call_1', () => 2, { answer: 0 });
+      await refused(tools.use('book', 'call_1', () => 3));
+    });
+    expect(problems).toEqual(['search', 'quote']);
+  });
+
   it('FIX-63 keeps the calls of a later answer apart, even with the same input', async () => {
     const { say, session, state } = await startDesk(open(), { steps: [{ name: 'open', isDefault: true }] });
     const sessionId = await session();

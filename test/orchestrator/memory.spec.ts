@@ -9,6 +9,7 @@ import {
   type MemoryQuery,
   Orchestrator,
   type OrchestratorEvent,
+  type Session,
   SessionsConfigurationError,
   type TurnContext,
   TurnFailedError,
@@ -123,6 +124,17 @@ describe.each(LIVE_STORES)('a memory over $name', ({ open }) => {
     }
     expect(answers).toEqual(['', 'hi', '', '']);
   });
+});
+
+it('BOT-51 rejects a scope that is not a name: all such sessions would share one memory', async () => {
+  const memory = { recall: async () => [], remember: async () => {} };
+  const memoryScope = ({ metadata }: Session) => metadata.team as string;
+  const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => 'hi' }, memory, memoryScope });
+  const { handle, session, turns } = await startApplication({ orchestrators: [desk] });
+  const error = await rejection(handle(desk).execute('hi', { sessionId: await session() }), TurnFailedError);
+
+  const { message } = (await turns.get(error.turnId))?.error ?? {};
+  expect(message).toContain('The result of memoryScope must be a string of 1 to 256 characters');
 });
 
 it('BOT-51 waits at shutdown until settled turns are remembered', async () => {

@@ -18,6 +18,7 @@ import {
   type TurnResult,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
+import { recordingAdapter } from '../support/recording-adapter.js';
 import { aborted, type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
 interface Desk {
@@ -108,6 +109,24 @@ describe.each(LIVE_STORES)('a turn that replaces others over $name', ({ open }) 
     await say('C', { replaces: failed });
     expect(seen.at(-1)).toEqual(['a', 'to a']);
     expect(await state()).toEqual({ said: ['a', 'C'] });
+  });
+
+  it('AIS-07 PRF-09 replaces a turn that failed without reading the log', async () => {
+    const calls: string[] = [];
+    const adapter = recordingAdapter(open(), calls);
+    const { app, say, sessionId } = await start(adapter);
+    const history = Array.from({ length: 300 }, (_, n) => ({ role: 'user' as const, content: `message ${n}` }));
+    await app.adapter.conversations.append(
+      sessionId,
+      history.map((message, n) => ({ ...message, id: `m${n}` })),
+    );
+    const { id: failed } = await app.turns.submit('desk', 'fail', { sessionId });
+    await rejection(app.turns.result(failed), TurnFailedError);
+    calls.length = 0;
+    await say('C', { replaces: failed });
+
+    expect(calls.filter((call) => call === 'conversations.page')).toEqual([]);
+    expect(calls.filter((call) => call === 'conversations.window').length).toBeLessThanOrEqual(1);
   });
 
   it('AIS-07 replaces turns if it is stopped and messages of it are kept', async () => {

@@ -1,3 +1,4 @@
+import { Logger } from '@nestjs/common';
 import {
   defineOrchestrator,
   InvalidInputError,
@@ -6,6 +7,7 @@ import {
   type TurnContext,
   TurnFailedError,
 } from 'nestjs-agent-sessions';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { gate, LASTING_STORES, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
 
@@ -20,6 +22,54 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
     });
     expect(await say(await app.session())).toMatchObject({ reply: 'receipt of 7 a' });
     expect(effects).toEqual(['load', 'pay']);
+  });
+
+  it('BOT-30 DAY-17 warns of a step that a later attempt does not call, because its effect may be repeated', async () => {
+    const { lines, logger } = capturingLogger();
+    const { app, say } = await startDesk(open, async (turn) => {
+      await turn.step('load', async () => {
+        await turn.step('inside', () => 1);
+      });
+      await turn.step(`charge ${turn.attempt}`, () => 'charged');
+      if (turn.attempt < 3) throw new Error('after the effects');
+      return reply('ok');
+    });
+    Logger.overrideLogger(logger);
+    await say(await app.session());
+    Logger.overrideLogger(false);
+
+    const warned = lines.filter((line) => line.includes('did not call step'));
+    expect(warned).toHaveLength(2);
+    expect(warned[0]).toContain('did not call step "charge 1" again, which an earlier attempt had completed.');
+    expect(warned[1]).toContain('"charge 2"');
+  });
+
+  it('BOT-30 does not warn of the steps of a route and of iterations whose result is stored', async () => {
+    const { lines, logger } = capturingLogger();
+    const desk = defineOrchestrator({
+      name: 'desk',
+      iterate: true,
+      route: async (turn) => turn.step('choose', () => 'answer'),
+      intents: {
+        answer: async (turn) => {
+          await turn.step(`work ${turn.iteration}`, () => 1);
+          if (turn.iteration === 1 && turn.attempt === 1) throw new Error('in the second iteration');
+          return reply('ok');
+        },
+      },
+      evaluate: (turn) => turn.step('judge', () => turn.iteration === 1),
+    });
+    const { handle, session } = await startApplication({
+      adapter: open(),
+      orchestrators: [desk],
+      turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
+    });
+    Logger.overrideLogger(logger);
+    await handle(desk).execute('hi', { sessionId: await session() });
+    Logger.overrideLogger(false);
+
+    expect(lines.filter((line) => line.includes('failed in attempt 1'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('did not call step'))).toEqual([]);
   });
 
   it('BOT-30 a step that failed is not stored: the next attempt runs it', async () => {

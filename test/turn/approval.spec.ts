@@ -425,6 +425,22 @@ describe('waitFor', () => {
     expect(error.failure).toMatchObject({ code: 'INVALID_INPUT', details: { path: 'waitFor.timeoutMs' } });
   });
 
+  it.each<[string, object]>([
+    ['waitFor.timeout is not a known key', { timeout: 5000 }],
+    ['waitFor.onTimeout must be a function that returns the result after the timeout.', { onTimeout: 'denied' }],
+    ['waitFor.schema must be a class.', { schema: { type: 'object' } }],
+  ])('TRN-13 refuses options at the call: %s', async (problem, options) => {
+    const desk = defineOrchestrator({
+      name: 'desk',
+      intents: {
+        answer: (turn: TurnContext) => turn.waitFor<string>('go', options).catch((error: Error) => error.message),
+      },
+    });
+    const { session, handle } = await startApplication({ adapter: memoryAdapter(), orchestrators: [desk] });
+    const { reply: text } = await handle(desk).execute('refund', { sessionId: await session() });
+    expect(text).toContain(problem);
+  });
+
   it('TRN-13 validates the arguments of signal', async () => {
     const { turns } = await startApplication({ adapter: memoryAdapter() });
     await expect(turns.signal('none', 'go')).rejects.toThrow(TurnNotFoundError);

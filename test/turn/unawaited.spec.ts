@@ -5,7 +5,9 @@ const PROGRAM = join(import.meta.dirname, 'fixtures/unawaited.mjs');
 const LINE = /WARN.*\[TurnHandler\] (.+) of turn (#[0-9a-f]{12}) was rejected/g;
 const CALLS = [
   'asTool().execute',
+  'handle.command',
   'handle.execute',
+  'handle.history',
   'turn.modules.flow.load',
   'turn.modules.task.create',
   'turn.modules.task.get',

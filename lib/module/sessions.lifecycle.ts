@@ -163,8 +163,9 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
 
   private logStart(): void {
     const { adapter, queue, role, controllers } = this;
-    const parts = { adapter, queue, role, controllers, orchestrators: this.registry.names(), logging: logDetails() };
-    this.logger.log(startSummary(parts));
+    const { sessionTtlMs: ttlMs } = this.settings.turns;
+    const orchestrators = this.registry.names();
+    this.logger.log(startSummary({ adapter, queue, role, controllers, orchestrators, ttlMs, logging: logDetails() }));
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
       this.logger.warn(moduleMessages.noAdapter());
     } else if (this.adapter.volatile) {

@@ -11,26 +11,43 @@ export interface StartedParts {
   readonly orchestrators: readonly string[];
   /** Each with its path. */
   readonly controllers: readonly string[];
+  /** Milliseconds without activity after which a session counts as suspended. */
+  readonly ttlMs: number;
   readonly logging: LogDetails;
 }
 
-/** Returns the log entry of the start, which shows an unintended store, queue or role at once (DAY-15). */
-export function startSummary({ adapter, queue, role, orchestrators, controllers, logging }: StartedParts): string {
-  const parts = {
+const UNITS = [
+  [86_400, 'days'],
+  [3600, 'h'],
+  [60, 'min'],
+] as const;
+
+/** Returns the log entry of the start, which shows an unintended store, queue, role or unit of time at once (DAY-15). */
+export function startSummary(parts: StartedParts): string {
+  const { adapter, queue, role, orchestrators, controllers, ttlMs, logging } = parts;
+  const entries = {
     Store: adapter.label ?? adapter.system ?? 'custom',
     Queue: queue.label ?? 'custom',
     Role: role,
     Orchestrators: listed(orchestrators),
     Controllers: listed(controllers),
+    'Session TTL': duration(ttlMs),
     Logs: `messages ${shown(logging.messages)}, ids ${shown(logging.ids)}`,
   };
-  return Object.entries(parts)
+  return Object.entries(entries)
     .map(([name, value]) => `${name}: ${value}.`)
     .join(' ');
 }
 
 function shown(isShown: boolean): string {
   return isShown ? 'shown' : 'hidden';
+}
+
+/** Formats a time in the largest unit of which it has two or more. */
+function duration(ms: number): string {
+  const seconds = ms / 1000;
+  const [size, unit] = UNITS.find(([each]) => seconds >= 2 * each) ?? [1, 's'];
+  return `${Number((seconds / size).toFixed(1))} ${unit}`;
 }
 
 function listed(names: readonly string[]): string {

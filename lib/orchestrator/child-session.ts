@@ -8,18 +8,47 @@ import { isTerminal } from '../ledger/turn.js';
 
 const MAX_ID = 200;
 
+/** The number of latest turns of an ended session among which a repeated call finds its turn. */
+const LATEST = 20;
+
 /**
- * Returns the id of the session `<parent>/<name>`. The first use creates it with the parent's owner; processes may
- * race. If the session has ended or was erased, `<parent>/<name>~2` is used instead, and so on.
- * @throws SessionConflictError when another user owns the id
+ * Runs a turn in the session `<parent>/<name>`. The first use creates it with the parent's owner; processes may race. If the
+ * session has ended or was erased, `<parent>/<name>~2` is used instead, and so on. A repeated call returns the result of its
+ * turn, even if the session has ended since.
+ * @param key the idempotency key of the turn
+ * @throws SessionConflictError when another user owns the id; what `ask` throws, and the turn's error
  */
-export async function childSession(sessions: SessionStore, parent: Session, name: string): Promise<string> {
+export async function inChildSession(
+  turns: TurnService,
+  sessions: SessionStore,
+  parent: Session,
+  { name, key }: { readonly name: string; readonly key: string },
+  ask: (sessionId: string) => Promise<TurnResult>,
+): Promise<TurnResult> {
+  const { id, ended } = await childSession(sessions, parent, name);
+  if (ended !== undefined) {
+    const latest = await turns.list({ sessionId: ended, limit: LATEST, order: 'desc' });
+    const known = latest.find(({ idempotencyKey }) => idempotencyKey === key);
+    // The end of the session has cancelled a turn that was open.
+    if (known && known.status !== 'cancelled') return turns.result(known.id);
+  }
+  return ask(id);
+}
+
+/** @returns the id of the session to use, and that of the one before it, which has ended */
+async function childSession(
+  sessions: SessionStore,
+  parent: Session,
+  name: string,
+): Promise<{ readonly id: string; readonly ended?: string }> {
+  let before: { ended?: string } = {};
   for (let number = 1; ; number += 1) {
     const id = childId(parent.id, number === 1 ? name : `${name}~${number}`);
     const child = (await sessions.get(id)) ?? (await make(sessions, parent, id));
     if (!child) continue;
     assertOwner(child, parent);
-    if (!sessions.isOver(child)) return id;
+    if (!sessions.isOver(child)) return { id, ...before };
+    before = { ended: id };
   }
 }
 
@@ -41,7 +70,7 @@ export async function inFreshSession(
     const [turn] = await turns.list({ sessionId: known.id, limit: 1 });
     if (turn) return turns.result(turn.id);
   }
-  const id = await childSession(sessions, parent, name);
+  const { id } = await childSession(sessions, parent, name);
   try {
     return await ask(id);
   } finally {

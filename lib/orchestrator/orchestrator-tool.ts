@@ -6,7 +6,7 @@ import { handOut } from '../turn/running-turn.js';
 import { isAttemptedAgain } from '../turn/turn-stopped.error.js';
 import { callName } from '../ledger/turn-step.js';
 import { type TurnResult } from '../turn/turn-result.js';
-import { childSession, inFreshSession } from './child-session.js';
+import { inChildSession, inFreshSession } from './child-session.js';
 import { type OrchestratorPlace } from './orchestrator-place.js';
 import {
   TOOL_INPUT_SCHEMA,
@@ -117,7 +117,7 @@ export function orchestratorTool(
         });
       const { status, reply, data } =
         session === 'child'
-          ? await ask(await childSession(sessions, caller.session, name))
+          ? await inChildSession(turns, sessions, caller.session, { name, key }, ask)
           : await inFreshSession(turns, sessions, caller.session, `${name}~${key.slice(0, 32)}`, ask);
       return { status, reply, ...(data === undefined ? {} : { data }) };
     };

@@ -30,7 +30,7 @@ describe('the log entry of the start', () => {
   it.each(LIVE_STORES)('DAY-15 names the store and what runs, with $name', async ({ open }) => {
     const { lines, logger } = capturingLogger();
     await startApplication({ adapter: open(), orchestrators: [Echo], logger });
-    const summary = `^log Store: ${STORE}\\. Queue: in this process\\. Role: both\\. Orchestrators: echo\\. Controllers: none\\. Logs: messages shown, ids shown\\.`;
+    const summary = `^log Store: ${STORE}\\. Queue: in this process\\. Role: both\\. Orchestrators: echo\\. Controllers: none\\. Session TTL: 60 min\\. Logs: messages shown, ids shown\\.`;
     expect(lines.filter((line) => new RegExp(summary).test(line))).toHaveLength(1);
   });
 
@@ -64,7 +64,7 @@ describe('the log entry of the start', () => {
     ];
     const queue = bullmqQueue({ connection: { url: `redis://${secret}@cache:6380` } });
     const logging = { messages: false, ids: false };
-    const parts = { role: 'both', orchestrators: [], controllers: [], logging } as const;
+    const parts = { role: 'both', orchestrators: [], controllers: [], ttlMs: 0, logging } as const;
     const entries = stores.map((adapter) => startSummary({ adapter, queue, ...parts }));
     expect(entries).toEqual([
       expect.stringContaining('Store: PostgreSQL at db:5433/app. Queue: BullMQ agent-sessions at cache:6380.'),
@@ -82,10 +82,31 @@ describe('the log entry of the start', () => {
 
   it('DAY-15 names a store without a label by its system', () => {
     const logging = { messages: false, ids: true };
-    const parts = { queue: {}, role: 'work', orchestrators: ['a', 'b'], controllers: [], logging } as const;
+    const parts = {
+      queue: {},
+      role: 'work',
+      orchestrators: ['a', 'b'],
+      controllers: [],
+      ttlMs: 7000,
+      logging,
+    } as const;
     expect(startSummary({ adapter: { system: 'filedb' }, ...parts })).toBe(
-      'Store: filedb. Queue: custom. Role: work. Orchestrators: a, b. Controllers: none. Logs: messages hidden, ids shown.',
+      'Store: filedb. Queue: custom. Role: work. Orchestrators: a, b. Controllers: none. Session TTL: 7 s. Logs: messages hidden, ids shown.',
     );
+  });
+
+  it.each([
+    [1000, '1 s'],
+    [90_000, '90 s'],
+    [1_800_000, '30 min'],
+    [5_400_000, '90 min'],
+    [86_400_000, '24 h'],
+    // Milliseconds where seconds were expected.
+    [3_600_000_000, '41.7 days'],
+  ])('DAY-15 shows a TTL of %d ms as %s', (ttlMs, shown) => {
+    const logging = { messages: false, ids: true };
+    const parts = { adapter: {}, queue: {}, role: 'both', orchestrators: [], controllers: [], ttlMs, logging } as const;
+    expect(startSummary(parts)).toContain(`Session TTL: ${shown}.`);
   });
 });
 

@@ -3,6 +3,7 @@ import { MockLanguageModelV3 } from 'ai/test';
 import {
   defineOrchestrator,
   InvalidInputError,
+  type OrchestratorDefinition,
   type OrchestratorTool,
   type OrchestratorToolOptions,
   PermanentTurnError,
@@ -195,6 +196,38 @@ describe.each(SAMPLED_STORES)('an orchestrator as a tool over $name', ({ open })
     );
     expect(await say(await app.session())).toMatchObject({ reply: 'itself (0)' });
     expect(seen).toHaveLength(1);
+  });
+
+  it('BOT-50 a retried turn gets the turn of its call, although the child session has ended since', async () => {
+    const store = open();
+    let lost = false;
+    let runs = 0;
+    const saveStep: typeof store.turns.saveStep = async (hold, step) => {
+      if (step.kind !== 'tool' || lost) return store.turns.saveStep(hold, step);
+      lost = true;
+      await app.sessions.expire(`${sessionId}/expert`);
+      throw new Error('The result of the call was not stored.');
+    };
+    const turns = Object.assign(Object.create(store.turns) as typeof store.turns, { saveStep });
+    const expert = defineOrchestrator({ name: 'expert', intents: { answer: () => reply(`answer ${(runs += 1)}`) } });
+    const parent: OrchestratorDefinition = defineOrchestrator({
+      name: 'parent',
+      intents: {
+        ask: async (turn) =>
+          reply(String((await app.handle(expert).asTool(turn).execute({ input: 'hi' }, call('c1'))).reply)),
+      },
+    });
+    const app = await startApplication({
+      adapter: { ...store, turns },
+      orchestrators: [parent, expert],
+      turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
+    });
+    const sessionId = await app.session();
+
+    expect(await app.handle(parent).execute('hi', { sessionId })).toMatchObject({ reply: 'answer 1' });
+    expect(lost).toBe(true);
+    expect(runs).toBe(1);
+    expect(await app.turns.list({ sessionId: `${sessionId}/expert~2` })).toEqual([]);
   });
 
   it("BOT-50 rejects a child id that another user's session has, and replaces an ended child session", async () => {

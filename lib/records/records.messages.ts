@@ -1,11 +1,17 @@
+const UNREADABLE_CURE =
+  'The log names each of them ("Skipped a corrupt session"). If a newer version wrote them, update this process.';
+
 /** The messages of `SessionRecords`. */
 export const recordsMessages = {
   wrongSelection: (): string =>
     'must be exactly { sessionId }, { userId, workspaceId } (null: no workspace) or { userId, allWorkspaces: true }.',
 
-  unreadable: (left: number, erased: number): string =>
-    `SessionRecords.erase: ${erased} sessions are erased, but ${left} sessions of the user cannot be read. The log names ` +
-    'each of them ("Skipped a corrupt session"). Call erase({ sessionId }) for each, or update this process if a newer version wrote them.',
+  notErased: (left: number, erased: number): string =>
+    `SessionRecords.erase: ${erased} sessions are erased, but ${left} sessions of the user cannot be read. ${UNREADABLE_CURE} ` +
+    'Call erase({ sessionId }) for each.',
+
+  notExported: (left: number): string =>
+    `SessionRecords.export: ${left} sessions of the user cannot be read. ${UNREADABLE_CURE} Repair them, and export again.`,
 
   noErase: (): string =>
     'SessionRecords.erase: the custom session store has no `erase`. It must implement AtomicSessionStoreAdapter.',

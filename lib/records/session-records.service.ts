@@ -26,7 +26,8 @@ export class SessionRecords {
   /**
    * Exports records session by session. Reads in pages, so the data of a session is never in memory at once. Concurrent writes may be
    * included or not. Secret entries of tools are listed without their value.
-   * @throws InvalidInputError; the iteration throws SessionNotFoundError if the requested session does not exist, StoreUnavailableError
+   * @throws InvalidInputError; the iteration throws SessionNotFoundError if the requested session does not exist, StoreUnavailableError,
+   * and UnreadableRecordError at its end if the user has sessions that cannot be read
    */
   export(of: RecordsOf): AsyncIterable<SessionRecord> {
     return this.records(checkRecordsOf(of));
@@ -56,7 +57,7 @@ export class SessionRecords {
         // `find` skips unreadable sessions. One that was created meanwhile is found by the next pass.
         const left = await this.sessions.count(queryOf(checked));
         if (left === 0) return { sessions: erased };
-        if (left === unreadable) throw unreadableSessions(left, erased);
+        if (left === unreadable) throw unreadableSessions(recordsMessages.notErased(left, erased));
         unreadable = left;
         continue;
       }
@@ -78,11 +79,13 @@ export class SessionRecords {
   /**
    * Finds all sessions. Sessions that are used meanwhile move to pages that were already read, so repeat until a pass
    * finds no new one.
+   * @throws UnreadableRecordError after the last session, if others cannot be read
    */
   private async *sessionsOf(of: Exclude<RecordsOf, { sessionId: string }>): AsyncGenerator<Session, void> {
     const seen = new Set<string>();
-    for (let before = -1; seen.size > before;) {
-      before = seen.size;
+    for (let unreadable = 0; ;) {
+      const before = seen.size;
+      let found = 0;
       let cursor: string | undefined;
       do {
         const page = await this.sessions.page({
@@ -90,6 +93,7 @@ export class SessionRecords {
           limit: PAGE,
           ...(cursor === undefined ? {} : { cursor }),
         });
+        found += page.sessions.length;
         for (const session of page.sessions) {
           if (seen.has(session.id)) continue;
           seen.add(session.id);
@@ -97,6 +101,12 @@ export class SessionRecords {
         }
         cursor = page.nextCursor;
       } while (cursor !== undefined);
+      if (seen.size > before) continue;
+      // One that was created meanwhile is found by the next pass.
+      const left = (await this.sessions.count(queryOf(of))) - found;
+      if (left <= 0) return;
+      if (left === unreadable) throw unreadableSessions(recordsMessages.notExported(left));
+      unreadable = left;
     }
   }
 }
@@ -107,8 +117,8 @@ function queryOf(of: Exclude<RecordsOf, { sessionId: string }>): { userId: strin
   return 'allWorkspaces' in of ? { userId } : { userId, workspaceId: of.workspaceId };
 }
 
-function unreadableSessions(left: number, erased: number): UnreadableRecordError {
-  return new UnreadableRecordError('session', '', { message: recordsMessages.unreadable(left, erased) });
+function unreadableSessions(message: string): UnreadableRecordError {
+  return new UnreadableRecordError('session', '', { message });
 }
 
 async function* toLines(records: AsyncIterable<SessionRecord>): AsyncGenerator<string, void> {

@@ -57,11 +57,19 @@ describe.each(STORES)('corrupt records on $name', ({ open, place }) => {
     expect(await sessions.find({ userId: 'ann' })).toEqual([]);
   });
 
-  it('NST-25 rejects the erase of a user with a corrupt session after it has erased the others', async () => {
+  it('NST-25 rejects the export and the erase of a user with a corrupt session, after the others', async () => {
     const sessions = createSessionStore({ adapter: adapter.sessions });
     const [corrupted, other] = [await sessions.create({ userId: 'eve' }), await sessions.create({ userId: 'eve' })];
     await corrupt({ kind: 'session', id: corrupted.id });
     const records = new SessionRecords(sessions, adapter);
+
+    const exported: string[] = [];
+    const read = async (): Promise<void> => {
+      for await (const record of records.export({ userId: 'eve', allWorkspaces: true }))
+        exported.push(record.sessionId);
+    };
+    await expect(read()).rejects.toThrow('SessionRecords.export: 1 sessions of the user cannot be read.');
+    expect(exported).toEqual([other.id]);
 
     const erase = records.erase({ userId: 'eve', allWorkspaces: true });
     await expect(erase).rejects.toMatchObject({ code: 'CORRUPT_RECORD', recordId: '' });

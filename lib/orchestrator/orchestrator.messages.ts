@@ -57,9 +57,16 @@ export const orchestratorMessages = {
     'reply(text, { state: { ... } }).',
 
   /** @param saved the version that has written the state */
-  missingKeysCure: (orchestrator: string, version: string, saved: string, missing: readonly string[]): string => {
-    const lacks = `lacks keys of initialState: ${missing.join(', ')}`;
-    const migrate = `migrate: (state) => ({ ...state, ${missing[0]}: ... }) }]`;
+  /** @param difference between the state and the initial one, in these keys */
+  stateShapeCure: (
+    orchestrator: string,
+    version: string,
+    saved: string,
+    difference: string,
+    keys: readonly string[],
+  ): string => {
+    const lacks = `${difference}: ${keys.join(', ')}`;
+    const migrate = `migrate: (state) => ({ ...state, ${keys[0]}: ... }) }]`;
     if (saved !== version) {
       return (
         `The stored state, of version ${saved} of ${orchestrator}, ${lacks}. Add a migration that sets them, such as ` +

@@ -49,6 +49,8 @@ export class TurnSteps {
   private readonly running = new Map<string, Promise<StoredStep>>();
   /** The places where a step or tool call has succeeded: `replay` if the result of any of them was already stored. */
   private readonly ended = new Map<string, 'step' | 'replay'>();
+  /** The names of the steps that handlers have called without a key in this attempt, after their place. */
+  private readonly unkeyed = new Set<string>();
   /** The steps of handlers that earlier attempts have stored and this one has not called, by {@link stepText}. */
   private readonly unused = new Map<string, StoredStep>();
   /** The number of stored waits that this attempt has not reached, by place. */
@@ -122,6 +124,7 @@ export class TurnSteps {
     const calls = key === undefined ? parent.scopes.begin(place, name) : undefined;
     const number = (calls?.count ?? 0) - 1;
     const step: StepKey = { kind: 'step', iteration, intent, parent: parent.id, name, key: key ?? number };
+    if (key === undefined && parent.id === '') this.unkeyed.add(`${placeName(place)} ${name}`);
     try {
       if (parent.id !== '') {
         // A limiter starts its next task while the call before it is about to return: wait until it has (FIX-82).
@@ -214,9 +217,13 @@ export class TurnSteps {
    * another name in each attempt repeats its effect.
    */
   warnOfUnused({ iteration, intent }: StepPlace): void {
-    for (const { iteration: at, intent: of, name } of this.unused.values()) {
-      if (at === iteration && of === intent)
-        logger.warn(attemptMessages.unusedStep(name.slice(0, 100), loggedId(this.turnId)));
+    for (const { iteration: at, intent: of, name, key } of this.unused.values()) {
+      if (at !== iteration || of !== intent) continue;
+      const isFewer = typeof key === 'number' && this.unkeyed.has(`${placeName({ iteration, intent })} ${name}`);
+      const shown = name.slice(0, 100);
+      const turnId = loggedId(this.turnId);
+      if (isFewer) logger.warn(attemptMessages.fewerSteps(shown, turnId));
+      else logger.warn(attemptMessages.unusedStep(shown, turnId));
     }
   }
 

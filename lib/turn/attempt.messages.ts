@@ -46,6 +46,11 @@ export const attemptMessages = {
     `Turn ${turnId} did not call step ${JSON.stringify(step)} again, which an earlier attempt had completed. If another step ` +
     'replaced it, its effect happened twice: a step needs the same name in each attempt, without random values and times.',
 
+  /** @param turnId as logged */
+  fewerSteps: (step: string, turnId: string): string =>
+    `Turn ${turnId} called step ${JSON.stringify(step)} fewer times than an earlier attempt, so its results may belong to other ` +
+    `calls. Give each call a key: turn.step(${JSON.stringify(step)}, work, { key: item.id }).`,
+
   httpException: (): string =>
     'The caller does not receive an HTTP exception of a handler. To tell the user, return reply(...). To fail without retries, ' +
     'throw a PermanentTurnError.',

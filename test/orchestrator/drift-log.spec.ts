@@ -115,6 +115,20 @@ describe.each(LASTING_STORES)('the log of a turn whose state has another shape, 
     expect(entries[0]).toContain(`(reading 'length')\n${ADVICE}\n    at `);
   });
 
+  it('DAY-02 names the keys that have another type in the stored state', async () => {
+    const initialState = () => ({ visits: { count: 0 } });
+    const [entry, ...others] = await changed(initialState, ({ state }) => {
+      const { count } = state.visits as { count: { valueOf(): number } };
+      return { visits: { count: count.valueOf() + 1 } };
+    });
+    expect(others).toEqual([]);
+    expect(entry).toContain(
+      'The stored state has keys of another type than initialState: visits. If earlier code of desk has written it, set a ' +
+        "higher version than 1, and add a migration that sets them, such as migrations: [{ from: '1', to: '...', migrate: " +
+        '(state) => ({ ...state, visits: ... }) }].',
+    );
+  });
+
   it('DAY-17 names them once if the handler only shows one', async () => {
     const { open, sessionId } = await visited();
     const desk = defineOrchestrator({

@@ -47,6 +47,28 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
     );
   });
 
+  it('BOT-30 DAY-17 warns of a step that is called fewer times than before, because its results may be swapped', async () => {
+    const { lines, logger } = capturingLogger();
+    const { app, say } = await startDesk(open, async (turn) => {
+      const items = turn.attempt === 1 ? [1, 2, 3] : [2, 3];
+      for (const item of items) await turn.step('load', () => item);
+      for (const item of items) await turn.step('pay', () => item, { key: `${item}` });
+      if (turn.attempt === 1) throw new Error('after the effects');
+      return reply('ok');
+    });
+    Logger.overrideLogger(logger);
+    await say(await app.session());
+    Logger.overrideLogger(false);
+
+    const warned = lines.filter((line) => /fewer times|did not call step/.test(line));
+    expect(warned.toSorted()).toEqual([
+      textLike(
+        /called step "load" fewer times than an earlier attempt, .*turn\.step\("load", work, \{ key: item\.id \}\)/,
+      ),
+      textLike(/did not call step "pay" again/),
+    ]);
+  });
+
   it('BOT-30 does not warn of the steps of a route and of iterations whose result is stored', async () => {
     const { lines, logger } = capturingLogger();
     const desk = defineOrchestrator({

@@ -10,6 +10,7 @@ import {
   type SessionQuery,
   type SessionStore,
 } from 'nestjs-agent-sessions';
+import { ownsSession } from '../../lib/transport/principal.js';
 
 const HOUR = 3_600_000;
 
@@ -58,6 +59,15 @@ describe('SessionStore over an adapter with only the five methods', () => {
 
     expect(await store.purgeExpired(1000)).toHaveLength(1);
     expect([...adapter.rows.values()]).toMatchObject([{ userId: 'bob', state: 'created' }]);
+  });
+
+  it('FIX-42 a row whose workspaceId is null belongs to its user without a workspace', async () => {
+    adapter.put('s', HOUR, { workspaceId: null } as unknown as Partial<Session>);
+    const session = (await store.get('s'))!;
+
+    expect(ownsSession({ userId: 'ann' }, session)).toBe(true);
+    expect(ownsSession({ userId: 'ann', workspaceId: 'acme' }, session)).toBe(false);
+    expect(ownsSession({ userId: 'bob' }, session)).toBe(false);
   });
 
   it('FIX-42 pages through all sessions once', async () => {

@@ -32,7 +32,7 @@ export function shown(value: unknown): string {
   return inspect(withoutSecrets(value), { depth, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 20 });
 }
 
-/** Hides the texts in objects, and the user and password of a URL. Keeps cycles. */
+/** Hides strings in objects, and the user and password of a URL. Keeps cycles. */
 function withoutSecrets(value: unknown, copies = new Map<unknown, unknown>()): unknown {
   if (typeof value === 'string') return value.replace(/\/\/[^/@\s]*@/g, '//***@');
   const isList = Array.isArray(value);

@@ -290,7 +290,8 @@ export class UnreadableRecordError extends SessionsError {
   /**
    * @param recordId the id of the record: of a session or a turn, the key of a document, the position of a message, the type of an
    * entry; empty for several records
-   * @param options `rules`: the version that a newer record was written with, and the latest one that this process supports
+   * @param options `rules`: the version that a newer record was written with, and the latest one that this process supports. `message`:
+   * replaces the default message about one corrupt record
    */
   constructor(
     readonly kind: RecordKind,

@@ -34,9 +34,10 @@ export function closeCalls<M extends MessageDraft>(
     const results = calls.get(index) ?? NO_RESULTS;
     const answering = new Set([...results.values(), ...(withoutResults.get(index) ?? [])]);
     const answers = [...answering]
-      .filter((at) => at !== undefined && messages[at].role === 'tool')
-      .sort((a, b) => a! - b!)
-      .map((at) => withResults(messages[at!], (id) => results.get(id) === at));
+      .filter((at) => at !== undefined)
+      .filter((at) => messages[at].role === 'tool')
+      .sort((a, b) => a - b)
+      .map((at) => withResults(messages[at], (id) => results.get(id) === at));
     const unanswered = callsIn(message).filter(({ id }) => !isOfTool(messages[results.get(id) ?? -1]));
     open = new Set(unanswered.map(({ id }) => id));
     const next = open.size > 0 ? nextOf(messages, index, answeredNext) : NONE;

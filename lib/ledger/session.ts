@@ -35,7 +35,7 @@ export interface Session {
 /** What tells a session from an earlier or later one with the same id (FIX-90). */
 export type SessionIdentity = Pick<Session, 'createdAt' | 'userId'>;
 
-/** Returns the id of a session, and what tells it from others with that id. */
+/** Returns the id of a session, and the fields that distinguish it from earlier and later sessions with that id. */
 export function identityOf({ id, createdAt, userId }: Session): Pick<Session, 'id'> & SessionIdentity {
   return { id, createdAt, userId };
 }

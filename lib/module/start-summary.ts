@@ -16,6 +16,7 @@ export interface StartedParts {
   readonly logging: LogDetails;
 }
 
+/** The seconds of each unit. */
 const UNITS = [
   [86_400, 'days'],
   [3600, 'h'],
@@ -43,7 +44,7 @@ function shown(isShown: boolean): string {
   return isShown ? 'shown' : 'hidden';
 }
 
-/** Formats a time in the largest unit of which it has two or more. */
+/** Formats a duration in the largest unit that fits at least twice. */
 function duration(ms: number): string {
   const seconds = ms / 1000;
   const [size, unit] = UNITS.find(([each]) => seconds >= 2 * each) ?? [1, 's'];

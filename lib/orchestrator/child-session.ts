@@ -8,7 +8,7 @@ import { isTerminal } from '../ledger/turn.js';
 
 const MAX_ID = 200;
 
-/** The number of latest turns of an ended session among which a repeated call finds its turn. */
+/** A repeated call searches this number of latest turns of an ended session. */
 const LATEST = 20;
 
 /**

@@ -1,5 +1,5 @@
-// Adds `| undefined` to the optional properties of the declarations in dist. The package is compiled without
-// `exactOptionalPropertyTypes`, so it accepts `undefined` there. Applications with this option can only pass it if the
+// `node declarations.js [FOLDER]` adds `| undefined` to the optional properties of the declarations in dist, or FOLDER. The package is
+// compiled without `exactOptionalPropertyTypes`, so it accepts `undefined` there. Applications with this option can only pass it if the
 // declarations say so.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,10 +44,10 @@ function withUndefined(text, source) {
   return inserted.reduce((result, { at, text }) => result.slice(0, at) + text + result.slice(at), text);
 }
 
-/** Returns the declaration files of the build. */
-export function declarationFiles() {
-  const names = readdirSync(OUTPUT, { recursive: true }).filter((name) => name.endsWith('.d.ts'));
-  return names.map((name) => join(OUTPUT, name));
+/** Returns the declaration files of the build, or below another folder. */
+export function declarationFiles(folder = OUTPUT) {
+  const names = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.d.ts'));
+  return names.map((name) => join(folder, name));
 }
 
 /** Parses a declaration file. */
@@ -57,7 +57,7 @@ export function parse(file) {
 
 // The build runs this file.
 if (process.argv[1] === import.meta.filename) {
-  for (const file of declarationFiles()) {
+  for (const file of declarationFiles(process.argv[2])) {
     const source = parse(file);
     const changed = withUndefined(source.text, source);
     if (changed !== source.text) writeFileSync(file, changed);

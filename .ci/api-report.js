@@ -1,7 +1,7 @@
 /**
  * Compares the public surface with the reports in `.ci/api`, one per entry point, and limits the names of the root. A
- * report begins with the comment and the table of contents of the entry file. `--write` updates the reports. Needs a
- * built `dist`.
+ * report begins with the comment and the table of contents of the entry file. `--write` updates the reports. Needs the
+ * declarations in `build/declarations`: npm run lint:api.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const configOf = ({ entry, types }) =>
     configObjectFullPath: undefined,
     configObject: {
       projectFolder: root,
-      mainEntryPointFilePath: join(root, types),
+      mainEntryPointFilePath: join(root, types.replace('./dist/', 'build/declarations/')),
       compiler: { tsconfigFilePath: join(root, 'tsconfig.build.json') },
       apiReport: { enabled: true, reportFileName: nameOf(entry), reportFolder: extracted, reportTempFolder: extracted },
       docModel: { enabled: false },

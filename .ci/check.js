@@ -32,8 +32,6 @@ const PARTS = [
   { name: 'Lua', inputs: /\.lua$|^text-modules\.js$/, command: 'npm run --silent lint:lua', needs: 'luacheck' },
   {
     name: 'SQL',
-    // Waits for its turn, because it compiles to `dist` as well.
-    after: 'API reports',
     inputs: /^lib\/store\/postgres\/migrations\//,
     command: 'npm run --silent lint:sql',
     needs: '/usr/lib/postgresql/15/lib/plpgsql_check.so',
@@ -96,11 +94,7 @@ if (ALL) rmSync(STATE, { recursive: true, force: true });
 mkdirSync(STATE, { recursive: true });
 const waiting = [...PARTS];
 async function worker() {
-  for (;;) {
-    const next = waiting.findIndex(({ after }) => after === undefined || results.has(after));
-    if (next < 0) return;
-    await check(...waiting.splice(next, 1));
-  }
+  while (waiting.length > 0) await check(waiting.shift());
 }
 await Promise.all(Array.from({ length: availableParallelism() }, worker));
 process.exitCode = PARTS.every(({ name }) => results.get(name)) ? 0 : 1;

@@ -3,7 +3,6 @@ import { toJsonObject } from '../common/json.js';
 import { finishedStepChanged } from './chat.errors.js';
 import { blockKindOf, type ChunkFields, isData, type PartFields } from './chunk-fields.js';
 import { newsOf } from './chunk-news.js';
-import { counterpart, partsOfStep } from './matching-parts.js';
 import { mergeMetadata } from './merge-metadata.js';
 import { MessageFold, UI_RESET } from './message-fold.js';
 import { type AnyUIMessage, type UIChunk, type UIPart } from './ui-message.js';
@@ -90,7 +89,7 @@ export class ChunkFilter {
 
   /** Returns what clients do not have of a chunk; `undefined` if they have something else instead. */
   private newsOf(chunk: ChunkFields, part: PartFields): ChunkFields[] | undefined {
-    const known = counterpart(part, this.own, this.shown);
+    const known = this.shown.counterpart(part, this.own);
     if (isData(part)) return !this.isBehind && isUpdate(part, known) ? [chunk] : [];
     if (known === undefined) return this.isInEarlierStep ? undefined : [chunk];
     if (isBlockStart(chunk)) this.ids.set(keyOfBlock(chunk), this.shownIds.get(this.shown.parts.indexOf(known)));
@@ -103,8 +102,8 @@ export class ChunkFilter {
     if (!isEnd) return [];
     // The answer of this attempt has fewer steps.
     if (chunk.type === 'finish' && this.isInEarlierStep) throw this.changed({ type: 'step-start' });
-    const parts = partsOfStep(this.shown, this.ownCounts.of('start-step'));
-    const missing = parts.find((part) => !isData(part) && !counterpart(part, this.shown, this.own));
+    const parts = this.shown.partsOfStep(this.ownCounts.of('start-step'));
+    const missing = parts.find((part) => !isData(part) && !this.own.counterpart(part, this.shown));
     const replaced = missing ? this.replaceStep(missing) : [];
     return this.isBehind ? replaced : [...replaced, ...this.send(...this.updates())];
   }
@@ -112,7 +111,7 @@ export class ChunkFilter {
   /** Returns the data and metadata of which clients have another version, or none. */
   private updates(): UIChunk[] {
     const data = this.own.parts.filter(
-      (part) => isData(part) && isUpdate(part, counterpart(part, this.own, this.shown)),
+      (part) => isData(part) && isUpdate(part, this.shown.counterpart(part, this.own)),
     );
     const { metadata: messageMetadata } = this.own.message;
     return this.changesMetadata(messageMetadata) ? [...data, { type: 'message-metadata', messageMetadata }] : data;

@@ -1,32 +1,47 @@
 import { isData, type PartFields } from './chunk-fields.js';
-import { type MessageFold } from './message-fold.js';
-
-/** Returns the parts of a step, from 1; 0 are the parts before the first step. */
-export function partsOfStep({ parts }: MessageFold, step: number): readonly PartFields[] {
-  const steps: PartFields[][] = [[]];
-  for (const part of parts) {
-    if (part.type === 'step-start') steps.push([]);
-    else steps[steps.length - 1].push(part);
-  }
-  return steps[step] ?? [];
-}
 
 /**
- * Returns the part of another message that corresponds to a part: the same call, the data with the same id, or the part
- * of the same type and number. Data corresponds to data of any step, all other parts to parts of the same step.
+ * Finds the parts of two versions of a message that correspond to each other: the same call, the data with the same id, or
+ * the part of the same type and number. Data corresponds to data of any step, all other parts to parts of the same step.
  */
-export function counterpart(part: PartFields, message: MessageFold, other: MessageFold): PartFields | undefined {
-  const scope = (fold: MessageFold): readonly PartFields[] =>
-    isData(part) ? fold.parts : partsOfStep(fold, stepOf(part, message));
-  const like = (fold: MessageFold) => scope(fold).filter((candidate) => identityOf(candidate) === identityOf(part));
-  return like(other)[like(message).indexOf(part)];
+export class MatchingParts {
+  /** The parts that share an identity, in order. */
+  private readonly parts = new Map<string, PartFields[]>();
+  private readonly places = new WeakMap<PartFields, { readonly identity: string; readonly number: number }>();
+
+  /** Adds a part at the end of a step. */
+  add(part: PartFields, step: number): void {
+    const identity = identityOf(part, step);
+    const same = this.parts.get(identity) ?? [];
+    this.places.set(part, { identity, number: same.length });
+    same.push(part);
+    this.parts.set(identity, same);
+  }
+
+  replace(part: PartFields, by: PartFields): void {
+    const place = this.places.get(part)!;
+    this.places.set(by, place);
+    this.parts.get(place.identity)![place.number] = by;
+  }
+
+  /** Removes parts, to the last one that was added. */
+  remove(parts: readonly PartFields[]): void {
+    for (const part of parts) this.parts.get(this.places.get(part)!.identity)!.pop();
+  }
+
+  /** Returns the data with the type and the id of the given data, if it has an id. */
+  data(given: { readonly type: string; readonly id?: string }): PartFields | undefined {
+    return given.id === undefined ? undefined : this.parts.get(identityOf(given, 0))?.[0];
+  }
+
+  /** Returns the part that corresponds to a part of another version. */
+  counterpart(part: PartFields, other: MatchingParts): PartFields | undefined {
+    const { identity, number } = other.places.get(part)!;
+    return this.parts.get(identity)?.[number];
+  }
 }
 
-function stepOf(part: PartFields, { parts }: MessageFold): number {
-  return parts.slice(0, parts.indexOf(part)).filter(({ type }) => type === 'step-start').length;
-}
-
-function identityOf(part: PartFields): string {
-  if (part.toolCallId !== undefined) return `call ${part.toolCallId}`;
-  return isData(part) && part.id !== undefined ? `${part.type} ${part.id}` : part.type;
+function identityOf({ type, id, toolCallId }: Pick<PartFields, 'type' | 'id' | 'toolCallId'>, step: number): string {
+  if (isData({ type })) return JSON.stringify([type, id]);
+  return JSON.stringify(toolCallId === undefined ? [step, type] : [step, 'call', toolCallId]);
 }

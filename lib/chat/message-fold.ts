@@ -1,4 +1,5 @@
 import { blockKindOf, type BlockKind, type ChunkFields, defined, isData, type PartFields } from './chunk-fields.js';
+import { MatchingParts } from './matching-parts.js';
 import { mergeMetadata } from './merge-metadata.js';
 import { parsePartialJson } from './partial-json.js';
 import { type AnyUIMessage, type UIChunk, type UIPart } from './ui-message.js';
@@ -16,6 +17,9 @@ export class MessageFold {
   private id = '';
   private metadata: unknown;
   private list: PartFields[] = [];
+  /** The index of the first part of each step. */
+  private steps = [0];
+  private matching = new MatchingParts();
   /** The index of each open block, by its kind and id. */
   private readonly open = new Map<string, number>();
 
@@ -28,6 +32,17 @@ export class MessageFold {
   /** The parts, without the input of tool calls whose input is incomplete. A changed part is another object. */
   get parts(): readonly PartFields[] {
     return this.list;
+  }
+
+  /** Returns the parts of a step, from 1; 0 are the parts before the first step. */
+  partsOfStep(step: number): readonly PartFields[] {
+    const next = step + 1 < this.steps.length ? this.steps[step + 1] - 1 : this.list.length;
+    return step < this.steps.length ? this.list.slice(this.steps[step], next) : [];
+  }
+
+  /** Returns the part that corresponds to a part of another version of this message; see MatchingParts. */
+  counterpart(part: PartFields, other: MessageFold): PartFields | undefined {
+    return this.matching.counterpart(part, other.matching);
   }
 
   /** Adds the next chunk. @returns the part that it added or changed, if any */
@@ -44,10 +59,11 @@ export class MessageFold {
         return undefined;
       case 'start-step':
         this.push({ type: 'step-start' });
+        this.steps.push(this.list.length);
         return undefined;
       case UI_RESET:
       case 'reset-step':
-        this.list.length = this.stepStart;
+        this.matching.remove(this.list.splice(this.stepStart));
         this.open.clear();
         return undefined;
       case 'file':
@@ -90,6 +106,8 @@ export class MessageFold {
     this.id = id;
     this.metadata = undefined;
     this.list = [];
+    this.steps = [0];
+    this.matching = new MatchingParts();
     this.open.clear();
   }
 
@@ -113,9 +131,9 @@ export class MessageFold {
   }
 
   private setData(chunk: ChunkFields): PartFields | undefined {
-    const index = this.list.findIndex(({ type, id }) => type === chunk.type && id !== undefined && id === chunk.id);
-    if (index === -1) return this.push(chunk);
-    return this.replace(index, (part) => ({ ...part, data: chunk.data }));
+    const known = this.matching.data(chunk);
+    if (known === undefined) return this.push(chunk);
+    return this.replace(this.list.indexOf(known), (part) => ({ ...part, data: chunk.data }));
   }
 
   /** Sets the input of a call of the current step, or adds the call. */
@@ -160,7 +178,7 @@ export class MessageFold {
 
   /** The index after the start of the current step. */
   private get stepStart(): number {
-    return this.list.findLastIndex(({ type }) => type === 'step-start') + 1;
+    return this.steps[this.steps.length - 1];
   }
 
   /** The latest call with an id: providers may use an id again in another step. */
@@ -168,14 +186,20 @@ export class MessageFold {
     return this.list.findLastIndex((part) => part.toolCallId === toolCallId);
   }
 
-  private push(part: UIPart): PartFields {
-    this.list.push(part as PartFields);
-    return part as PartFields;
+  private push(given: UIPart): PartFields {
+    // A copy, because a chunk can come twice.
+    const part = { ...given } as PartFields;
+    this.list.push(part);
+    this.matching.add(part, this.steps.length - 1);
+    return part;
   }
 
   private replace(index: number | undefined, change: (part: PartFields) => UIPart): PartFields | undefined {
     if (index === undefined || index < 0) return undefined;
-    return (this.list[index] = change(this.list[index]) as PartFields);
+    const [part, by] = [this.list[index], change(this.list[index]) as PartFields];
+    this.list[index] = by;
+    this.matching.replace(part, by);
+    return by;
   }
 }
 

@@ -5,6 +5,7 @@ import { UI_RESET } from '../../lib/chat/message-fold.js';
 import { toProtocol } from '../../lib/chat/protocol-chunks.js';
 import { segmentsOf } from '../../lib/chat/replay.js';
 import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
+import { expectLinear } from '../support/linear-cost.js';
 import { client7, comparable, fold, inOrder } from './clients.js';
 import { type Attempt, differentAttempts, equalAttempts, runTurn, type Turn } from './random-answers.js';
 
@@ -307,6 +308,27 @@ describe('ChunkFilter', () => {
   it('AIS-16 rejects another answer before a wait that was shown', () => {
     const shown = [start, step, ...textOf('text-1', 'a'), finish];
     expect(() => written(shown, [start, step, ...textOf('0', 'b')])).toThrow(AnswerError);
+  });
+
+  it.each([
+    ['data with ids', (n: number) => [{ type: 'data-a', id: `${n}`, data: n }]],
+    ['data without ids', (n: number) => [{ type: 'data-a', data: n }]],
+    ['blocks', (n: number) => textOf(`${n}`, 'a')],
+    [
+      'deltas among data',
+      (n: number) => [
+        { type: 'data-a', data: n },
+        { type: 'text-delta', id: 'a', delta: 'a' },
+      ],
+    ],
+  ])('AIS-14 costs linear time for %s, new or shown', (_, chunksOf) => {
+    expectLinear((size) => {
+      const answer = [start, step, textOf('a', '')[0], ...Array.from({ length: size }, (__, n) => chunksOf(n)).flat()];
+      return () => {
+        const shown = written([], answer);
+        expect(written(shown, answer)).toEqual([]);
+      };
+    }, 100);
   });
 
   it('AIS-14 rejects a chunk that is not JSON', () => {

@@ -1,5 +1,6 @@
 import { checkInput, Must, MustBeInteger, Optional } from '../../lib/common/check-input.js';
 import { readQuery } from '../../lib/http/controllers/http-request.js';
+import { expectLinear } from '../support/linear-cost.js';
 
 let validated = 0;
 
@@ -74,20 +75,3 @@ describe('checkInput', () => {
     });
   });
 });
-
-/** Eight times the size costs at most 24 times as much; quadratic work would cost 64 times as much. */
-function expectLinear(prepare: (size: number) => () => void): void {
-  // Use the fastest of many runs, because the machine may pause during some.
-  const cost = (size: number): number => {
-    const run = prepare(size);
-    return Math.min(
-      ...Array.from({ length: 15 }, () => {
-        const begin = performance.now();
-        run();
-        return performance.now() - begin;
-      }),
-    );
-  };
-  const small = cost(1000);
-  expect(cost(8000) / small).toBeLessThan(24);
-}

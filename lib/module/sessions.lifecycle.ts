@@ -164,8 +164,10 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
   private logStart(): void {
     const { adapter, queue, role, controllers } = this;
     const { sessionTtlMs: ttlMs } = this.settings.turns;
+    const { maxLifetimeMs } = this.settings.sessions;
     const orchestrators = this.registry.names();
-    this.logger.log(startSummary({ adapter, queue, role, controllers, orchestrators, ttlMs, logging: logDetails() }));
+    const parts = { adapter, queue, role, controllers, orchestrators, ttlMs, maxLifetimeMs, logging: logDetails() };
+    this.logger.log(startSummary(parts));
     if (this.settings.adapterByDefault && process.env.NODE_ENV === 'production') {
       this.logger.warn(moduleMessages.noAdapter());
     } else if (this.adapter.volatile) {

@@ -13,6 +13,8 @@ export interface StartedParts {
   readonly controllers: readonly string[];
   /** Milliseconds without activity after which a session counts as suspended. */
   readonly ttlMs: number;
+  /** Milliseconds after its creation at which a session ends. */
+  readonly maxLifetimeMs?: number;
   readonly logging: LogDetails;
 }
 
@@ -25,14 +27,14 @@ const UNITS = [
 
 /** Returns the log entry of the start, which shows an unintended store, queue, role or unit of time at once (DAY-15). */
 export function startSummary(parts: StartedParts): string {
-  const { adapter, queue, role, orchestrators, controllers, ttlMs, logging } = parts;
+  const { adapter, queue, role, orchestrators, controllers, ttlMs, maxLifetimeMs, logging } = parts;
   const entries = {
     Store: adapter.label ?? adapter.system ?? 'custom',
     Queue: queue.label ?? 'custom',
     Role: role,
     Orchestrators: listed(orchestrators),
     Controllers: listed(controllers),
-    'Session TTL': duration(ttlMs),
+    'Session TTL': duration(ttlMs) + (maxLifetimeMs === undefined ? '' : `, at most ${duration(maxLifetimeMs)}`),
     Logs: `messages ${shown(logging.messages)}, ids ${shown(logging.ids)}`,
   };
   return Object.entries(entries)

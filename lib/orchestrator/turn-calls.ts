@@ -73,12 +73,13 @@ export class TurnCalls {
       value = await (this.telemetry.isAnswered ? this.telemetry.span(spanOf(place), run) : run());
     } catch (error) {
       this.memo.failPart(part, error);
+      this.memo.warnOfUnused(place, true);
       throw error;
     } finally {
       this.memo.endPart(part);
     }
     if (value instanceof AwaitingSignal) return value;
-    this.memo.warnOfUnused(place);
+    this.memo.warnOfUnused(place, false);
     return { value, durationMs: elapsed(startedAt), ...(usage ? { usage } : {}) };
   }
 

@@ -51,6 +51,8 @@ export class TurnSteps {
   private readonly ended = new Map<string, 'step' | 'replay'>();
   /** The names of the steps that handlers have called without a key in this attempt, after their place. */
   private readonly unkeyed = new Set<string>();
+  /** The places where this attempt has stored a step of a handler without a key. */
+  private readonly added = new Set<string>();
   /** The steps of handlers that earlier attempts have stored and this one has not called, by {@link stepText}. */
   private readonly unused = new Map<string, StoredStep>();
   /** The number of stored waits that this attempt has not reached, by place. */
@@ -162,6 +164,7 @@ export class TurnSteps {
       this.running.set(text, run);
       this.activeParts.set(text, span.name);
       const saved = await run;
+      if (key.kind === 'step' && key.parent === '' && typeof key.key === 'number') this.added.add(place);
       if (!this.ended.has(place)) this.ended.set(place, 'step');
       // Keep results that this attempt can need again: those with a key, and those in an enclosing call that fails and
       // is repeated.
@@ -213,13 +216,18 @@ export class TurnSteps {
   }
 
   /**
-   * Warns of steps that a function has called in an earlier attempt but not in this one, after it has returned: a step with
+   * Warns of steps that a function has called in an earlier attempt but not in this one, after it has ended: a step with
    * another name in each attempt repeats its effect.
+   * @param hasFailed whether it threw. It may not have reached these steps then, unless it has stored others meanwhile.
    */
-  warnOfUnused({ iteration, intent }: StepPlace): void {
-    for (const { iteration: at, intent: of, name, key } of this.unused.values()) {
-      if (at !== iteration || of !== intent) continue;
-      const isFewer = typeof key === 'number' && this.unkeyed.has(`${placeName({ iteration, intent })} ${name}`);
+  warnOfUnused(place: StepPlace, hasFailed: boolean): void {
+    const at = placeName(place);
+    for (const step of this.unused.values()) {
+      if (placeName(step) !== at) continue;
+      const { name } = step;
+      const hasKey = typeof step.key === 'string';
+      const isFewer = !hasKey && this.unkeyed.has(`${at} ${name}`);
+      if (hasFailed && (hasKey || isFewer || !this.added.has(at))) continue;
       const shown = name.slice(0, 100);
       const turnId = loggedId(this.turnId);
       if (isFewer) logger.warn(attemptMessages.fewerSteps(shown, turnId));

@@ -108,6 +108,12 @@ describe('the log entry of the start', () => {
     const parts = { adapter: {}, queue: {}, role: 'both', orchestrators: [], controllers: [], ttlMs, logging } as const;
     expect(startSummary(parts)).toContain(`Session TTL: ${shown}.`);
   });
+
+  it('DAY-15 shows the maximum lifetime of sessions', async () => {
+    const { lines, logger } = capturingLogger();
+    await startApplication({ adapter: memoryAdapter(), maxLifetimeSeconds: 30 * 86_400, logger });
+    expect(lines.find((line) => line.startsWith('log Store: '))).toContain('Session TTL: 60 min, at most 30 days.');
+  });
 });
 
 describe('an adapter that is undefined', () => {

@@ -32,19 +32,41 @@ describe.each(LIVE_STORES)('steps of a turn over $name', ({ open }) => {
         await turn.step('inside', () => 1);
       });
       await turn.step(`charge ${turn.attempt}`, () => 'charged');
-      if (turn.attempt < 3) throw new Error('after the effects');
+      throw new Error('after the effects');
+    });
+    Logger.overrideLogger(logger);
+    await rejection(say(await app.session()), TurnFailedError);
+    Logger.overrideLogger(false);
+
+    const warned = lines.filter((line) => line.includes('did not call step'));
+    // The second attempt, and the third one.
+    expect(warned.toSorted()).toEqual(
+      ['charge 1', 'charge 1', 'charge 2'].map((name) =>
+        textLike(new RegExp(`did not call step "${name}" again, which an earlier attempt had completed`)),
+      ),
+    );
+  });
+
+  it('BOT-30 does not warn of steps that a failed attempt may not have reached', async () => {
+    const { lines, logger } = capturingLogger();
+    const { app, say } = await startDesk(open, async (turn) => {
+      if (turn.attempt === 2) {
+        await turn.step('load', () => 1);
+        await turn.step('extra', () => 1, { key: 'a' });
+        throw new Error('too early');
+      }
+      for (const part of [1, 2]) await turn.step('load', () => part);
+      await turn.step('pay', () => 1);
+      await turn.step('extra', () => 1, { key: 'a' });
+      if (turn.attempt === 1) throw new Error('after the effects');
       return reply('ok');
     });
     Logger.overrideLogger(logger);
     await say(await app.session());
     Logger.overrideLogger(false);
 
-    const warned = lines.filter((line) => line.includes('did not call step'));
-    expect(warned.toSorted()).toEqual(
-      ['charge 1', 'charge 2'].map((name) =>
-        textLike(new RegExp(`did not call step "${name}" again, which an earlier attempt had completed`)),
-      ),
-    );
+    expect(lines.filter((line) => line.includes('failed in attempt'))).toHaveLength(2);
+    expect(lines.filter((line) => /fewer times|did not call step/.test(line))).toEqual([]);
   });
 
   it('BOT-30 DAY-17 warns of a step that is called fewer times than before, because its results may be swapped', async () => {

@@ -3,15 +3,20 @@ import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { TestEnvironment } from 'jest-environment-node';
 
-/** The full names of the tests that passed in an earlier lane, by file. TESTED is the path of its report: see `.ci/tests`. */
+/** The full names of the tests that passed in an earlier step, by file. TESTED is the path of its report: see `.ci/tests`. */
 const TESTED = new Map(
   process.env.TESTED
     ? JSON.parse(readFileSync(process.env.TESTED, 'utf8')).testResults.map(({ name, assertionResults }) => [
-        name,
+        fileOf(name),
         new Set(assertionResults.filter(({ status }) => status === 'passed').map(({ fullName }) => fullName)),
       ])
     : [],
 );
+
+/** The path of a spec below its project, which may be a copy of the one that was tested. */
+function fileOf(testPath) {
+  return testPath.replace(/^.*\/test\//, '');
+}
 
 /** The symbol under which jest-circus collects event handlers; each test file adds its own. */
 const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
@@ -69,7 +74,7 @@ export default class SharedEnvironment extends TestEnvironment {
   }
 
   handleTestEvent({ name, test }, { rootDescribeBlock }) {
-    if (name === 'run_start') skip(rootDescribeBlock, TESTED.get(this.testPath) ?? new Set());
+    if (name === 'run_start') skip(rootDescribeBlock, TESTED.get(fileOf(this.testPath)) ?? new Set());
     if (name === 'test_done') this.release(test.errors.length > 0);
     if (name === 'hook_failure' || name === 'error') this.release(true);
   }

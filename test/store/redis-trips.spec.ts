@@ -3,7 +3,7 @@ import { Logger } from '@nestjs/common';
 import { type SessionsAdapter } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter, type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
-import { eventually } from '../support/eventually.js';
+import { clockGoesOn, eventually } from '../support/eventually.js';
 import { PrivateRedis } from '../support/private-redis.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { RedisMonitor } from '../support/redis-monitor.js';
@@ -100,6 +100,8 @@ describeRedis('requests of the Redis store', () => {
     for (const id of ['first', 'second', 'third']) await store.turns.accept(turnRequest(id));
     const first = (await store.turns.claim('s', claimRequest('first'))) as ClaimedTurn;
     const second = (await store.turns.settle(first.hold, SETTLEMENT, claimRequest('second'))).next as ClaimedTurn;
+    // Activity in the same millisecond changes nothing.
+    await clockGoesOn();
     const { byScripts } = await monitor.during(async () => {
       const settled = await store.turns.settle(second.hold, SETTLEMENT, claimRequest('third'));
       expect(settled.sessionChange).toMatchObject({ previousState: 'active', changed: true });

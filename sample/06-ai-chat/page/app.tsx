@@ -46,8 +46,10 @@ function chatId(): string {
   return decodeURIComponent(location.hash.slice(1));
 }
 
+/** Shows the new chat at once. The browser's own event comes later, and what is sent before it would go to the chat that is open. */
 function openNewChat(): void {
-  location.hash = generateId();
+  history.pushState(null, '', `#${generateId()}`);
+  dispatchEvent(new HashChangeEvent('hashchange'));
 }
 
 function onHashChange(listener: () => void): () => void {

@@ -26,9 +26,11 @@ export const mariadb: Service = {
   async start(folder) {
     const programs = findPrograms();
     const data = join(folder, 'data');
+    // Two installations at once remove each other's tables from a shared folder.
+    const folders = [`--datadir=${data}`, `--tmpdir=${folder}`];
     await run(
       programs.install,
-      ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db', ...FAST],
+      ['--no-defaults', ...folders, '--auth-root-authentication-method=normal', '--skip-test-db', ...FAST],
       { cwd: folder, ...asNobody() },
     );
 
@@ -38,7 +40,7 @@ export const mariadb: Service = {
       program: programs.server,
       args: [
         '--no-defaults',
-        `--datadir=${data}`,
+        ...folders,
         `--socket=${join(folder, 'socket')}`,
         `--port=${port}`,
         '--bind-address=127.0.0.1',

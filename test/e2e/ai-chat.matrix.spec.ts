@@ -32,6 +32,8 @@ describe('the page of the AI chat', () => {
   let sample: SampleProcess;
   let browser: Browser;
   let held: Gate | undefined;
+  /** The token at which it is held. */
+  let heldAt: number;
 
   beforeAll(async () => {
     provider = await ScriptedProvider.start(script, { pauseMs: 10 });
@@ -41,6 +43,7 @@ describe('the page of the AI chat', () => {
 
   beforeEach(() => {
     held = undefined;
+    heldAt = HELD_AT;
     provider.asked.splice(0);
   });
 
@@ -447,6 +450,26 @@ describe('the page of the AI chat', () => {
     await expectStored(chat);
   });
 
+  it('AIS-20 AIS-13 shows an answer as incomplete if the page had nothing to resume when its message was sent', async () => {
+    const chat = await visit();
+    held = gate();
+    heldAt = 0;
+    const resuming = gate();
+    await chat.page.route('**/stream', async (route) => {
+      await resuming.pass();
+      await route.continue();
+    });
+    await chat.page.reload();
+    await chat.send('Where is order 7?');
+    resuming.open();
+    await chat.page.locator('.message[data-role=assistant]').waitFor({ state: 'attached' });
+    expect(await chat.button('Regenerate').count()).toBe(0);
+    await chat.stop.waitFor();
+    held.open();
+    await chat.answered();
+    expect(await lastText(chat)).toContain('is shipped');
+  });
+
   it('AIS-20 AIS-10 loads earlier messages on request', async () => {
     const chat = await visit();
     for (const text of ['Where is order 7?', 'Where is order 8?']) {
@@ -516,7 +539,7 @@ describe('the page of the AI chat', () => {
     const repeats = provider.asked.filter(isSame).length;
     return {
       ...shopAssistant(request, { requests: 0, repeats }),
-      before: (token) => (token === HELD_AT ? opening?.pass() : undefined),
+      before: (token) => (token === heldAt ? opening?.pass() : undefined),
     };
   }
 

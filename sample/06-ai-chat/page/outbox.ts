@@ -7,14 +7,22 @@ type UnsentMessage = ChatMessage & { readonly messageId?: string };
 
 const KEY = 'unsent';
 const RESUME_LIMIT_MS = 2000;
+const NEVER = new Promise<never>(() => undefined);
+
+/** A request that resumes an answer, until the server has responded. */
+interface Resuming {
+  readonly response: Promise<unknown>;
+  readonly abort: () => void;
+  /** True if something is sent meanwhile. */
+  isOvertaken: boolean;
+}
 
 /** The unsent message of each chat. They survive a reload of the page. */
 const unsent = new Map(JSON.parse(sessionStorage.getItem(KEY) ?? '[]') as [string, UnsentMessage][]);
 
 /** Keeps the message of the user until the server has accepted it. */
 export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
-  /** The latest request that resumes an answer, until the server has responded. */
-  private resuming?: { readonly response: Promise<unknown>; readonly abort: () => void };
+  private resuming?: Resuming;
 
   override async sendMessages(
     options: Parameters<DefaultChatTransport<ChatMessage>['sendMessages']>[0],
@@ -46,22 +54,24 @@ export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
     const abort = new AbortController();
     const abortSignal = options.abortSignal ? AbortSignal.any([options.abortSignal, abort.signal]) : abort.signal;
     const stream = super.reconnectToStream({ ...options, abortSignal });
-    const response = stream
-      .catch(() => undefined)
-      .then(() => {
-        if (this.resuming?.response === response) this.resuming = undefined;
-      });
-    this.resuming = { response, abort: () => abort.abort() };
-    return stream;
+    const response = stream.catch(() => undefined);
+    const resuming: Resuming = { response, abort: () => abort.abort(), isOvertaken: false };
+    this.resuming = resuming;
+    const end = (): void => {
+      if (this.resuming === resuming) this.resuming = undefined;
+    };
+    // Without an answer to resume, the chat would become `ready`, although the answer to what was sent has not come yet, or has failed.
+    return stream.finally(end).then(
+      (found) => (found === null && resuming.isOvertaken ? NEVER : found),
+      (error: unknown) => (resuming.isOvertaken ? NEVER : Promise.reject(error as Error)),
+    );
   }
 
-  /**
-   * If there is no answer to resume, the chat becomes `ready`, which would hide an error of what is sent meanwhile. If the answer is that
-   * to what is sent, two streams would write it at the same time. So a request to resume ends first.
-   */
+  /** Ends a request to resume: if it finds the answer to what is sent, two streams would write it at the same time. */
   private async endResuming(): Promise<void> {
     const { resuming } = this;
     if (!resuming) return;
+    resuming.isOvertaken = true;
     await Promise.race([resuming.response, new Promise((resolve) => setTimeout(resolve, RESUME_LIMIT_MS))]);
     if (this.resuming === resuming) resuming.abort();
     await resuming.response;

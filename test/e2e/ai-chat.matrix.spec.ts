@@ -408,12 +408,7 @@ describe('the page of the AI chat', () => {
   it('AIS-20 AIS-19 shows the error of a message that was sent before the page had resumed', async () => {
     const chat = await visit();
     await refuseSending(chat);
-    const resuming = gate();
-    await chat.page.route('**/stream', async (route) => {
-      await resuming.pass();
-      await route.continue();
-    });
-    await chat.page.reload();
+    const resuming = await reloadAndHold(chat);
     await chat.send('Where is order 7?');
     const resumed = chat.page.waitForResponse('**/stream');
     resuming.open();
@@ -430,12 +425,7 @@ describe('the page of the AI chat', () => {
   it('AIS-20 AIS-13 shows an answer once if the request to resume is slower than the message', async () => {
     const chat = await visit();
     held = gate();
-    const resuming = gate();
-    await chat.page.route('**/stream', async (route) => {
-      await resuming.pass();
-      await route.continue();
-    });
-    await chat.page.reload();
+    const resuming = await reloadAndHold(chat);
     const ended = chat.page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
     await chat.send(POLICY);
     await chat.sees(SHOWN_WHEN_HELD);
@@ -450,16 +440,11 @@ describe('the page of the AI chat', () => {
     await expectStored(chat);
   });
 
-  it('AIS-20 AIS-13 shows an answer as incomplete if the page had nothing to resume when its message was sent', async () => {
+  it('AIS-20 AIS-13 shows an answer as incomplete if the page finds nothing to resume after a message was sent', async () => {
     const chat = await visit();
     held = gate();
     heldAt = 0;
-    const resuming = gate();
-    await chat.page.route('**/stream', async (route) => {
-      await resuming.pass();
-      await route.continue();
-    });
-    await chat.page.reload();
+    const resuming = await reloadAndHold(chat);
     await chat.send('Where is order 7?');
     resuming.open();
     await chat.page.locator('.message[data-role=assistant]').waitFor({ state: 'attached' });
@@ -489,6 +474,21 @@ describe('the page of the AI chat', () => {
     await chat.sees('a lamp');
     expect(await chat.messages()).toEqual(shown);
     expect(await chat.button('Earlier messages').count()).toBe(0);
+  });
+
+  it('AIS-20 shows a new chat at once, so that the next message cannot go to the chat before it', async () => {
+    const chat = await visit();
+    await chat.input.fill('Where is order 7?');
+    const [before, after] = await chat.page.evaluate<(string | undefined)[]>(`(async () => {
+      const draft = () => document.querySelector('main textarea')?.value;
+      const shown = draft();
+      [...document.querySelectorAll('button')].find((button) => button.textContent === 'New chat').click();
+      // React renders before the next task, and the browser reports the new address in a task.
+      await null;
+      return [shown, draft()];
+    })()`);
+    expect(before).toBe('Where is order 7?');
+    expect(after).not.toBe(before);
   });
 
   it('AIS-20 lists the chats of its browser only, and deletes them', async () => {
@@ -548,6 +548,17 @@ describe('the page of the AI chat', () => {
     const context = await browser.newContext(options);
     context.setDefaultTimeout(LIMIT_MS);
     return AiChatPage.open(context, sample.url);
+  }
+
+  /** Reloads the page. Its request to resume an answer is held until the gate opens. */
+  async function reloadAndHold(chat: AiChatPage): Promise<Gate> {
+    const resuming = gate();
+    await chat.page.route('**/stream', async (route) => {
+      await resuming.pass();
+      await route.continue();
+    });
+    await chat.page.reload();
+    return resuming;
   }
 
   /** Lets the server refuse messages, until the route is removed. */

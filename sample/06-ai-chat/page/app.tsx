@@ -46,7 +46,7 @@ function chatId(): string {
   return decodeURIComponent(location.hash.slice(1));
 }
 
-/** Shows the new chat at once. The browser's own event comes later, and what is sent before it would go to the chat that is open. */
+/** Shows a new chat at once. The browser's own event comes later: a message that is sent before it would go to the open chat. */
 function openNewChat(): void {
   history.pushState(null, '', `#${generateId()}`);
   dispatchEvent(new HashChangeEvent('hashchange'));

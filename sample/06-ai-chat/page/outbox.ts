@@ -13,7 +13,7 @@ const NEVER = new Promise<never>(() => undefined);
 interface Resuming {
   readonly response: Promise<unknown>;
   readonly abort: () => void;
-  /** True if something is sent meanwhile. */
+  /** True if a message was sent before the response. */
   isOvertaken: boolean;
 }
 
@@ -60,14 +60,14 @@ export class OutboxTransport extends DefaultChatTransport<ChatMessage> {
     const end = (): void => {
       if (this.resuming === resuming) this.resuming = undefined;
     };
-    // Without an answer to resume, the chat would become `ready`, although the answer to what was sent has not come yet, or has failed.
+    // If it resolved without a stream, or was rejected, the chat would forget that the new message waits for its answer, or has failed.
     return stream.finally(end).then(
       (found) => (found === null && resuming.isOvertaken ? NEVER : found),
       (error: unknown) => (resuming.isOvertaken ? NEVER : Promise.reject(error as Error)),
     );
   }
 
-  /** Ends a request to resume: if it finds the answer to what is sent, two streams would write it at the same time. */
+  /** Ends a request to resume. It could find the answer to the new message, and two streams would write that answer at the same time. */
   private async endResuming(): Promise<void> {
     const { resuming } = this;
     if (!resuming) return;

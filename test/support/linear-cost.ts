@@ -1,7 +1,7 @@
 /**
  * Expects that eight times the size costs at most 24 times as much; quadratic work would cost 64 times as much.
- * @param prepare returns what is measured, for a size
- * @param size the smaller one
+ * @param prepare returns the work to measure, for a size
+ * @param size the smaller of both sizes
  */
 export function expectLinear(prepare: (size: number) => () => void, size = 1000): void {
   // Use the fastest of many runs, because the machine may pause during some.

@@ -7,6 +7,9 @@ import { type TurnHold, type TurnLedger } from '../ledger/turn.store.js';
 import { type CancelMode } from '../ledger/turn.js';
 import { type TurnSettings } from './turn.settings.js';
 
+/** The pause before the second try of a store call. */
+const FIRST_PAUSE_MS = 20;
+
 /**
  * The longest pause between two tries of a store call. It must be short, so that a call can succeed before the lease
  * ends.
@@ -67,26 +70,31 @@ export class TurnLease {
     this.limitAt = Math.min(this.limitAt, performance.now() + ms);
   }
 
-  async renew(): Promise<void> {
+  /** @returns false if the call failed, and a later one may succeed */
+  async renew(): Promise<boolean> {
     const sentAt = instant();
     try {
       const { cancelMode } = await this.ledger.renew(this.hold, this.leaseMs);
       this.begun = sentAt;
       if (cancelMode) this.listener.cancelled(cancelMode);
+      return true;
     } catch (error) {
       this.listener.failed(error);
       // A wall clock that was set forward does not end the lease: the next renewal may succeed.
-      if (TurnFencedError.isInstance(error) || !this.mayLast) this.listener.lost(error);
+      const isLost = TurnFencedError.isInstance(error) || !this.mayLast;
+      if (isLost) this.listener.lost(error);
+      return isLost;
     }
   }
 
   /**
-   * Renews a lease that has ended: this machine may have slept while another worker took the turn (FIX-07).
+   * Renews a lease that has ended: this machine may have slept while another worker took the turn (FIX-07). Its network may
+   * return later than the process, so the call is repeated until the lease is renewed or lost.
    * @returns undefined while the lease lasts
    */
   renewIfEnded(): Promise<void> | undefined {
     if (!this.hasEnded) return undefined;
-    this.renewing ??= this.renew().finally(() => (this.renewing = null));
+    this.renewing ??= this.renewUntilDecided().finally(() => (this.renewing = null));
     return this.renewing;
   }
 
@@ -104,7 +112,7 @@ export class TurnLease {
     let unknown = 0;
     let isRepeated = false;
     const since = performance.now();
-    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = nextPause(pauseMs)) {
       try {
         const result = await call();
         if (isRepeated) this.listener.recovered();
@@ -123,6 +131,14 @@ export class TurnLease {
       }
     }
   }
+
+  private async renewUntilDecided(): Promise<void> {
+    for (let pauseMs = FIRST_PAUSE_MS; !(await this.renew()); pauseMs = nextPause(pauseMs)) await delay(pauseMs);
+  }
+}
+
+function nextPause(pauseMs: number): number {
+  return Math.min(pauseMs * 2, MAX_PAUSE_MS);
 }
 
 function rejected(operation: string, { problem, cure, cause }: StoreRejectedError): StoreRejectedError {

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { defineOrchestrator } from 'nestjs-agent-sessions';
+import { defineOrchestrator, StoreUnavailableError } from 'nestjs-agent-sessions';
 import { type ClaimedTurn, TurnFencedError, type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { mintId } from '../../lib/common/ids.js';
 import { capturingLogger } from '../support/capturing-logger.js';
@@ -24,13 +24,22 @@ describe.each(LIVE_STORES)('a step after the lease has ended, over $name', ({ op
     expect(await effectsOf(false, pause)).toEqual(['attempt 1']);
   });
 
-  async function effectsOf(isTaken: boolean, pause: (ms: number) => void): Promise<string[]> {
+  it.each([
+    ['does not run when another worker has the turn', true, ['attempt 2']],
+    ['runs when the lease could be renewed', false, ['attempt 1']],
+  ])('FIX-07 FIX-90 %s, although the machine wakes before its network', async (_, isTaken, effects) => {
+    expect(await effectsOf(isTaken, sleep, 2)).toEqual(effects);
+  });
+
+  /** @param failures the number of renewals that fail before the store is available */
+  async function effectsOf(isTaken: boolean, pause: (ms: number) => void, failures = 0): Promise<string[]> {
     const adapter = open();
     const effects: string[] = [];
     let renewals = 0;
     const turns = overriding(adapter.turns, {
       renew: async (hold, leaseMs) => {
         renewals += 1;
+        if (renewals <= failures) throw new StoreUnavailableError('no network', { maybeApplied: false });
         if (isTaken) throw new TurnFencedError(hold.sessionId, hold.turnId, hold.fence);
         return adapter.turns.renew(hold, leaseMs);
       },

@@ -55,9 +55,10 @@ export class LaneReconciler {
    * Notifies due lanes once. A process whose queue does not answer leaves the lanes to others, because lanes that the
    * ledger returns here are not returned to other processes for a while.
    * @param includeOffered see `TurnLedger.due`
+   * @param isStart true at the start of the process: all lanes have waited, and are offered in order (FIX-16)
    * @returns the number of lanes that were notified
    */
-  async notifyDue(includeOffered = false): Promise<number> {
+  async notifyDue(includeOffered = false, isStart = false): Promise<number> {
     const { ledger, notifier, recovery } = this.dependencies;
     if (!(await notifier.isAnswered())) return 0;
     const due = await ledger.due(BATCH, includeOffered);
@@ -65,8 +66,7 @@ export class LaneReconciler {
     await Promise.all(
       due.map(async (sessionId) => {
         recovery.notifies(sessionId);
-        // At the start, all lanes have waited, and are offered in order.
-        await notifier.notify(sessionId, 0, !includeOffered);
+        await notifier.notify(sessionId, 0, !isStart);
       }),
     );
     return due.length;
@@ -78,7 +78,7 @@ export class LaneReconciler {
     try {
       // A process that claims nothing leaves the lanes to others.
       for (let includeOffered = isStart; storeWatch.isUsable; includeOffered = false) {
-        const lanes = await this.notifyDue(includeOffered);
+        const lanes = await this.notifyDue(includeOffered, isStart);
         onBatch(lanes);
         // A full batch may leave some behind, for example after an outage, or when all lanes are resumed.
         if (lanes < BATCH || this.stopped) break;

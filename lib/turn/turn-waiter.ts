@@ -1,3 +1,4 @@
+import { SessionsError, StoreUnavailableError } from '../common/sessions.error.js';
 import { ShuttingDownError, TurnNotFoundError } from '../ledger/turn.errors.js';
 import { type TurnChanges, type TurnLedger } from '../ledger/turn.store.js';
 import { isTerminal, type Turn } from '../ledger/turn.js';
@@ -65,7 +66,7 @@ export class TurnWaiter {
   /**
    * Resolves with the ended turn.
    * @param timeoutMs resolves with `null` after this time; the turn is not affected
-   * @throws ShuttingDownError when the process stops first
+   * @throws ShuttingDownError when the process stops first; TurnNotFoundError; UnreadableRecordError
    */
   async settled(turn: Turn, timeoutMs?: number): Promise<Turn | null> {
     const known = this.watches.get(turn.id);
@@ -149,8 +150,10 @@ export class TurnWaiter {
         const turn = await this.ledger.get(turnId);
         if (turn && isTerminal(turn.status)) this.end(watch, turn);
         if (!turn) for (const { reject } of watch.waiting) reject(new TurnNotFoundError(turnId));
-      } catch {
-        // The store is temporarily unavailable: the next interval checks again.
+      } catch (error) {
+        // While the store is unavailable, the next interval checks again. A record that cannot be read stays so.
+        const isPermanent = SessionsError.isInstance(error) && !StoreUnavailableError.isInstance(error);
+        if (isPermanent) for (const { reject } of watch.waiting) reject(error);
       }
     }
   }

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { traceOf } from '../common/error-trace.js';
 import { type Instant } from '../common/instant.js';
 import { loggedId } from '../common/log-details.js';
+import { StoreUnavailableError } from '../common/sessions.error.js';
 import { emitActivity } from '../session/session-events.js';
 import { observeAttempt } from './observe-turn.js';
 import { compareVersions } from './version-handoff.js';
@@ -189,6 +190,8 @@ export class TurnWorker {
     try {
       await this.runLane(sessionId, slot, first, claimed);
     } catch (error) {
+      // The reconciler logs outages, once for all lanes (FIX-61).
+      if (StoreUnavailableError.isInstance(error) && error.reason === 'outage') return;
       this.logger.error(
         `Could not visit the lane of session ${loggedId(sessionId)}; it will be offered again.`,
         traceOf(error),

@@ -9,6 +9,7 @@ import {
   reply,
   StoreUnavailableError,
 } from 'nestjs-agent-sessions';
+import { type TurnLedger } from 'nestjs-agent-sessions/adapter';
 import { instant } from '../../lib/common/instant.js';
 import { OutageLog } from '../../lib/turn/outage-log.js';
 import { TurnLease } from '../../lib/turn/turn-lease.js';
@@ -67,6 +68,41 @@ describePostgres('an outage that lasts', () => {
       await proxy.stop();
     }
   }, 30_000);
+});
+
+it('FIX-61 logs no line for each lane that is visited during an outage', async () => {
+  const { lines, logger } = capturingLogger();
+  const adapter = memoryAdapter();
+  let isAway = true;
+  let visits = 0;
+  const away = (): void => {
+    if (isAway) throw new StoreUnavailableError('away', { maybeApplied: false });
+  };
+  const operations: Partial<TurnLedger> = {
+    // Without an immediate claim, so that each lane is visited.
+    accept: ({ claim: _claim, ...request }) => adapter.turns.accept(request),
+    claim: async (sessionId, request) => {
+      visits += 1;
+      away();
+      return adapter.turns.claim(sessionId, request);
+    },
+    due: async (limit, includeOffered) => {
+      away();
+      return adapter.turns.due(limit, includeOffered);
+    },
+  };
+  const turns = Object.assign(Object.create(adapter.turns) as TurnLedger, operations);
+  const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => reply('Done.') } });
+  const app = await startApplication({ adapter: { ...adapter, turns }, orchestrators: [desk], logger });
+  const ids: string[] = [];
+  for (let n = 0; n < 10; n += 1) {
+    const { id } = await app.turns.submit('desk', 'hello', { sessionId: await app.session() });
+    ids.push(id);
+  }
+  await eventually(() => visits >= 10);
+  isAway = false;
+  for (const id of ids) await app.turns.result(id);
+  expect(lines.filter((line) => /^(warn|error) /.test(line))).toEqual([]);
 });
 
 it('FIX-61 logs repeated calls after 5 s, then once per minute', () => {

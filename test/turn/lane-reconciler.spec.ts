@@ -92,10 +92,14 @@ it('TRN-21 a queue that answers but takes no notifications is told of once, and 
   }
 });
 
-it('TRN-11 the reconciler notifies every lane that is due, however many wait for it at once', async () => {
-  const { ledger, lanes } = await forgottenLanes(1200);
+it('TRN-11 FIX-16 the reconciler notifies every lane that is due at the start, however many, and none as overdue', async () => {
+  const { ledger, lanes, elapse } = await forgottenLanes(1200);
   const notified: string[] = [];
-  const notifier = new LaneNotifier({ notify: async (sessionId) => void notified.push(sessionId) });
+  const overdue: string[] = [];
+  const notify = async (sessionId: string, _: number, isOverdue: boolean): Promise<void> => {
+    (isOverdue ? overdue : notified).push(sessionId);
+  };
+  const notifier = new LaneNotifier({ notify });
   const reconciler = new LaneReconciler({
     ledger,
     notifier,
@@ -107,7 +111,11 @@ it('TRN-11 the reconciler notifies every lane that is due, however many wait for
   await reconciler.start();
   await reconciler.stop();
 
+  expect(overdue).toEqual([]);
   expect(notified.sort()).toEqual(lanes.sort());
+  elapse(60_000);
+  await reconciler.notifyDue();
+  expect(overdue).toHaveLength(500);
 });
 
 it('TRN-11 BOT-24 two processes in step: what one of them gives back each time comes to the other', async () => {

@@ -8,6 +8,7 @@ import {
   type TurnQueue,
   TurnNotFoundError,
   TurnWaitTimeoutError,
+  UnreadableRecordError,
 } from 'nestjs-agent-sessions';
 import { type TurnChanges } from 'nestjs-agent-sessions/adapter';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
@@ -76,6 +77,22 @@ describe.each(LIVE_STORES)('waiting for a turn over $name', ({ open }) => {
 
 describe('what waiting asks of the store', () => {
   const desk = defineOrchestrator({ name: 'desk', intents: { answer: ({ input }) => reply(input.text) } });
+
+  it('TRN-10 FIX-53 fails if the record of the turn can no longer be read', async () => {
+    const store = memoryAdapter();
+    let reads = 0;
+    const get = async (turnId: string): Promise<Turn | null> => {
+      reads += 1;
+      if (reads > 1) throw new UnreadableRecordError('turn', turnId);
+      return store.turns.get(turnId);
+    };
+    const adapter = { ...store, turns: Object.assign(Object.create(store.turns) as typeof store.turns, { get }) };
+    const { session, turns } = await startApplication({ adapter, turns: webOnly, orchestrators: [desk] });
+    const { id } = await turns.submit('desk', 'hi', { sessionId: await session() });
+    reads = 0;
+
+    await rejection(turns.result(id), UnreadableRecordError, 'CORRUPT_RECORD');
+  });
 
   it('TRN-10 reads a turn once, when it has ended in another process', () =>
     whileSteady(500, async () => {

@@ -14,12 +14,12 @@ export class BackoffOptions {
   @Must((value) => value === 'fixed' || value === 'exponential', 'must be fixed or exponential.')
   type?: 'fixed' | 'exponential';
 
-  /** Milliseconds before the second attempt. Default 500. */
+  /** Milliseconds before the second attempt; with `exponential` a random time of at least half of them. Default 500. */
   @Optional()
   @MustBeInteger(0, MAX_MS)
   delayMs?: number;
 
-  /** The upper limit of exponential delays, in milliseconds. Default 60,000. */
+  /** The upper limit of exponential delays, in milliseconds. Default 60,000, or `delayMs` if that is longer. */
   @Optional()
   @MustBeInteger(0, MAX_MS)
   maxDelayMs?: number;

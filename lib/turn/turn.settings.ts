@@ -1,6 +1,7 @@
 import { type Backoff } from '../common/backoff.js';
 import { checkOptions } from '../common/check-options.js';
 import { type IdGenerator } from '../common/ids.js';
+import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { BackoffOptions, RetryOptions, TurnEventsOptions, type TurnsOptions } from './turn.options.js';
 import { type WhenBusy } from '../ledger/turn.js';
 
@@ -77,7 +78,14 @@ export function turnSettings(
 function retryOf(options: RetryOptions | undefined): RetrySettings {
   const retry = checkOptions(RetryOptions, 'turns.retry', options);
   const backoff = checkOptions(BackoffOptions, 'turns.retry.backoff', retry.backoff);
-  const { type = 'exponential', delayMs = 500, maxDelayMs = 60_000 } = backoff;
+  const { type = 'exponential', delayMs = 500 } = backoff;
+  const { maxDelayMs = Math.max(delayMs, 60_000) } = backoff;
+  if (type === 'exponential' && backoff.delayMs !== undefined && delayMs > maxDelayMs) {
+    throw new SessionsConfigurationError(
+      `SessionsModule: The option turns.retry.backoff.delayMs must not exceed maxDelayMs, which is ${maxDelayMs}. ` +
+        `Received: ${delayMs}.`,
+    );
+  }
   return { attempts: retry.attempts ?? 3, maxLost: retry.maxLost ?? 5, backoff: { type, delayMs, maxDelayMs } };
 }
 

@@ -9,6 +9,8 @@ import {
   SessionStore,
 } from 'nestjs-agent-sessions';
 import { bullmqQueue } from 'nestjs-agent-sessions/bullmq';
+import { longestBackoffMs } from '../../lib/common/backoff.js';
+import { resolveOptions } from '../../lib/module/sessions.settings.js';
 import { startApplication } from '../support/application.js';
 
 const ADAPTER = 'must be a SessionsAdapter, for example memoryAdapter() or typeormAdapter({ ... }).';
@@ -138,6 +140,21 @@ describe('the options of SessionsModule', () => {
     else process.env.SESSION_TTL_SECONDS = env;
     await app?.close();
     app = undefined;
+  });
+
+  it('NST-03 TRN-08 stops the start if the first pause between attempts is longer than the longest one', async () => {
+    const backoff = { delayMs: 120_000, maxDelayMs: 60_000 };
+    const start = startApplication({ imports: [SessionsModule.forRoot({ turns: { retry: { backoff } } })] });
+    await expect(start).rejects.toThrow(SessionsConfigurationError);
+    await expect(start).rejects.toThrow('must not exceed maxDelayMs, which is 60000. Received: 120000.');
+  });
+
+  it.each([
+    [{ delayMs: 120_000 }, 120_000],
+    [{ maxDelayMs: 100 }, 100],
+    [{ type: 'fixed', delayMs: 120_000, maxDelayMs: 100 }, 120_000],
+  ] as const)('NST-03 TRN-08 waits for at most %j between attempts', (backoff, longest) => {
+    expect(longestBackoffMs(resolveOptions({ turns: { retry: { backoff } } }).turns.retry.backoff)).toBe(longest);
   });
 
   it('NST-03 TRN-21 rejects turns.concurrency next to a queue that has its own', async () => {

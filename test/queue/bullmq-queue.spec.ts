@@ -139,6 +139,33 @@ describeBullmqServers('BullMQ', (server) => {
     open();
   });
 
+  it('TRN-21 keeps one notification of an overdue lane until a worker visits it', async () => {
+    const same = queueOptionsOn(server);
+    const [api, busy] = [bullmqQueue(same), bullmqQueue({ ...same, concurrency: 1 })];
+    opened.push(api, busy);
+    const heard: string[] = [];
+    const gates = new Map(['long', 's'].map((id) => [id, gate()]));
+    await busy.process(async (id) => {
+      heard.push(id);
+      await gates.get(id)!.pass();
+    });
+    const waiting = async (): Promise<number> => (await api.queue).getWaitingCount();
+    await api.notify('long');
+    await eventually(() => heard.length === 1);
+
+    for (let n = 0; n < 20; n += 1) await api.notify('s', 0, true);
+    expect(await waiting()).toBe(1);
+    gates.get('long')!.open();
+    await eventually(() => heard.length === 2);
+
+    // The worker may be killed from now on, so the lane must be notified again.
+    await api.notify('s', 0, true);
+    expect(await waiting()).toBe(1);
+    gates.get('s')!.open();
+    await eventually(() => heard.length === 3);
+    expect(heard).toEqual(['long', 's', 's']);
+  });
+
   it('TRN-14 close waits for a visit without a notification', async () => {
     const [queue] = processes(1);
     await queue.process(async () => {});
@@ -245,6 +272,18 @@ describeBullmqServers('BullMQ', (server) => {
   it('TRN-21 ping answers', async () => {
     const [queue] = processes(1);
     await expect(queue.ping()).resolves.toBeUndefined();
+  });
+
+  it('TRN-14 TRN-21 one queue serves applications, one after the other', async () => {
+    const [queue] = processes(1);
+    for (let start = 0; start < 2; start += 1) {
+      const heard: string[] = [];
+      await queue.init(() => null);
+      await queue.process(async (id) => void heard.push(id));
+      await queue.notify('s');
+      await eventually(() => heard.length === 1);
+      await queue.close();
+    }
   });
 
   it('TRN-10 TRN-21 an application that only submits receives results from one that works', async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import type * as BullMQ from 'bullmq';
-import { type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
+import { type Job, type JobsOptions, type Queue, type QueueOptions, type Worker } from 'bullmq';
 import { traceOf } from '../../common/error-trace.js';
 import { isPlainObject } from '../../common/json.js';
 import { loadPeer, requirePeer } from '../../common/load-peer.js';
@@ -129,6 +129,9 @@ export class BullmqQueue implements TurnQueue {
   }
 
   async init(find: FindProvider): Promise<void> {
+    // The same queue may serve several applications, one after the other.
+    this.closing = this.closed = this.paused = false;
+    this.mayHaveBacklog = true;
     if (this.options.connection === undefined) this.shared = await this.sharedOptions(find);
     const { Queue, RedisConnection } = await this.load();
     // BullMQ 6 creates an ioredis client from options, unless a client factory is set. Without ioredis it would retry
@@ -138,9 +141,12 @@ export class BullmqQueue implements TurnQueue {
     if (needsIoredis && !RedisConnection.clientFactory) requirePeer('ioredis');
   }
 
-  async notify(sessionId: string, delayMs = 0): Promise<void> {
+  async notify(sessionId: string, delayMs = 0, overdue = false): Promise<void> {
     const queue = await this.queue;
-    await queue.add('notify', { sessionId }, delayMs > 0 ? { ...NOTIFICATION, delay: delayMs } : NOTIFICATION);
+    const later = delayMs > 0 ? { delay: delayMs } : {};
+    // A lane is overdue again every five seconds, so add none while one waits.
+    const once = overdue ? { deduplication: { id: sessionId } } : {};
+    await queue.add('notify', { sessionId }, { ...NOTIFICATION, ...later, ...once });
     this.recovered();
   }
 
@@ -175,6 +181,7 @@ export class BullmqQueue implements TurnQueue {
     await this.pause();
     await this.visits.settled();
     if (this.worker) await this.closePart(this.worker);
+    this.worker = null;
     this.closed = true;
     const queue = await this.opened?.catch(() => null);
     this.opened = null;
@@ -195,7 +202,7 @@ export class BullmqQueue implements TurnQueue {
       if (this.paused) await worker.pause(true);
       if (!worker.isRunning()) await worker.run();
     } catch (error) {
-      if (this.closing) return;
+      if (this.closing || this.worker !== worker) return;
       // A worker does not reconnect to a PostgreSQL that is unavailable or lacks the tables, so start another one.
       this.failed(error as Error);
       await closeInTime(worker);
@@ -204,13 +211,16 @@ export class BullmqQueue implements TurnQueue {
     }
   }
 
-  private async visit(sessionId: string, handler: LaneVisit): Promise<void> {
+  private async deliver(job: Job<Notification>, handler: LaneVisit): Promise<void> {
     // A delivered notification ends an outage.
     this.recovered();
     this.delivered += 1;
     if (this.delivered >= this.concurrency) this.mayHaveBacklog = true;
     try {
-      await this.visitInSlot(sessionId, handler);
+      // Only waiting notifications are merged: if this worker is killed, the lane must be notified at once. On an error
+      // BullMQ allows others when the job has ended.
+      if (job.deduplicationId !== undefined) await job.removeDeduplicationKey().catch(() => undefined);
+      await this.visitInSlot(jobData(job.data).sessionId, handler);
     } finally {
       this.delivered -= 1;
     }
@@ -256,8 +266,7 @@ export class BullmqQueue implements TurnQueue {
     const { concurrency } = this;
     // A stalled notification is delivered again without a limit.
     const options = { ...this.connection(), concurrency, maxStalledCount: WITHOUT_END, autorun: false };
-    const work = ({ data }: { readonly data: Notification }): Promise<void> =>
-      this.visit(jobData(data).sessionId, handler);
+    const work = (job: Job<Notification>): Promise<void> => this.deliver(job, handler);
     const worker = new Worker<Notification>(this.name, work, options, this.backendFactory);
     guardConnections(worker);
     worker.on('error', (error) => this.failed(error));

@@ -136,7 +136,7 @@ function approvedTool(turn: ToolTurn, tool: ToolFunctions, name: string): ToolFu
     const { toolCallId } = options;
     await forModel(turn, async () => {
       if (needsApproval !== true && !(await needsApproval(input, options))) return;
-      const { approved, reason } = await approvalOf(turn, toolCallId, callKeyOf(input, options));
+      const { approved, reason } = await approvalOf(turn, toolCallId, callKeyOf(turn, input, options));
       const denial = `The user has denied this call${reason ? `: ${reason}` : '.'}`;
       if (!approved) throw new ToolFailedError(name, toolCallId, denial);
     });

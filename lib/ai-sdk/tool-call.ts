@@ -30,7 +30,7 @@ export interface CalledTool {
 }
 
 /** The members of a turn that tool calls use. */
-export type CallingTurn = Pick<TurnContext, 'id' | 'step' | 'tools'>;
+export type CallingTurn = Pick<TurnContext, 'id' | 'iteration' | 'step' | 'tools'>;
 
 /** The idempotency key of each call, by the options that its tool receives. */
 const keys = new WeakMap<object, string>();
@@ -74,19 +74,19 @@ export async function callTool(
   const { toolCallId } = options;
   const compared = comparable(name, toolCallId, input);
   if (enclosing.getStore() !== turn) {
-    return turn.tools.use(name, toolCallId, work, { ...compared, answer: answerOf(options), storeFailure: true });
+    return turn.tools.use(name, toolCallId, work, { ...compared, answer: answerOf(turn, options), storeFailure: true });
   }
   const called = { tool: name, turnId: turn.id };
   const { value, failure } = await turn.step(name, (info) => toolResult(called, work, info), {
-    key: callKeyOf(input, options),
+    key: callKeyOf(turn, input, options),
   });
   if (failure !== undefined) throw new ToolFailedError(name, toolCallId, failure);
   return value;
 }
 
 /** Returns the key of a step that belongs to a call. Another input is another call (FIX-63). */
-export function callKeyOf(input: unknown, options: CallOptions): string {
-  return callName(JSON.stringify([decisionKeyOf(input, options), answerOf(options)]));
+export function callKeyOf(turn: Pick<CallingTurn, 'iteration'>, input: unknown, options: CallOptions): string {
+  return callName(JSON.stringify([decisionKeyOf(input, options), answerOf(turn, options)]));
 }
 
 /**

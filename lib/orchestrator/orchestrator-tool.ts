@@ -19,6 +19,9 @@ import { assertCallId } from './turn-tool-calls.js';
 
 export { type OrchestratorToolInput };
 
+/** More than the answers of any loop. */
+const ANSWERS_PER_ITERATION = 10_000;
+
 /** The tool names that model providers accept. */
 const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -48,8 +51,9 @@ export interface OrchestratorToolCall {
   /** The model's id of the call. If the calling turn is retried, the same call gets the same turn. */
   readonly toolCallId: string;
   /**
-   * The messages that the model has answered with the call, as the AI SDK passes them. The number of answers among them
-   * distinguishes calls if later answers use an id again (FIX-63). Default: an id identifies a call in all answers.
+   * The messages that the model has answered with the call, as the AI SDK passes them. The number of answers after the last
+   * message of the user distinguishes calls if later answers use an id again (FIX-63). Default: an id identifies a call in
+   * all answers.
    */
   readonly messages?: readonly { readonly role: string }[] | undefined;
   /** Aborting it cancels the call's turn. */
@@ -86,7 +90,7 @@ export function isOrchestratorTool(tool: object): boolean {
 }
 
 /** The parts of the calling turn that the tool needs. */
-export type OrchestratorToolCaller = Pick<TurnContext, 'id' | 'session' | 'signal' | 'tools'>;
+export type OrchestratorToolCaller = Pick<TurnContext, 'id' | 'iteration' | 'session' | 'signal' | 'tools'>;
 
 /** @param orchestrator the name of the orchestrator that is the tool */
 export function orchestratorTool(
@@ -113,6 +117,8 @@ export function orchestratorTool(
           sessionId,
           idempotencyKey: key,
           attributes: { callerTurnId: caller.id, toolCallId: callName(toolCallId) },
+          // Parallel calls of one answer must not end each other, whatever the option `turns.whenBusy` says.
+          whenBusy: 'enqueue',
           signal,
         });
       const { status, reply, data } =
@@ -123,7 +129,7 @@ export function orchestratorTool(
     };
     const work = (info: StepInfo): Promise<OrchestratorToolResult> =>
       whileWanted(caller.signal, abortSignal, (signal) => runTurn(sha256(info.key), signal));
-    return caller.tools.use(name, toolCallId, work, { input, answer: answerOf(call) });
+    return caller.tools.use(name, toolCallId, work, { input, answer: answerOf(caller, call) });
   };
   const tool: OrchestratorTool = {
     name,
@@ -161,9 +167,17 @@ async function whileWanted<T>(
 }
 
 /**
- * Returns the number of the model's answer that contains a call, in its loop. A provider may use the ids of an answer
- * again in later ones (FIX-63).
+ * Returns the number of the model's answer that contains a call: the same in every attempt, and another one for each answer
+ * of a turn. A provider may use the ids of an answer again in later ones (FIX-63). Messages before the last one of the user
+ * do not count: while a turn waits, a compaction can replace them.
  */
-export function answerOf({ messages }: Pick<OrchestratorToolCall, 'messages'>): number | undefined {
-  return messages?.filter(({ role }) => role === 'assistant').length;
+export function answerOf(
+  { iteration }: Pick<TurnContext, 'iteration'>,
+  { messages }: Pick<OrchestratorToolCall, 'messages'>,
+): number | undefined {
+  if (!messages) return undefined;
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
+  const answers = messages.slice(asked + 1).filter(({ role }) => role === 'assistant').length;
+  // Each iteration begins with a message of the user.
+  return iteration * ANSWERS_PER_ITERATION + answers;
 }

@@ -186,7 +186,8 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       expect(saidIn(chat.asked[0])).toEqual([['user', ['Is it so?']]]);
     });
 
-    it('AIS-01 may contain a summary that replaces earlier messages while the turn waits', async () => {
+    it('AIS-01 AIS-03 may contain a summary that replaces earlier messages while the turn waits', async () => {
+      const found: string[] = [];
       const begun = gate();
       const summary = gate();
       const summarize = async () => {
@@ -195,8 +196,8 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         return 'They said hello twice.';
       };
       const chat = await start(
-        [{ text: 'Hello.' }, { text: 'Hello again.' }, { calls: [refund('7')] }, { text: 'Done.' }],
-        { tools: { refund: approvedTool(() => 'refunded') } },
+        [{ text: 'Hello.' }, { text: 'Hello again.' }, { calls: [find('7'), refund('7')] }, { text: 'Done.' }],
+        { tools: { refund: approvedTool(() => 'refunded'), find: tool(({ id }) => found.push(id)) } },
         { definition: { compaction: { afterTurns: 1, keep: 0, summarize } } },
       );
       await chat.send('Hello!');
@@ -210,6 +211,8 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       await isApplied.pass();
       await chat.app.turns.signal(id, approvalSignal('refund-7'), { approved: true });
       expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+      // The number of earlier messages is no part of the key of a call.
+      expect(found).toEqual(['7']);
       expect(saidIn(chat.asked[2])).toHaveLength(5);
       expect(saidIn(chat.asked[3]).slice(0, 2)).toEqual([
         ['system', 'They said hello twice.'],
@@ -652,6 +655,20 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       const chunks = await chat.chunks(id);
       expect(comparable(fold(chunks))).toEqual(comparable(message));
       expect(comparable(await client6(toProtocol(chunks, 6).chunks))).toEqual(comparable(message));
+    });
+
+    it('FIX-63 runs a tool again if a later iteration uses the id of a call again', async () => {
+      const found: string[] = [];
+      const answers = [
+        { calls: [find('7')] },
+        { text: 'Shipped.' },
+        { calls: [find('7')] },
+        { text: 'Shipped today.' },
+      ];
+      const options = { tools: { find: tool(({ id }) => found.push(id)) } };
+      const chat = await start(answers, options, { definition, after: (turn) => failUntil(3, turn) });
+      expect(await chat.send('Where is order 7?')).toMatchObject({ reply: 'Shipped today.' });
+      expect(found).toEqual(['7', '7']);
     });
 
     it.each([0, 1])('AIS-14 continues after a failure in iteration %i with the same answer', async (failing) => {

@@ -12,7 +12,9 @@ import {
   type TurnContext,
   TurnFailedError,
   TurnReentryError,
+  type TurnsOptions,
 } from 'nestjs-agent-sessions';
+import { WHEN_BUSY } from '../../lib/ledger/turn.js';
 import { childId } from '../../lib/orchestrator/child-session.js';
 import { eventually } from '../support/eventually.js';
 import {
@@ -66,6 +68,17 @@ describe.each(SAMPLED_STORES)('an orchestrator as a tool over $name', ({ open })
     const sessionId = await app.session();
     expect(await say(sessionId)).toMatchObject({ reply: 'one (0) one (2) two (4) one (2) long (6)' });
     expect(await app.turns.list({ sessionId: `${sessionId}/expert` })).toHaveLength(4);
+  });
+
+  it.each(WHEN_BUSY)('BOT-50 runs all parallel calls of an answer, also with turns.whenBusy %s', async (whenBusy) => {
+    const work = async (ask: Ask): Promise<string> => {
+      const asked = await Promise.all(['a', 'b', 'c'].map((input) => ask().execute({ input }, call(input))));
+      return asked.map(({ status, reply }) => `${status} ${reply?.[0]}`).join();
+    };
+    const { app, say } = await startDesk(open, work, {}, undefined, { whenBusy });
+    expect(await say(await app.session())).toMatchObject({
+      reply: 'awaiting-input a,awaiting-input b,awaiting-input c',
+    });
   });
 
   it('BOT-50 ignores a session that the model chooses', async () => {
@@ -365,6 +378,7 @@ async function startDesk(
   work: (ask: Ask, otherId: string, turn: TurnContext) => Promise<unknown>,
   options: OrchestratorToolOptions = {},
   think: () => Promise<void> = async () => {},
+  turns: TurnsOptions = {},
 ) {
   const asked: string[] = [];
   const { pass, open: release } = gate();
@@ -395,7 +409,7 @@ async function startDesk(
   const app: Application = await startApplication({
     adapter: open(),
     orchestrators: [desk, expert],
-    turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } } },
+    turns: { retry: { backoff: { type: 'fixed', delayMs: 1 } }, ...turns },
   });
   const otherId = await app.session();
   started.open();

@@ -17,10 +17,7 @@ import {
 } from './orchestrator-events.js';
 import { isOutgrown } from './orchestrator-signature.js';
 import { OrchestratorTurn } from './orchestrator-turn.js';
-import { replacing, type TurnToRun, withReplacement } from './replacement.js';
-import { type LoadState } from './rewind.js';
 import { knowsDecisions } from './turn-loop.js';
-import { TurnStart } from './turn-start.js';
 import { type TurnDocuments, type TurnParts } from './turn-parts.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { readCommandFailure } from './time-travel.errors.js';
@@ -63,21 +60,7 @@ export class OrchestratorRunner extends TurnRunner {
     const definition = this.definitionOf(claimed.turn);
     const documents = this.documentsOf(definition, claimed);
     const tell = this.notifierOf(definition, claimed.turn);
-    const run = (turn: TurnToRun): Promise<TurnSettlement | AwaitingSignal> =>
-      new OrchestratorTurn(this.parts, definition, turn, handle, tell).run();
-    const { replaces } = claimed.turn.request;
-    if (replaces === undefined) return run({ claimed, documents });
-    const start = new TurnStart(definition, claimed, this.parts.sessions, tell);
-    const load: LoadState = async (checkpoint) => start.state(checkpoint);
-    const ready = replacing(replaces, this.parts.rewind, definition, { claimed, documents }, load);
-    // A stopped turn keeps its messages even if it cannot replace the earlier turns.
-    handle.onKept((settlement) =>
-      ready.then(
-        (turn) => withReplacement(settlement, turn),
-        () => settlement,
-      ),
-    );
-    return ready.then(run);
+    return new OrchestratorTurn(this.parts, definition, { claimed, documents }, handle, tell).run();
   }
 
   idle(): Promise<void> {

@@ -24,7 +24,8 @@ import { TurnContextFactory, type TurnModules, type TurnTask } from './turn-cont
 import { TurnConversation } from './turn-conversation.js';
 import { storedIterations, TurnLoop } from './turn-loop.js';
 import { TurnMemory } from './turn-memory.js';
-import { type TurnToRun, undoOfPlan } from './replacement.js';
+import { replacing, type TurnToRun, undoOfPlan, withReplacement } from './replacement.js';
+import { type LoadState } from './rewind.js';
 import { type TurnParts } from './turn-parts.js';
 import { TurnModuleState } from './turn-module-state.js';
 import { advance, begin, messagesOf, type TurnProgress } from './turn-progress.js';
@@ -41,9 +42,8 @@ import { UsageTally } from './usage-tally.js';
  */
 export class OrchestratorTurn {
   private readonly startedAt = performance.now();
-  private readonly claimed: ClaimedTurn;
   private readonly tally: UsageTally;
-  private readonly conversation: TurnConversation;
+  private conversation: TurnConversation;
   private loop: TurnLoop | null = null;
   private orchestration: TurnOrchestration | null = null;
   private readonly start: TurnStart;
@@ -51,13 +51,12 @@ export class OrchestratorTurn {
   constructor(
     private readonly parts: TurnParts,
     private readonly definition: OrchestratorDefinition,
-    private readonly turn: TurnToRun,
+    private turn: TurnToRun,
     private readonly handle: AttemptHandle,
     private readonly tell: (event: OrchestratorEventBody) => void,
   ) {
-    const { claimed, documents } = turn;
-    this.claimed = claimed;
-    this.conversation = new TurnConversation(definition, claimed, documents.head, parts.tokens, tell);
+    const { claimed } = turn;
+    this.conversation = this.claimedConversation();
     this.tally = new UsageTally(claimed.turn.usage);
     this.start = new TurnStart(definition, claimed, parts.sessions, tell);
     handle.onUnfinished((status) => this.partialOutcome(status));
@@ -66,9 +65,19 @@ export class OrchestratorTurn {
   }
 
   run(): Promise<TurnSettlement | AwaitingSignal> {
-    const { request } = this.claimed.turn;
+    const { command, replaces } = this.claimed.turn.request;
     this.tell({ type: 'turn-starting', attempt: attemptNumber(this.claimed.turn) });
-    return request.command ? this.runCommand(request.command) : this.converse();
+    if (command) return this.runCommand(command);
+    return replaces === undefined ? this.converse() : this.replace(replaces);
+  }
+
+  private get claimed(): ClaimedTurn {
+    return this.turn.claimed;
+  }
+
+  private claimedConversation(): TurnConversation {
+    const { claimed, documents } = this.turn;
+    return new TurnConversation(this.definition, claimed, documents.head, this.parts.tokens, this.tell);
   }
 
   /**
@@ -86,13 +95,33 @@ export class OrchestratorTurn {
     return { ...settlement, report: this.report(settlement.status) };
   }
 
+  /** Runs the turn as if the turns that it replaces had been undone (AIS-07). */
+  private async replace(turnId: string): Promise<TurnSettlement | AwaitingSignal> {
+    const { definition, handle, parts, start, turn } = this;
+    const load: LoadState = async (checkpoint) => {
+      await start.session();
+      return start.state(checkpoint);
+    };
+    const replacement = replacing(turnId, parts.rewind, definition, turn, load);
+    // A stopped turn keeps its messages even if it cannot replace the earlier turns.
+    handle.onKept((settlement) =>
+      replacement.then(
+        (ready) => withReplacement(settlement, ready),
+        () => settlement,
+      ),
+    );
+    this.turn = await replacement;
+    this.conversation = this.claimedConversation();
+    return this.converse();
+  }
+
   private async converse(): Promise<TurnSettlement | AwaitingSignal> {
     const { definition, claimed, handle, tally, conversation } = this;
     const { turn } = claimed;
     // Await only promises: synchronous results need no pause.
     const found = this.start.session();
     const session = found instanceof Promise ? await found : found;
-    const loaded = this.start.state(claimed.checkpoint);
+    const loaded = this.turn.replacement?.state ?? this.start.state(claimed.checkpoint);
     const stored = loaded instanceof Promise ? await loaded : loaded;
     const state = turn.request.statePatch ? patched(stored, toPatch(turn.request.statePatch)) : stored;
     if (conversation.hasGaps && this.parts.logsConversations) await conversation.load(this.parts.log);

@@ -1,4 +1,4 @@
-import { type JsonValue } from '../common/json.js';
+import { type JsonObject, type JsonValue } from '../common/json.js';
 import { HEAD } from '../conversation/conversation-head.js';
 import { type StateChange, type StateDocument } from '../ledger/state.store.js';
 import { type ClaimedTurn, type TurnSettlement } from '../ledger/turn.store.js';
@@ -17,6 +17,8 @@ export interface Replacement {
   readonly turnId: string;
   /** The index of the checkpoint before the replaced turns; undefined before the first turn. */
   readonly parent: number | undefined;
+  /** The state before the replaced turns, after drift checks and migrations. */
+  readonly state: JsonObject;
   /** Restores the plan's progress, as part of the turn: uses outside of the turn may follow it (FIX-88). */
   readonly plan: StateChange | undefined;
   /** Stops the use of a summary that covers undone messages. */
@@ -46,7 +48,7 @@ export async function replacing(
   return {
     claimed: { ...claimed, checkpoint: { ...checkpoint, turnIndex: latest, savedAt: claimed.turn.acceptedAt } },
     documents: { plan: documents.plan, head: withChanges(documents.head, head) },
-    replacement: { turnId, parent: before?.turnIndex, plan, head },
+    replacement: { turnId, parent: before?.turnIndex, state: checkpoint.state, plan, head },
   };
 }
 

@@ -6,6 +6,7 @@ import { assertId } from '../common/ids.js';
 import { sha256 } from '../common/digests.js';
 import { SessionConflictError, SessionNotFoundError } from '../ledger/session.errors.js';
 import { type Session } from '../ledger/session.js';
+import { type TurnStatus } from '../ledger/turn.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
 import { type SessionStore } from '../session/session-store.service.js';
 import { type TurnService } from '../turn/turn.service.js';
@@ -17,6 +18,9 @@ export type HistoryEntry<State = Record<string, unknown>> = Pick<
   Checkpoint,
   'turnIndex' | 'lastRoute' | 'version' | 'savedAt' | 'turnId' | 'parent'
 > & { readonly state: State };
+
+/** The statuses of a fork that has changed nothing. */
+const FAILED: readonly TurnStatus[] = ['failed', 'cancelled', 'superseded'];
 
 /** The result of `OrchestratorHandle.undo`. */
 export interface UndoResult {
@@ -61,12 +65,22 @@ export class TimeTravel {
       ...(newSessionId === undefined ? {} : { id: newSessionId }),
       ...(source.workspaceId === undefined ? {} : { workspaceId: source.workspaceId }),
     });
-    // The id comes from the arguments: the latest turn may differ when the call is repeated, but the fork must be the
-    // same.
-    const id = forkId(orchestrator, sessionId, target.id, atTurn);
+    const id = await this.forkId(orchestrator, sessionId, target.id, atTurn);
     const command = { type: 'fork', from: { sessionId, turnIndex } } as const;
     await this.turns.command(orchestrator, { ...wait, sessionId: target.id, whenBusy: 'enqueue', command, id });
     return (await this.sessions.get(target.id)) ?? target;
+  }
+
+  /**
+   * Returns the id of the turn that forks. It comes from the arguments: the latest turn may differ when the call is repeated,
+   * but the fork must be the same. A call after a failure gets another turn.
+   */
+  private async forkId(...fork: readonly (string | number | undefined)[]): Promise<string> {
+    for (let failures = 0; ; failures += 1) {
+      const id = sha256(JSON.stringify([...fork, failures])).slice(0, 32);
+      const turn = await this.turns.get(id);
+      if (!turn || !FAILED.includes(turn.status)) return id;
+    }
   }
 
   /** Returns the session that a fork writes to. An earlier call of the same owner may have created it. */
@@ -86,8 +100,4 @@ function toEntry(checkpoint: Checkpoint): HistoryEntry {
   const { turnIndex, state, lastRoute, version, savedAt, turnId, parent } = checkpoint;
   const turn = turnId === undefined ? {} : { turnId };
   return { turnIndex, state, lastRoute, version, savedAt, ...turn, ...(parent === undefined ? {} : { parent }) };
-}
-
-function forkId(...fork: readonly (string | number | undefined)[]): string {
-  return sha256(JSON.stringify(fork)).slice(0, 32);
 }

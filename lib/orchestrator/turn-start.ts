@@ -14,6 +14,7 @@ import { migrateState, type StateMigration } from './state-migrations.js';
 export class TurnStart {
   /** The versions that the state was migrated through, the stored one first; empty without a migration. */
   migrated: readonly string[] = [];
+  private found: Session | Promise<Session> | undefined;
 
   constructor(
     private readonly definition: OrchestratorDefinition,
@@ -27,10 +28,14 @@ export class TurnStart {
     return checkpoint ? checkpoint.turnIndex + 1 : 0;
   }
 
-  /** Returns a promise only if the session is in another store than the turn. @throws SessionNotFoundError */
+  /**
+   * Loads the session at the first call. Returns a promise only if it is in another store than the turn.
+   * @throws SessionNotFoundError
+   */
   session(): Session | Promise<Session> {
     const { session } = this.claimed;
-    return session ? this.loaded(session) : this.foreignSession();
+    this.found ??= session ? this.loaded(session) : this.foreignSession();
+    return this.found;
   }
 
   /**

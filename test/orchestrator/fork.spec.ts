@@ -309,6 +309,14 @@ describe.each(LASTING_STORES)('a fork that outlives its process over $name', ({ 
     await rejection(second.handle(drifted).fork(sessionId), OrchestratorDriftError);
     const { id } = await second.handle(drifted).fork(sessionId, { force: true });
     await second.handle(drifted).execute('b', { sessionId: id });
+
+    // A call with the same new session does not repeat the failure of an earlier one.
+    const newSessionId = `${sessionId}-fork`;
+    await rejection(second.handle(drifted).fork(sessionId, { newSessionId }), OrchestratorDriftError);
+    await rejection(second.handle(drifted).fork(sessionId, { newSessionId }), OrchestratorDriftError);
+    const retried = await second.handle(drifted).fork(sessionId, { newSessionId, force: true });
+    expect(retried.id).toBe(newSessionId);
+    expect(await contents(second, newSessionId)).toEqual(['a', 'to a']);
     await second.close();
 
     const migrating = defineOrchestrator<Desk>({

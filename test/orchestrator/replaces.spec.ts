@@ -19,7 +19,14 @@ import {
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
-import { aborted, type Application, LIVE_STORES, rejection, startApplication } from '../support/running-application.js';
+import {
+  aborted,
+  type Application,
+  LASTING_STORES,
+  LIVE_STORES,
+  rejection,
+  startApplication,
+} from '../support/running-application.js';
 
 interface Desk {
   readonly said?: readonly string[];
@@ -264,6 +271,45 @@ describe.each(LIVE_STORES)('a turn that replaces others over $name', ({ open }) 
     await say('c');
     await rejection(say('B', { replaces: b.id }), CheckpointNotFoundError, 'CHECKPOINT_PRUNED');
     expect(await state()).toEqual({ said: ['a', 'b', 'c'] });
+  });
+
+  it('AIS-07 BOT-10 tells each event of a turn once, also if it cannot replace the others', async () => {
+    const { app, say, handle, sessionId } = await start(open(), { keepCheckpoints: 2 });
+    await say('a');
+    const [b, c] = [await say('b'), await say('c')];
+    const told: string[] = [];
+    const types = ['turn-starting', 'session-loaded', 'drift-checked', 'routed', 'turn-settled'] as const;
+    for (const type of types) handle.on(type, (event) => told.push(event.type));
+    const failed = await rejection(say('B', { replaces: b.id }), CheckpointNotFoundError);
+    expect(failed).toMatchObject({ code: 'CHECKPOINT_PRUNED' });
+    expect(told.splice(0)).toEqual(['turn-starting', 'turn-settled']);
+    const [turn] = await app.turns.list({ sessionId, status: ['failed'] });
+    expect(turn.report).toBeDefined();
+
+    await say('C', { replaces: c.id });
+    await eventually(() => told.length === types.length);
+    expect(told).toEqual(types);
+  });
+});
+
+describe.each(LASTING_STORES)('a turn that replaces others after a deploy over $name', ({ create }) => {
+  it('AIS-07 BOT-24 migrates the state before them once, and reports it', async () => {
+    const connect = create();
+    const { app, say, sessionId } = await start(connect());
+    await say('a');
+    const b = await say('b');
+    await app.close();
+    const migrate = ({ said }: Record<string, unknown>) => ({ said: [...(said as string[]), 'migrated'] });
+    const next = await start(connect(), { version: '2', migrations: [{ from: '1', to: '2', migrate }] });
+    const told: unknown[] = [];
+    next.handle.on('drift-checked', ({ drifted, migrated }) => told.push({ drifted, migrated }));
+    const { id } = await next.say('B', { sessionId, replaces: b.id });
+    expect(told).toEqual([{ drifted: true, migrated: ['1', '2'] }]);
+    expect((await next.app.turns.get(id))?.report).toMatchObject({ migrated: ['1', '2'] });
+    expect(await next.app.adapter.checkpoints.load('desk', sessionId)).toMatchObject({
+      version: '2',
+      state: { said: ['a', 'migrated', 'B'] },
+    });
   });
 });
 

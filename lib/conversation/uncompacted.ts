@@ -40,7 +40,8 @@ export async function readUncompacted(
   keptOf: (last: readonly ConversationMessage[]) => number,
   checkpoints: AuthorCheckpoints,
 ): Promise<Uncompacted> {
-  const limit = MAX_PASS + keep;
+  // One more than fit, which shows whether more follow.
+  const limit = MAX_PASS + keep + 1;
   const messages: ConversationMessage[] = [];
   let end = false;
   let last = from.after;

@@ -468,6 +468,18 @@ describe.each(LASTING_STORES)('ConversationCompactor over $name', ({ create }) =
     expect(await second.compactor.compact(task(sessionId))).toMatchObject({ messages: 4 });
   });
 
+  it.each([198, 200, 202])(
+    'BOT-41 counts turns after a summary of %i messages, with as many as are kept after them',
+    async (size) => {
+      const { adapter, compactor } = await startProcess(create()());
+      await speakInTurns(adapter, sessionId, 1, 4);
+      await speak(adapter, sessionId, 5, size + 2);
+      const policy = { keep: 2, summarize: () => 'all' };
+      expect(await compactor.compact(task(sessionId, policy))).toMatchObject({ messages: size });
+      expect(await headOf(adapter, sessionId)).toMatchObject({ through: size, turns: { desk: 2 } });
+    },
+  );
+
   it('BOT-41 does not compact an erased session', async () => {
     const { adapter, compactor } = await startProcess(create()());
     await speak(adapter, sessionId, 1, 6);

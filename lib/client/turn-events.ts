@@ -92,11 +92,11 @@ export async function* readTurnEvents<Emitted extends EmittedEvent = NewTurnEven
 
 /** @throws ResponseError, LostConnection */
 function toTurnStreamEvent({ id, type, data }: EventStreamMessage): TurnStreamEvent {
-  // Nest sends the message of an error that ends the stream as an event. Its id is not an offset.
-  if (type === 'error') throw new LostConnection(new Error(data));
   try {
     return { offset: Number(id), type, data: JSON.parse(data) as JsonValue };
   } catch {
+    // Nest sends the message of an error that ends the stream as an event. It is text, and its id is not an offset.
+    if (type === 'error') throw new LostConnection(new Error(data));
     throw new ResponseError(200, 'UNEXPECTED_ANSWER', `The data of event ${type} must be JSON. Received: ${data}`);
   }
 }

@@ -62,6 +62,11 @@ describe.each(PLATFORMS)('the reader of turn events with $name', ({ start }) => 
           }
           return reply('Hello again');
         }
+        if (text === 'trouble') {
+          for (const data of [null, 'No lamp.', { code: 7 }]) await turn.emit({ type: 'error', data });
+          await turn.emit(delta('But a chair.'));
+          return reply('But a chair.');
+        }
         for (const part of ['One, ', 'two, ']) await turn.emit(delta(part));
         await goOn.pass(turn.signal);
         await turn.emit(delta('three.'));
@@ -232,6 +237,27 @@ describe.each(PLATFORMS)('the reader of turn events with $name', ({ start }) => 
     const [settled] = await redraw();
     expect(settled.messages.map(({ content }) => content)).toEqual(['count', answers.at(-1)?.text]);
     expect(settled.messages[0].id).toBe(open.messages[0].id);
+  });
+
+  it('DAY-21 reads events of type `error` of the handler, and those that follow', async () => {
+    const { id } = await submit('trouble');
+    // Without a limit, a reader that takes them for a lost connection would read them forever.
+    const onConnection = ({ isOpen }: TurnConnectionState): void => {
+      if (!isOpen) throw new Error('The connection was lost.');
+    };
+    const events = await all(readTurnEvents({ ...source(id), onConnection }));
+
+    expect(
+      events.map(({ offset, type, data }) => (type === 'settled' ? [offset, type] : [offset, type, data])),
+    ).toEqual([
+      [1, 'error', null],
+      [2, 'error', 'No lamp.'],
+      [3, 'error', { code: 7 }],
+      [4, 'delta', { text: 'But a chair.' }],
+      [5, 'settled'],
+    ]);
+    const answers = await all(readAnswer({ ...source(id), onConnection }));
+    expect(answers.map(({ text }) => text)).toEqual(['', '', '', 'But a chair.', 'But a chair.']);
   });
 
   it('DAY-21 keeps the text of an answer that failed', async () => {

@@ -11,6 +11,9 @@ export interface AnswerEnd {
   readonly code?: string;
 }
 
+/** The chunks that answer a call: its result, or the decision of the user. */
+const ANSWERS = ['tool-output-available', 'tool-output-error', 'tool-input-error', 'tool-approval-response'];
+
 /**
  * Converts the stored chunks of a turn to the chunks of one HTTP response (AIS-13). Stored chunks consist of segments:
  * each begins with `start`, and ends with `finish` when the turn waits for its user or ends. A response contains the
@@ -29,8 +32,11 @@ export class ResponseChunks {
   private isFirst = true;
   /** True if the latest stored chunk is a `finish`, so that the next one begins a segment. */
   private isAfterFinish = false;
-  /** True until the first `start-step` of a segment that follows answers of the user: number 1 and later. */
-  private isBeforeStep: boolean;
+  /**
+   * True if the current step has results of calls or answers of the user. A segment above 0 continues the step that the
+   * user has answered.
+   */
+  private isAnswered: boolean;
   /** The approvals that this response has requested and that the user has not answered: approval id to tool call id. */
   private readonly pending = new Map<string, string>();
 
@@ -43,7 +49,7 @@ export class ResponseChunks {
     private readonly turnId: string,
     private readonly from: number,
   ) {
-    this.isBeforeStep = from > 0;
+    this.isAnswered = from > 0;
   }
 
   /** Takes the next stored chunk. @returns the chunks to send */
@@ -58,8 +64,8 @@ export class ResponseChunks {
       return before;
     }
     const isRestart = chunk.type === 'start' && !this.isFirst;
-    this.isBeforeStep = isRestart || (this.isBeforeStep && chunk.type !== 'start-step');
     this.isFirst = false;
+    this.noteAnswer(chunk, isRestart);
     this.noteApproval(chunk, isRestart);
     return [...before, ...(isRestart ? metadataOf(chunk) : [chunk])];
   }
@@ -81,8 +87,9 @@ export class ResponseChunks {
       case 'awaiting-input':
       case 'completed': {
         // If the handler has streamed nothing, the reply is the whole answer.
-        const answer = this.isFirst ? [this.start, ...(this.from === 0 ? textChunks(reply ?? '') : [])] : [];
-        return [...answer, this.held ?? { type: 'finish' }];
+        const isReply = this.isFirst && this.from === 0;
+        const rest = isReply ? [this.start, ...textChunks(reply ?? '')] : this.stepAfterAnswers;
+        return [...rest, this.held ?? { type: 'finish' }];
       }
       case 'failed':
         return [errorChunk(code ?? 'TURN_FAILED', 'The answer failed.')];
@@ -91,9 +98,7 @@ export class ResponseChunks {
         return [
           // The turn no longer takes an answer (AIS-32).
           ...[...this.pending.values()].map((toolCallId) => ({ type: 'tool-output-denied', toolCallId })),
-          // While the last step has only answered requests, the page sends the answers again (`sendAutomaticallyWhen`).
-          // A new step prevents that. The AI SDK applies it to the message only at the next `start`.
-          ...(this.isBeforeStep ? [{ type: 'start-step' }, this.start] : []),
+          ...this.stepAfterAnswers,
           { type: 'abort' },
           { type: 'finish' },
         ];
@@ -106,10 +111,16 @@ export class ResponseChunks {
     return isCompleted && this.from === 0 && this.isFirst && !reply;
   }
 
+  /** Updates `isAnswered` for the next chunk. */
+  private noteAnswer({ type, providerExecuted }: ChunkFields, isRestart: boolean): void {
+    if (type === 'start-step' || isReset(type)) this.isAnswered = false;
+    else if (isRestart || (ANSWERS.includes(type) && providerExecuted !== true)) this.isAnswered = true;
+  }
+
   /** Updates `pending` for the next chunk. */
   private noteApproval({ type, approvalId, toolCallId }: ChunkFields, isRestart: boolean): void {
     // A turn continues only when it has all answers. A reset removes the parts of the step, with its requests.
-    if (isRestart || type === UI_RESET || type === 'reset-step') this.pending.clear();
+    if (isRestart || isReset(type)) this.pending.clear();
     else if (type === 'tool-approval-request') this.pending.set(approvalId, toolCallId);
     else if (type === 'tool-approval-response') this.pending.delete(approvalId);
     else if (type.startsWith('tool-output-')) {
@@ -124,6 +135,15 @@ export class ResponseChunks {
     return held ? metadataOf(held) : [];
   }
 
+  /**
+   * A new step after one with answers. When the response ends, the page sends the answers of the last step to the turn
+   * (`sendAutomaticallyWhen`), which no longer takes them. The AI SDK applies the step to the message only at the next
+   * `start`.
+   */
+  private get stepAfterAnswers(): UIChunk[] {
+    return this.isAnswered ? [{ type: 'start-step' }, this.start] : [];
+  }
+
   private get start(): UIChunk {
     return { type: 'start', messageId: this.turnId };
   }
@@ -132,6 +152,11 @@ export class ResponseChunks {
 /** Returns an error for clients, as JSON with a stable code (AIS-19). */
 export function errorChunk(code: string, message: string): UIChunk {
   return { type: 'error', errorText: JSON.stringify({ code, message }) };
+}
+
+/** Returns whether a chunk removes the parts of the current step. */
+function isReset(type: string): boolean {
+  return type === UI_RESET || type === 'reset-step';
 }
 
 /** Returns the metadata of a `start` or `finish` that is not sent, as a chunk. */

@@ -1,8 +1,12 @@
+import * as ai6 from 'ai';
 import fc from 'fast-check';
+import * as ai7 from '../ai-7/ai.js';
+import { toProtocol } from '../../lib/chat/protocol-chunks.js';
 import { ResponseChunks } from '../../lib/chat/response-chunks.js';
-import { segmentsOf } from '../../lib/chat/replay.js';
-import { type UIChunk } from '../../lib/chat/ui-message.js';
-import { client6, client7, comparable } from './clients.js';
+import { replay, segmentsOf } from '../../lib/chat/replay.js';
+import { type AnyUIMessage, type UIChunk } from '../../lib/chat/ui-message.js';
+import { client6, client7, CLIENTS, comparable } from './clients.js';
+import { VERSIONS } from './front-ends.js';
 
 const TURN = 'turn';
 const START: UIChunk = { type: 'start', messageId: TURN };
@@ -19,6 +23,15 @@ const RESULT: readonly UIChunk[] = [
 ];
 /** An answer that waits for an approval. */
 const CHUNKS = [START, ...REQUEST, FINISH, START, ...RESULT, FINISH];
+/** A step with a call that the server runs. */
+const CALL: readonly UIChunk[] = [
+  { type: 'start-step' },
+  { type: 'tool-input-available', toolCallId: 'c', toolName: 'find', input: {} },
+  { type: 'tool-output-available', toolCallId: 'c', output: 'found' },
+  { type: 'finish-step' },
+];
+const SDKS = { 6: ai6, 7: ai7 as unknown as typeof ai6 };
+const ENDS = ['completed', 'awaiting-input', 'cancelled', 'superseded'];
 
 describe('the chunks of a response', () => {
   it('AIS-13 holds the end until the turn waits or has ended', () => {
@@ -99,6 +112,66 @@ describe('the chunks of a response', () => {
     }
     expect(stop(1, CHUNKS.slice(0, answered - 1))).toEqual([{ type: 'start-step' }, START, ...end]);
     expect(stop(0, CHUNKS.slice(0, 2))).toEqual(end);
+  });
+
+  it.each(ENDS)('AIS-39 starts a step if an answer that is %s ends with a result', (status) => {
+    const end = (chunks: readonly UIChunk[]) => {
+      const response = new ResponseChunks(TURN, 0);
+      for (const chunk of chunks) response.add(chunk);
+      return response.ended({ status }).filter(({ type }) => type !== 'abort');
+    };
+    const step = [{ type: 'start-step' }, START];
+    expect(end([START, ...CALL, FINISH])).toEqual([...step, FINISH]);
+    expect(end([START, ...CALL.slice(0, -1)])).toEqual([...step, FINISH]);
+    expect(end([START, ...CALL, ...said('0', 'Done.')])).toEqual([FINISH]);
+    expect(end([START, ...CALL.slice(0, 2)])).toEqual([FINISH]);
+    expect(end([START, ...CALL.slice(0, -1), { type: 'ui-reset' }])).toEqual([FINISH]);
+    const ofProvider = CALL.map((chunk) => ({ ...chunk, providerExecuted: true }));
+    expect(end([START, ...ofProvider])).toEqual([FINISH]);
+  });
+
+  describe.each(VERSIONS)('shown by ai %i', (version) => {
+    const show = (chunks: readonly UIChunk[], shown?: AnyUIMessage) =>
+      CLIENTS[version](toProtocol(chunks, version).chunks, shown);
+    /** Returns whether `sendAutomaticallyWhen` sends a message. */
+    const isSent = (message: AnyUIMessage): boolean => {
+      const messages = { messages: [message as unknown as ai6.UIMessage] };
+      const sdk = SDKS[version];
+      return (
+        sdk.lastAssistantMessageIsCompleteWithToolCalls(messages) ||
+        sdk.lastAssistantMessageIsCompleteWithApprovalResponses(messages)
+      );
+    };
+    const response = { type: 'tool-approval-response', approvalId: 'a', approved: true };
+    const answer = [START, ...CALL, ...REQUEST, FINISH, START, response, ...RESULT, ...CALL, FINISH];
+
+    it.each(ENDS)('AIS-32 AIS-39 sends no results or approvals to a turn that is %s, at any chunk', async (status) => {
+      for (let length = 1; length <= answer.length; length += 1) {
+        const stored = answer.slice(0, length);
+        for (const chunks of [stored, replay(stored)]) {
+          const live = new ResponseChunks(TURN, 0);
+          const sent = chunks.flatMap((chunk) => live.add(chunk));
+          expect(isSent(await show([...sent, ...live.ended({ status })]))).toBe(false);
+        }
+      }
+    });
+
+    it.each(ENDS)('AIS-32 AIS-39 sends an approval once if the turn is %s then, at any chunk', async (status) => {
+      const [first] = segmentsOf(answer);
+      const asked = await show(first);
+      const parts = asked.parts.map((part) =>
+        part.state === 'approval-requested'
+          ? { ...part, state: 'approval-responded', approval: { ...(part.approval as object), approved: true } }
+          : part,
+      );
+      const approved = { ...asked, parts };
+      expect(isSent(approved)).toBe(true);
+      for (let length = first.length; length <= answer.length; length += 1) {
+        const rest = new ResponseChunks(TURN, 1);
+        const sent = answer.slice(0, length).flatMap((chunk) => rest.add(chunk));
+        expect(isSent(await show([...sent, ...rest.ended({ status })], approved))).toBe(false);
+      }
+    });
   });
 
   it('AIS-13 has the same chunks at the same index, wherever a client continues', () => {

@@ -12,7 +12,7 @@ import { uiStream } from '../../lib/chat/ui-stream.js';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { type FrontEnd, frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
-import { startApplication } from '../support/running-application.js';
+import { type Gate, gate, startApplication } from '../support/running-application.js';
 import { type ChatApp, chunksOf, said, startChatApp } from './chat-app.js';
 
 const SDKS = { 6: ai6, 7: ai7 as unknown as typeof ai6 };
@@ -148,6 +148,68 @@ describe.each(VERSIONS)('tools that a page runs, with ai %i', (version) => {
     options: { id?: string; messages?: ChatMessages['messages']; fetch?: typeof fetch } = {},
   ): FrontEnd {
     return frontEnd({ version, api: app.url, headers: ANN, ...options });
+  }
+});
+
+describe.each(VERSIONS)('results of tools that the server runs, with ai %i', (version) => {
+  const sdk = SDKS[version];
+
+  it.each([
+    ['a call', sdk.hasToolCall('locate')],
+    ['the limit of steps', sdk.stepCountIs(1)],
+  ])('AIS-39 are not sent by the page if %s ends the answer', async (_, stopWhen) => {
+    const { app, page, requests } = await start({ stopWhen });
+    const chat = page();
+    await chat.sendMessage({ text: 'Where am I?' });
+    expect([chat.status, requests]).toEqual(['ready', ['POST']]);
+    expect(toolsOf(chat.lastMessage)).toEqual(['tool-locate: output-available']);
+    const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
+    expect(messages[1].parts.map(({ type }) => type)).toEqual(['step-start', 'text', 'tool-locate']);
+
+    await chat.sendMessage({ text: 'Thanks.' });
+    expect([chat.status, requests.length, chat.messages.length]).toEqual(['ready', 2, 4]);
+  });
+
+  it('AIS-39 are not sent by any page if the answer is stopped before its next step', async () => {
+    const next = gate();
+    const { app, page, requests } = await start({ next });
+    const chat = page();
+    const sent = chat.sendMessage({ text: 'Where am I?' });
+    await eventually(() => toolsOf(chat.lastMessage).includes('tool-locate: output-available'));
+    const tab = page(chat.id);
+    const resumed = tab.resumeStream();
+    await eventually(() => toolsOf(tab.lastMessage).includes('tool-locate: output-available'));
+    expect(await app.json<StoppedChat>('POST', `/${chat.id}/stop`)).toEqual({ stopped: true });
+    await Promise.all([sent, resumed]);
+    next.open();
+    expect([chat.status, tab.status, requests]).toEqual(['ready', 'ready', ['POST', 'GET']]);
+  });
+
+  /** Starts an assistant that finds the user itself. `next` delays its second call of the model. */
+  async function start({ stopWhen, next }: { stopWhen?: ReturnType<typeof ai6.stepCountIs>; next?: Gate }) {
+    const model = scriptedModel(async ({ said: text, step }) => {
+      if (text.startsWith('Thanks')) return 'You are welcome.';
+      if (step === 0) return { text: 'One moment.', calls: [{ name: 'locate' }] };
+      await next?.pass();
+      return 'You are in Paris.';
+    });
+    const locateTool = sdk.tool({ inputSchema: z.object({}), execute: () => 'Paris' });
+    const orchestrator = defineOrchestrator({
+      name: 'guide',
+      intents: {
+        answer: (turn: TurnContext) =>
+          streamReplyWith(sdk, turn, { model, tools: { locate: locateTool }, ...(stopWhen && { stopWhen }) }),
+      },
+    });
+    const app = await startChatApp({ orchestrators: [orchestrator], chat: { protocol: version } });
+    const requests: string[] = [];
+    const counting: typeof fetch = (input, init) => {
+      requests.push(init?.method ?? 'GET');
+      return fetch(input, init);
+    };
+    const page = (id?: string): FrontEnd =>
+      frontEnd({ version, api: app.url, headers: ANN, fetch: counting, ...(id === undefined ? {} : { id }) });
+    return { app, page, requests };
   }
 });
 

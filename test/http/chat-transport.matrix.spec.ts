@@ -200,6 +200,16 @@ describe('the application of the sample', () => {
 describe('describeChatTransport', () => {
   const killed = 'if the worker is killed after';
 
+  it.each([6, 7] as const)('AIS-23 AIS-39 accepts answers that end with a result, with ai %i', async (version) => {
+    const sdk = SDKS[version];
+    const model = scriptedModel(() => ({ text: 'I look.', calls: [{ name: 'find' }] }));
+    const find = sdk.tool({ inputSchema: z.object({}), execute: () => 'found' });
+    const stopWhen = sdk.hasToolCall('find');
+    const answer = (turn: TurnContext) => streamReplyWith(sdk, storingEach(turn), { model, tools: { find }, stopWhen });
+    for (const title of ['shows the messages', killed])
+      await testOf({ ...targetOf({ version, answer }), model }, title).run();
+  });
+
   it('AIS-23 fails if an attempt writes again what an earlier one has written', async () => {
     const target = targetOf({
       version: 7,

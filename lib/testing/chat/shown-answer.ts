@@ -4,9 +4,15 @@ import { type AnyUIMessage, type UIPart } from '../../chat/ui-message.js';
  * Returns a message as JSON, without the ids of reasoning and without approvals: attempts have different ids, and
  * version 6 has no chunk for an answer to a request.
  */
-export function comparable({ id, role, metadata, parts }: AnyUIMessage): unknown {
-  const compared = role === 'assistant' ? parts.map(comparablePart) : parts;
+export function comparable(message: AnyUIMessage): unknown {
+  const { id, role, metadata, parts } = message;
+  const compared = role === 'assistant' ? partsOf(message).map(comparablePart) : parts;
   return JSON.parse(JSON.stringify({ id, role, metadata, parts: compared })) as unknown;
+}
+
+/** Returns the parts without an empty last step: the response to a page can end with one, which is not stored. */
+function partsOf({ parts }: AnyUIMessage): readonly UIPart[] {
+  return parts.at(-1)?.type === 'step-start' ? parts.slice(0, -1) : parts;
 }
 
 function comparablePart(part: UIPart): UIPart {
@@ -17,8 +23,8 @@ function comparablePart(part: UIPart): UIPart {
 }
 
 /** Returns what all answers to the same question have in common, if the model chooses other words. */
-export function outlineOf({ parts }: AnyUIMessage): unknown {
-  const outline = parts.map(({ type, toolName, state, input }) => ({ type, toolName, state, input }));
+export function outlineOf(message: AnyUIMessage): unknown {
+  const outline = partsOf(message).map(({ type, toolName, state, input }) => ({ type, toolName, state, input }));
   return JSON.parse(JSON.stringify(outline)) as unknown;
 }
 

@@ -30,6 +30,14 @@ export const httpMessages = {
     `Turn not found: ${messageId}. To send a message of the user, give it the role user. A message of the role ` +
     'assistant adds approvals and tool outputs to the answer with its id, which this chat does not have.',
 
+  unknownMessage: (messageId: string): string =>
+    `The chat has no turn for the message ${messageId}, so the message cannot be edited or answered again. The module ` +
+    'deletes turns some time after they settled (sweep.purgeTurnsAfterSeconds, a week by default). Send a new message.',
+
+  replacesAnswer: (messageId: string): string =>
+    `must name the message of the user to edit. It names the answer ${messageId}. To add an approval or the output of a ` +
+    'tool to it, send the message of this answer as `message` or in `messages`.',
+
   moreRefusals: (route: string, count: number, codes: readonly string[]): string =>
     `${route}: ${count} more requests without a principal were refused since the last line (${codes.join(', ')}).`,
 

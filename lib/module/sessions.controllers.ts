@@ -114,7 +114,7 @@ function chatParts(given: ChatControllerOptions): Parts {
       ),
       provide(
         ClientChats,
-        [SessionStore, TurnService, ChatStream, Transcript, TurnRunner, SESSIONS_SETTINGS],
+        [SessionStore, TurnService, ChatStream, Transcript, TurnRunner, SESSIONS_SETTINGS, SESSIONS_ADAPTER],
         (
           sessions: SessionStore,
           turns: TurnService,
@@ -122,10 +122,11 @@ function chatParts(given: ChatControllerOptions): Parts {
           transcript: Transcript,
           runner: TurnRunner,
           { turns: { maxInputBytes } }: SessionsSettings,
+          { conversations }: SessionsAdapter,
         ) =>
           new ClientChats(
             new ChatSessions(sessions, allowClientIds),
-            new ChatTurns(turns, stream, orchestrators, maxInputBytes),
+            new ChatTurns(turns, stream, orchestrators, maxInputBytes, conversations),
             transcript,
             runner,
             orchestrators,

@@ -261,6 +261,35 @@ describe.each(VERSIONS)('approvals of chats, with ai %i', (version) => {
     expect(orders.refunded.toSorted()).toEqual(['7', '9']);
   });
 
+  it('AIS-38 AIS-32 continues an answer with an approval that is sent after a later message', async () => {
+    const { app, open, orders } = await start();
+    const chat = open();
+    const first = chat.sendMessage({ text: 'Refund 7, but count first.' });
+    await eventually(() => toolsOf(chat.lastMessage).includes('tool-refund: approval-requested'));
+    const second = chat.sendMessage({ text: 'Thanks.' });
+    await eventually(async () => (await app.turns.list({ sessionId: chat.id })).length === 2);
+    orders.counted.open();
+    await first;
+    const [, answer, message] = chat.messages;
+    expect(textOf(message)).toBe('Thanks.');
+    const { approval } = callsOf(answer.parts).at(-1)!;
+    await chat.addToolApprovalResponse({ id: (approval as { id: string }).id, approved: true });
+    // The last message is of the user, so the page does not send the approval automatically.
+    await chat.sendMessage();
+    await second;
+    expect([chat.status, chat.error, orders.refunded]).toEqual(['ready', undefined, ['7']]);
+    expect(chat.messages.map(textOf)).toEqual([
+      ...['Refund 7, but count first.', 'One moment.It is done.'],
+      ...['Thanks.', 'You said: Thanks.'],
+    ]);
+    const turns = await app.turns.list({ sessionId: chat.id });
+    expect(turns.map(({ status, request }) => [status, request.replaces])).toEqual([
+      ['awaiting-input', undefined],
+      ['awaiting-input', undefined],
+    ]);
+    expect((await storedIn(app, chat)).map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+  });
+
   it('AIS-32 does not ask again in a retry', async () => {
     const { app, open, orders } = await start();
     orders.failures = 1;

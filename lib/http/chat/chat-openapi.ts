@@ -42,10 +42,13 @@ const CHAT = object({
 const REQUEST = object(
   {
     id: text('The chat. A new id begins a new chat. Optional if the URL names the chat.'),
-    messages: listOf(MESSAGE, 'The messages of the front end. Only the last one is read.'),
-    message: { ...MESSAGE, description: 'The last message, instead of all messages.' },
+    messages: listOf(
+      MESSAGE,
+      'The messages of the front end. Only the last one is read, or the answer that messageId names.',
+    ),
+    message: { ...MESSAGE, description: 'The message to read, instead of all messages.' },
     trigger: { ...oneOf(['submit-message', 'regenerate-message']), description: 'Default: submit-message.' },
-    messageId: text('The message to edit or to answer again.'),
+    messageId: text('The message to edit or to answer again, or the answer with an approval or an output of a tool.'),
     orchestrator: text('Name of the orchestrator. Default: the only orchestrator of this controller.'),
   },
   [],
@@ -87,7 +90,7 @@ const CHAT_REFUSALS: Readonly<Record<number, string>> = {
 const SEND_REFUSALS: Readonly<Record<number, string>> = {
   ...CHAT_REFUSALS,
   ...BODY_REFUSALS,
-  404: 'The chat belongs to another user, or the answer does not exist.',
+  404: 'The chat belongs to another user, or the message or the answer has no turn.',
   409: 'The session is busy, or the turn that asked the user has ended.',
   422: 'The chat already has this message with other metadata or another orchestrator.',
   429: 'Too many turns are queued, or too many streams are open. Retry later.',

@@ -6,6 +6,7 @@ import { type AnyUIMessage } from '../../chat/ui-message.js';
 import { isUserSignal } from '../../chat/user-signals.js';
 import { loggedId } from '../../common/log-details.js';
 import { InvalidInputError, StoreRejectedError } from '../../common/sessions.error.js';
+import { type ConversationLog } from '../../ledger/conversation.store.js';
 import { type Session } from '../../ledger/session.js';
 import { IdempotencyConflictError, TurnNotFoundError, TurnSettledError } from '../../ledger/turn.errors.js';
 import { isTerminal, TURN_STATUSES, type Turn } from '../../ledger/turn.js';
@@ -16,7 +17,7 @@ import { httpMessages } from '../http.messages.js';
 import { type ChatRequest, requestKeyOf, toTurnInput } from './chat.inputs.js';
 import { type ChatRange, type ChatStream } from './chat-stream.js';
 import { latestTurns } from './latest-turns.js';
-import { isRepeat, messageIdOf, ReplacedTurns } from './replaced-turns.js';
+import { messageIdOf, ReplacedTurns } from './replaced-turns.js';
 import { answersOf } from './message-answers.js';
 
 const OPEN = TURN_STATUSES.filter((status) => !isTerminal(status));
@@ -43,8 +44,9 @@ export class ChatTurns {
     private readonly stream: ChatStream,
     private readonly orchestrators: readonly string[],
     private readonly maxInputBytes: number,
+    conversations: Pick<ConversationLog, 'window' | 'page'>,
   ) {
-    this.replaced = new ReplacedTurns(turns, (turn) => this.isShown(turn));
+    this.replaced = new ReplacedTurns(turns, conversations, (turn) => this.isShown(turn));
   }
 
   /** Validates a request before its chat is created. @throws InvalidInputError, TooLargeError */
@@ -136,7 +138,7 @@ export class ChatTurns {
     const input = toTurnInput(request.message);
     const replaced = await this.replacedBy(sessionId, request);
     const first = replaced && (await this.replaced.firstOf(replaced));
-    const known = replaced && isRepeat(request, input, replaced) ? replaced : undefined;
+    const known = replaced && (await this.replaced.isRepeat(request, input, replaced)) ? replaced : undefined;
     const turn =
       known ??
       (await this.turns
@@ -159,13 +161,27 @@ export class ChatTurns {
     return turn;
   }
 
-  /** Returns the turn that a request edits or answers again (AIS-12). @throws TurnNotFoundError */
+  /**
+   * Returns the turn that a request edits or answers again (AIS-12). The message of such a request is new if the chat does
+   * not have it: a page can edit or repeat a message that it could not send.
+   * @throws TurnNotFoundError; InvalidInputError if the message would replace an answer
+   */
   private async replacedBy(sessionId: string, request: ChatRequest): Promise<Turn | undefined> {
     const { trigger, messageId, message } = request;
+    if (messageId === undefined && trigger === 'submit-message') return undefined;
+    const replacedId = messageId ?? message.id;
+    const isOther = replacedId !== message.id;
+    const notFound = httpMessages.unknownMessage(replacedId);
     // The id of an answer is that of its turn.
-    if (messageId !== undefined && messageId !== message.id) return this.get(messageId, sessionId);
-    const isNew = messageId === undefined && trigger === 'submit-message';
-    return isNew ? undefined : this.replaced.withMessage(sessionId, message.id);
+    if (isOther && trigger === 'regenerate-message') return this.get(replacedId, sessionId, notFound);
+    const turn = await this.replaced.withMessage(sessionId, replacedId);
+    if (turn) return turn;
+    if (isOther) {
+      await this.get(replacedId, sessionId, notFound);
+      throw new InvalidInputError('body.messageId', httpMessages.replacesAnswer(replacedId));
+    }
+    if (await this.replaced.isStored(sessionId, replacedId)) throw new TurnNotFoundError(replacedId, notFound);
+    return undefined;
   }
 
   /** Returns the open turns, in order, after it has ended those that later ones end. */

@@ -24,7 +24,7 @@ export class ChatRequest {
   @Must((value) => typeof value === 'string', 'must be a string.')
   id?: string;
 
-  /** The last of the front end's messages. */
+  /** The last of the front end's messages, or the answer to which the user has added approvals or outputs of tools. */
   @Allow()
   message!: AnyUIMessage;
 
@@ -33,7 +33,7 @@ export class ChatRequest {
   @Must((value) => TRIGGERS.includes(value as ChatRequest['trigger']), `must be one of ${TRIGGERS.join(', ')}.`)
   trigger!: (typeof TRIGGERS)[number];
 
-  /** The message to edit or to answer again. Default: none. */
+  /** The message to edit or to answer again, or the answer with approvals or outputs of tools. Default: none. */
   @Optional()
   @Must(isMessageId, MESSAGE_ID_RULE)
   messageId?: string;
@@ -90,15 +90,15 @@ export class ChatStreamQuery {
 }
 
 /**
- * Reads what `DefaultChatTransport` and `WorkflowChatTransport` send: `messages`, of which only the last one counts, or
- * that one as `message`. Fields that an application adds for itself are ignored.
+ * Reads what `DefaultChatTransport` and `WorkflowChatTransport` send: `messages`, of which only one counts, or that one
+ * as `message`. Fields that an application adds for itself are ignored.
  * @throws InvalidInputError
  */
 export function toChatRequest(body: unknown): ChatRequest {
   if (!isFields(body)) throw new InvalidInputError('body', 'must be a JSON object.');
   const { id, messages, trigger, messageId, orchestrator } = body;
   const [path, message] = Array.isArray(messages)
-    ? [`body.messages[${messages.length - 1}]`, messages.at(-1) as unknown]
+    ? sentMessage(messages, trigger, messageId)
     : ['body.message', body.message];
   if (message === undefined) throw new InvalidInputError('body', httpMessages.noMessage());
   assertPlain(message, 0);
@@ -129,6 +129,19 @@ export function toTurnInput(message: AnyUIMessage): TurnInput {
   const { content, metadata } = fromUIMessage(message);
   const text = message.parts.flatMap((part) => (part.type === 'text' ? [part.text as string] : [])).join('\n');
   return { text, ...(Array.isArray(content) ? { content } : {}), metadata };
+}
+
+/**
+ * Returns the path and the value of the message that counts: the last one, or the answer that `messageId` names. The
+ * user may have sent messages after the answer that asked for an approval (AIS-38).
+ */
+function sentMessage(messages: readonly unknown[], trigger: unknown, messageId: unknown): [string, unknown] {
+  const isAnswer = (message: unknown): boolean =>
+    isFields(message) && message.role === 'assistant' && message.id === messageId;
+  const mayBeAnswer = messageId !== undefined && trigger !== 'regenerate-message';
+  const answer = mayBeAnswer ? messages.findLastIndex(isAnswer) : -1;
+  const index = answer === -1 ? messages.length - 1 : answer;
+  return [`body.messages[${index}]`, messages[index]];
 }
 
 function toMessage(given: unknown, path: string): AnyUIMessage {

@@ -76,7 +76,7 @@ export class ModuleDocuments<Value, Entry> {
       const folded = await this.store.append({ ...name, sessionId }, append);
       if (folded?.createdAt !== document.createdAt) await this.hooks?.tooLate(sessionId, name, document, batches);
     } catch {
-      // The change itself is stored. The next change retries the fold.
+      // The change itself is stored. The fold is due again at the next multiple of `foldAt.batches`.
     }
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { type SessionsAdapter } from 'nestjs-agent-sessions';
+import { type SessionsAdapter, type SessionState } from 'nestjs-agent-sessions';
 import { type AtomicSessionStoreAdapter, type ClaimedTurn } from 'nestjs-agent-sessions/adapter';
 import { claimRequest, turnRequest } from '../support/ledger-requests.js';
 import { clockGoesOn, eventually } from '../support/eventually.js';
@@ -113,6 +113,32 @@ describeRedis('requests of the Redis store', () => {
 
     // The script of the settle, and those of the two reads.
     expect(whole).toEqual(['lane', 'session', 'turn']);
+  });
+
+  it('PRF-09 reads the sessions of a user in pages, also if most of them have ended', async () => {
+    const many = 500;
+    const insert = (n: number, state: SessionState): Promise<void> => {
+      const at = new Date(Date.now() - n * 60_000).toISOString();
+      const times = { createdAt: at, lastActivityAt: at, stateChangedAt: at };
+      return sessions.insert({
+        id: `s-${n}`,
+        userId: 'ann',
+        state,
+        ...times,
+        attachedSurfaces: [],
+        metadata: {},
+        version: 1,
+      });
+    };
+    await Promise.all(Array.from({ length: many }, (_, n) => insert(n, 'expired')));
+    await insert(many, 'suspended');
+    const { byScripts } = await monitor.during(async () => {
+      const found = await sessions.fetchMany({ userId: 'ann', workspaceId: null, state: 'suspended', limit: 1 });
+      expect(found.map(({ id }) => id)).toEqual([`s-${many}`]);
+    });
+
+    // One member, and then a hundred at a time.
+    expect(byScripts.filter(([command]) => command === 'zrange')).toHaveLength(1 + many / 100);
   });
 
   it('TRN-08 a continued lane is offered when its own lease ends, not when an earlier one would have ended', async () => {

@@ -37,7 +37,7 @@ export class PostgresNotifications implements Notifications {
 
   /** Returns the name of a channel in the database. PostgreSQL limits names to 63 bytes. */
   nameOf(channel: string): string {
-    const [kind, id] = channel.split(':', 2);
+    const [kind, id] = channel.split(/:(.*)/s, 2);
     return `${this.place.prefix}${kind}${id === undefined ? '' : `_${sha256(id).slice(0, 20)}`}`;
   }
 

@@ -441,6 +441,25 @@ export function describeTurnEvents(context: ConformanceContext): void {
       }
     });
 
+    it('PRF-11 notifies subscribers of the turn with the whole id, which may contain colons', async () => {
+      const id = context.id();
+      const [hold, elsewhere] = [await runWithId(`${id}:1:a`), await runWithId(`${id}:1:b`)];
+      for (const { events } of context.clients) {
+        if (!events.subscribe) continue;
+        const [received, receivedElsewhere] = [new Set(), new Set()];
+        const ends = [
+          events.subscribe(hold.turnId, (last) => received.add(last)),
+          events.subscribe(elsewhere.turnId, (last) => receivedElsewhere.add(last)),
+        ];
+        await until(() => received.has(null) && receivedElsewhere.has(null));
+        const before = await events.last(hold.turnId);
+        await append(hold, before + 1, 'a');
+        await until(() => received.has(before + 1));
+        ends.forEach((stop) => stop());
+        expect([...receivedElsewhere]).toEqual([null]);
+      }
+    });
+
     /** Sends the same batch through every client concurrently. */
     function race(hold: TurnHold, number: number): { appends: Promise<PromiseSettledResult<number>[]> } {
       const batch = batchOf(number, `${number}`);
@@ -452,6 +471,12 @@ export function describeTurnEvents(context: ConformanceContext): void {
       await append(hold, 1, 'a');
       await own.adapter.turns.release(hold, 0);
       return own.take();
+    }
+
+    async function runWithId(id: string): Promise<TurnHold> {
+      const own = await TestLane.open(context);
+      await own.queue('hello', { id });
+      return (await own.take()).hold;
     }
 
     async function lose(hold: TurnHold, fate: string): Promise<void> {

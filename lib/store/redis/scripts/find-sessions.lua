@@ -3,13 +3,16 @@
 -- ARGV[1]: the filter as JSON, see include/session-filter.lua, with its limit
 -- @include sessions, session-filter
 
+-- The least size of a page after one without matches, which are then rare.
+local MIN_PAGE = 100
+
 local limit = filter.limit
 local found = {}
 for _, index in ipairs(sources()) do
   local offset, last = span(index)
-  local of_index = 0
+  local of_index, size = 0, limit
   while of_index < limit and offset <= last do
-    local stop = math.min(offset + limit - 1, last)
+    local before, stop = of_index, math.min(offset + size - 1, last)
     local page = redis.call('ZRANGE', index, offset, stop, 'WITHSCORES')
     for i = 1, #page, 2 do
       local member, score = page[i], tonumber(page[i + 1])
@@ -19,6 +22,7 @@ for _, index in ipairs(sources()) do
       end
     end
     offset = stop + 1
+    if of_index == before then size = math.max(limit, MIN_PAGE) end
   end
 end
 table.sort(found, function(a, b)

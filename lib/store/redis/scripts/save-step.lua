@@ -5,9 +5,7 @@
 -- ARGV[3]: the fence of the hold
 -- ARGV[4]: the step, as stepText returns it
 -- ARGV[5]: its value as JSON
--- ARGV[6]: the step to store before it, or ''
--- ARGV[7]: the value of that step as JSON
--- ARGV[8..]: the arguments of record_spending
+-- ARGV[6..]: the arguments of record_spending
 -- @include common, lane, spending
 
 local lane, fenced = held(ARGV[1], ARGV[2], ARGV[3])

@@ -3,7 +3,8 @@
 -- Removes all rows of a session with a locked lane, except its tombstone. Returns whether the session existed.
 CREATE FUNCTION {remove_session_v1}(of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
-  turns text[] := ARRAY(SELECT id FROM {turn} WHERE session_id = of_session);
+  -- Locked before their steps, signals and events, as sweeps of turns do. Another order could deadlock with them.
+  turns text[] := ARRAY(SELECT id FROM {turn} WHERE session_id = of_session FOR UPDATE);
   found_session boolean;
 BEGIN
   PERFORM {lock_documents_v1}(of_session, true);

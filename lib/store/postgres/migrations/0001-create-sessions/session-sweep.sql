@@ -1,6 +1,7 @@
--- Operations on many sessions. Sweeps never wait, so they share work with other sweeps and cannot deadlock: the next
--- sweep processes a session that is locked now. They read an index in its order and only as far as needed; other plans
--- are disabled.
+-- Operations on many sessions. Sweeps skip a session that is locked now, so they share work with other sweeps: the next
+-- sweep processes it. Only a removal waits: for writes to its documents and for sweeps of its turns. Neither waits for a
+-- lane or session, so sweeps cannot deadlock. They read an index in its order and only as far as needed; other plans are
+-- disabled.
 
 CREATE FUNCTION {suspend_stale_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Deletes old data of the ledger.
 
--- Turns that are locked now (by an expired idempotency key) are deleted in the next run.
+-- Turns that are locked now (by an expired idempotency key, or a deletion of their session) are left to the next run.
 CREATE FUNCTION {purge_settled_v1}(args json) RETURNS json LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   -- A variable, because PostgreSQL does not use a volatile function as a bound of an index.

@@ -2,12 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import mysql from 'mysql2/promise';
 import { SessionStore, StoreUnavailableError } from 'nestjs-agent-sessions';
-import { type SurfaceRules } from 'nestjs-agent-sessions/adapter';
+import { type StateAddress, type SurfaceRules } from 'nestjs-agent-sessions/adapter';
 import { eventually } from '../support/eventually.js';
 import { turnRequest } from '../support/ledger-requests.js';
 import { noteTrips, openMysql, type OpenMysql } from '../support/mysql-database.js';
 import { describeMariadb } from '../support/servers.js';
 
+/** A document of an id that no session has. */
+const NOBODY: StateAddress = { namespace: 'n', scope: '', sessionId: 'nobody', key: 'k' };
 const MOVE: SurfaceRules = { policy: 'move', maxSurfaces: 16 };
 
 /** Conflicting callers. Another connection holds their locks until all of them wait. */
@@ -50,6 +52,19 @@ describeMariadb('conflicts in the MySQL store', () => {
     ]);
   });
 
+  it('SES-07 releases its locks after it has waited too long for one, and then retries', async () => {
+    await begin();
+    await lock("SELECT id FROM {session} WHERE id = 'c' FOR UPDATE");
+    const trips = noteTrips();
+    const attached = store.sessions.attachSurface('c', 'phone', MOVE);
+    const begins = (): number[] => trips.flatMap((trip, at) => (trip.includes('START TRANSACTION') ? [at] : []));
+    await eventually(() => begins().length > 1, { limitMs: 9000 });
+    await other.query('ROLLBACK');
+
+    expect((await attached).session.attachedSurfaces).toEqual(['phone']);
+    expect(trips[begins()[1] - 1]).toBe('ROLLBACK');
+  });
+
   it('SES-16 does not create a session for a free surface while another session attaches it', async () => {
     const share: SurfaceRules = { policy: 'share', maxSurfaces: 16 };
     const draft = { id: 'made', userId: 'ann', attachedSurfaces: ['voice'], metadata: {} };
@@ -81,6 +96,37 @@ describeMariadb('conflicts in the MySQL store', () => {
 
     expect((await accepted).map(({ duplicate }) => duplicate).sort()).toEqual([false, true, true]);
     expect(await store.ports.turns.list({ sessionId: 'c' })).toHaveLength(1);
+  });
+
+  it('ORC-05 a writer that waits for the lane of an id without a session creates it again, and locks it', async () => {
+    const held: (() => void)[] = [];
+    // Holds the first two writers before their commit, which also removes the lane.
+    noteTrips(async (sql) => {
+      if (sql.endsWith(';\nCOMMIT') && held.length < 2) await new Promise<void>((resolve) => held.push(resolve));
+    });
+    const first = append('a');
+    await eventually(() => held.length === 1);
+    const second = append('b');
+    await waiting(1);
+    held[0]();
+    await first;
+    await eventually(() => held.length === 2);
+    const third = append('c');
+    await waiting(1);
+    held[1]();
+
+    await Promise.all([second, third]);
+    expect(await batches()).toEqual(['a', 'b', 'c']);
+    expect(await store.query("SELECT session_id FROM {lane} WHERE session_id = 'nobody'")).toEqual([]);
+  });
+
+  it('ORC-05 stores every change of many concurrent writers to an id without a session', async () => {
+    const before = await batches();
+    const ids = Array.from({ length: 50 }, (_, n) => `concurrent-${n}`);
+    await Promise.all(ids.map(append));
+
+    expect((await batches()).slice(before.length).sort()).toEqual([...ids].sort());
+    expect(await store.query("SELECT session_id FROM {lane} WHERE session_id = 'nobody'")).toEqual([]);
   });
 
   it('retries an operation when another one inserts its row first, and sees that row', async () => {
@@ -143,6 +189,14 @@ describeMariadb('conflicts in the MySQL store', () => {
     expect(purged).toEqual(['free']);
     expect(await store.sessions.fetchById('locked')).toMatchObject({ state: 'expired' });
   });
+
+  function append(id: string): Promise<unknown> {
+    return store.ports.state.append(NOBODY, { id, entries: [id], initial: 0 });
+  }
+
+  async function batches(): Promise<string[]> {
+    return (await store.ports.state.get(NOBODY))?.batches.map(({ id }) => id) ?? [];
+  }
 
   async function begin(): Promise<void> {
     await other.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');

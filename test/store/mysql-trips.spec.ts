@@ -110,6 +110,7 @@ describeMariadb('round trips of the MySQL store', () => {
     ['window', 3, () => store.ports.conversations.window('s', 10)],
     ['append of messages', 2, () => store.ports.conversations.append('s', [MESSAGE])],
     ['set of a document', 3, () => store.ports.state.set(ADDRESS, 1)],
+    ['set of a document without a session', 3, () => store.ports.state.set({ ...ADDRESS, sessionId: 'nobody' }, 1)],
     ['get of a document', 1, () => store.ports.state.get(ADDRESS)],
     ['get of a document that counts as an access', 2, () => store.ports.state.get(ADDRESS, { ttlMs: 1000 })],
     ['append to a document', 3, () => store.ports.state.append(ADDRESS, { id: 'batch', entries: [1] })],

@@ -67,6 +67,12 @@ export class LoadedLanes extends LoadedTable<LaneRow, string> implements LaneTab
     });
   }
 
+  /** Returns whether a loaded lane has had no turn and has no mode. Only a session needs it then. */
+  isUnused(sessionId: string): boolean {
+    const lane = this.rows.get(sessionId);
+    return lane?.nextPosition === 1 && lane.mode === null;
+  }
+
   removed(sessionId: string): void {
     const row = this.rows.get(sessionId);
     if (row) this.drop([row]);

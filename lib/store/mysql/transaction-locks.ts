@@ -8,7 +8,8 @@ const NOW = 'CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)';
 /**
  * The locks of a transaction: slots first, then the lane of a session, then its record. A missing lane is created, because a
  * missing row cannot be locked under READ COMMITTED. Otherwise, writes for a session without a record (an external session, or
- * one about to be created) could run concurrently with an erase that they do not see.
+ * one about to be created) could run concurrently with an erase that they do not see. If neither a session nor a turn needs the
+ * lane, the transaction removes it again.
  */
 export class TransactionLocks {
   /** The slots of earlier attempts. They are locked first and in order, so that a deadlock does not repeat. */

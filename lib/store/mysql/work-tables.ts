@@ -72,6 +72,13 @@ export class WorkTables {
     ];
   }
 
+  /** Returns the removal of lanes that were created only for their lock. A transaction that waits for one creates it again. */
+  unusedLanes(): Statement[] {
+    const ids = [...this.unit.locked].filter((id) => this.lanes.isUnused(id) && !this.sessions.get(id));
+    if (ids.length === 0) return [];
+    return [statement(`DELETE FROM {lane} WHERE session_id IN (${places(ids)})`, ...ids)];
+  }
+
   private reset(): void {
     this.unit.reset();
     for (const table of this.all()) table.reset();

@@ -22,15 +22,17 @@ export async function writeOnce<T>(
       if ('result' in outcome) {
         const changes = tables.changes();
         // Without changes, a lane that was created only for its lock is rolled back.
-        if (changes.length > 0 || unit.hasWritten) await connection.commit(changes);
+        if (changes.length > 0 || unit.hasWritten) await connection.commit([...changes, ...tables.unusedLanes()]);
         else if (begun) await connection.rollBack();
         return { result: outcome.result, changed: unit.changed };
       }
       const queries = load(tables, locks, outcome.need);
       // Otherwise, the work would request the same data forever.
       if (begun && queries.length === 0) throw new Error('Nothing loads what the work asks for.');
-      await ask(connection, begun ? queries : [BEGIN, ...locks.first(tables), ...queries], [unit.clock()]);
+      const trip = begun ? queries : [BEGIN, ...locks.first(tables), ...queries];
+      // The first trip may fail after it has begun the transaction.
       begun = true;
+      await ask(connection, trip, [unit.clock()]);
       unit.journal.clear();
     }
   } catch (error) {

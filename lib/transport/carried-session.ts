@@ -28,11 +28,11 @@ export function keptSession(context: ExecutionContext): KeptSession | undefined 
 }
 
 /** @throws SessionsConfigurationError if `SessionGuard` did not run */
-export function sessionOf(context: ExecutionContext, asked: string): Session | undefined {
+export function sessionOf(context: ExecutionContext, asks: string): Session | undefined {
   const kept = keptOf(context);
   const found = kept.find((each) => each);
   if (found || kept.includes(null)) return found?.session;
-  throw new SessionsConfigurationError(transportMessages.guardDidNotRun(handlerName(context), asked));
+  throw new SessionsConfigurationError(transportMessages.guardDidNotRun(handlerName(context), asks));
 }
 
 /**

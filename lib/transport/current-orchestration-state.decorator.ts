@@ -31,7 +31,7 @@ const StateOfSession = sessionParameter(
   '@CurrentOrchestrationState()',
   ({ agent }: AgentOfState, context: ExecutionContext): NamedState => ({
     agent,
-    sessionId: sessionOf(context, '@CurrentOrchestrationState()')?.id,
+    sessionId: sessionOf(context, 'asks for @CurrentOrchestrationState()')?.id,
   }),
 );
 

@@ -18,9 +18,18 @@ const ROUTE = 'path';
 const MESSAGE_PATTERN = 'microservices:pattern';
 const SUBSCRIBED_MESSAGE = 'websockets:message_mapping';
 const GRAPHQL_TYPE = 'graphql:resolver_type';
+const GRAPHQL_FIELDS = ['graphql:resolve_property', 'graphql:resolve_reference'];
+/** The token of the options of GraphQLModule. */
+const GRAPHQL_OPTIONS = 'GqlModuleOptions';
 
-// An instance: Nest has already collected the classes that it creates.
+// Instances: Nest has already collected the classes that it creates.
 const SESSION_INTERCEPTOR = new SessionInterceptor();
+const GUARDED_INTERCEPTOR = new SessionInterceptor(true);
+
+/** The option of GraphQLModule that is read. */
+interface GraphqlOptions {
+  readonly fieldResolverEnhancers?: readonly string[];
+}
 
 /**
  * Restores the marks of handlers whose method another decorator or a subclass replaced, and adds the interceptor of
@@ -45,6 +54,7 @@ export class HandlerExplorer implements OnModuleInit {
       const prototype = type.prototype as object;
       for (const mark of [USED_SESSION, ANONYMOUS_SESSION, REQUIRED_TOOL]) mark.restore(prototype);
       for (const method of REQUIRED_TOOL.of(prototype).keys()) restoreInterceptor(prototype, method);
+      this.addGuardedInterceptors(type);
       if (USED_SESSION.isOn(type) || REQUIRED_TOOL.isOn(type)) addSessionInterceptor(type);
       for (const method of USED_SESSION.of(prototype).keys()) addSessionInterceptor(methodAt(prototype, method));
     }
@@ -54,6 +64,7 @@ export class HandlerExplorer implements OnModuleInit {
   onModuleInit(): void {
     for (const type of this.classes()) {
       this.assertSessions(type);
+      this.assertFields(type);
       for (const { mark, ...guard } of this.guards) {
         const unguarded = this.handlersWith(mark, type).find((method) => !this.runs(guard, type, method));
         if (unguarded !== undefined) throw missingGuard(`${type.name}.${String(unguarded)}`, mark, guard.type);
@@ -73,6 +84,43 @@ export class HandlerExplorer implements OnModuleInit {
       const use = isTool ? REQUIRED_TOOL.decorator : sessionParameterOf(type, method);
       if (use !== undefined) throw missingSession(`${type.name}.${String(method)}`, use);
     }
+  }
+
+  /**
+   * Rejects messages of gateways and microservices for which no guard of the handler or its class runs. Whether a global
+   * guard runs for them depends on the version of Nest and on `inheritAppConfig`.
+   */
+  private addGuardedInterceptors(type: Type<object>): void {
+    const prototype = type.prototype as object;
+    const marked = USED_SESSION.of(prototype);
+    if (!USED_SESSION.isOn(type) && marked.size === 0) return;
+    for (const method of methodNames(prototype)) {
+      const handler = methodAt(prototype, method);
+      if (!handler || !isMessage(handler) || !(USED_SESSION.isOn(type) || marked.has(method))) continue;
+      const own = [...metadataList(GUARDS, type), ...metadataList(GUARDS, handler)];
+      if (!own.some((each) => isOf(each, SessionGuard))) addSessionInterceptor(handler, GUARDED_INTERCEPTOR);
+    }
+  }
+
+  /** Nest runs guards for fields below a query only if an option of GraphQLModule says so. */
+  private assertFields(type: Type<object>): void {
+    const prototype = type.prototype as object;
+    for (const { mark } of this.guards) {
+      for (const method of mark.of(prototype).keys()) {
+        const handler = methodAt(prototype, method);
+        if (handler && hasOneOf(GRAPHQL_FIELDS, handler) && !this.guardsFields()) {
+          const name = `${type.name}.${String(method)}`;
+          throw new SessionsConfigurationError(transportMessages.fieldWithoutGuards(name, mark.decorator));
+        }
+      }
+    }
+  }
+
+  private guardsFields(): boolean {
+    return [...this.modules.values()].some(({ providers }) => {
+      const options = providers.get(GRAPHQL_OPTIONS)?.instance as GraphqlOptions | undefined;
+      return ['guards', 'interceptors'].every((each) => options?.fieldResolverEnhancers?.includes(each));
+    });
   }
 
   /** Without an HTTP server, the process may be a worker that serves no routes and registers no global guards. */
@@ -122,17 +170,26 @@ function restoreInterceptor(prototype: object, method: string | symbol): void {
 }
 
 /** Adds the interceptor of `@UseSession()` before those of the class or method: `ToolUseInterceptor` writes to the session. */
-function addSessionInterceptor(target: object | undefined): void {
+function addSessionInterceptor(target: object | undefined, interceptor = SESSION_INTERCEPTOR): void {
   if (!target) return;
   const others = metadataList(INTERCEPTORS, target);
   if (others.some((each) => isOf(each, SessionInterceptor))) return;
-  Reflect.defineMetadata(INTERCEPTORS, [SESSION_INTERCEPTOR, ...others], target);
+  Reflect.defineMetadata(INTERCEPTORS, [interceptor, ...others], target);
 }
 
 function isHandler(method: object): boolean {
-  if ([ROUTE, MESSAGE_PATTERN, SUBSCRIBED_MESSAGE].some((key) => Reflect.hasMetadata(key, method))) return true;
+  if (hasOneOf([ROUTE], method) || isMessage(method)) return true;
   // Guards do not run for the other fields by default.
   return ['Query', 'Mutation', 'Subscription'].includes(Reflect.getMetadata(GRAPHQL_TYPE, method) as string);
+}
+
+/** Returns whether a method handles messages of a gateway or a microservice. */
+function isMessage(method: object): boolean {
+  return hasOneOf([MESSAGE_PATTERN, SUBSCRIBED_MESSAGE], method);
+}
+
+function hasOneOf(keys: readonly string[], method: object): boolean {
+  return keys.some((key) => Reflect.hasMetadata(key, method));
 }
 
 function metadataList(key: string, target: object): readonly unknown[] {

@@ -55,11 +55,11 @@ export function allowsAnonymous(reflector: Reflector, context: ExecutionContext)
  */
 export const CurrentSession = sessionParameter(
   '@CurrentSession()',
-  (_: unknown, context: ExecutionContext): Session | undefined => sessionOf(context, '@CurrentSession()'),
+  (_: unknown, context: ExecutionContext): Session | undefined => sessionOf(context, 'asks for @CurrentSession()'),
 );
 
 /** Injects the session id, by the same rules. */
 export const SessionId = sessionParameter(
   '@SessionId()',
-  (_: unknown, context: ExecutionContext): string | undefined => sessionOf(context, '@SessionId()')?.id,
+  (_: unknown, context: ExecutionContext): string | undefined => sessionOf(context, 'asks for @SessionId()')?.id,
 );

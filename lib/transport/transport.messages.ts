@@ -3,10 +3,10 @@ const AUTHENTICATE =
 
 /** The refusals and warnings about handlers, their guards and decorators, and the requests that they serve. */
 export const transportMessages = {
-  /** @param session what the handler asks for */
-  guardDidNotRun: (handler: string, session: string): string =>
-    `${handler} asks for ${session}, but SessionGuard did not run. Add @UseSession() and SessionGuard, for ` +
-    'example @UseGuards(AuthGuard, SessionGuard).',
+  /** @param asks what the handler uses, as in `asks for @CurrentSession()` */
+  guardDidNotRun: (handler: string, asks: string): string =>
+    `${handler} ${asks}, but SessionGuard did not run. Add @UseSession() and SessionGuard, for example ` +
+    '@UseGuards(AuthGuard, SessionGuard).',
 
   /** @param asks what the handler uses, as in `asks for @CurrentTurn()` */
   noSession: (handler: string, asks: string, guards: string): string =>
@@ -21,6 +21,10 @@ export const transportMessages = {
     `${handler} has ${decorator}, but ${guard} does not run for it. Add ${guard}, or a class that extends it, to ` +
     '@UseGuards() of the class or of the method, or register it as a global guard. On a method, @UseGuards() must be ' +
     'above decorators that wrap the method, because they lose it.',
+
+  fieldWithoutGuards: (handler: string, decorator: string): string =>
+    `${handler} has ${decorator}, but GraphQLModule runs no guards for fields below a query. Set its option ` +
+    "fieldResolverEnhancers: ['guards', 'interceptors'], or move the decorator to the query.",
 
   noToolGuard: (handler: string): string =>
     `${handler} requires a tool, but ToolGuard did not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,

@@ -50,6 +50,7 @@ const MAX_STOP_MS = 60_000;
 export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('AgentSessions');
   private working = false;
+  private stopping = false;
   private endLogDetails = (): void => undefined;
 
   constructor(
@@ -94,6 +95,8 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
   }
 
   private async discover(): Promise<void> {
+    // Opening the queue would undo its end.
+    if (this.stopping) return;
     await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
     // The first turn would report a factory that is not a singleton.
@@ -105,13 +108,19 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
     if (this.role === 'work') this.assertWork();
     this.logStart();
     await this.agents.publish();
-    if (this.role === 'submit') return;
+    if (this.role === 'submit' || this.isStopping()) return;
     await this.adapter.beginWork?.({ waitMs: this.stoppingMs });
+    if (this.isStopping()) return;
     this.working = true;
     await this.worker.start();
     this.phase.workerStarted();
     await this.reconciler.start();
-    this.sweeper.start();
+    if (!this.isStopping()) this.sweeper.start();
+  }
+
+  /** An application can be closed while it starts: Nest does not wait for the end of the start. */
+  private isStopping(): boolean {
+    return this.stopping;
   }
 
   /** How long a stopping worker with the same settings may hold its lock (FIX-68). */
@@ -121,6 +130,7 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
 
   /** Stops accepting and claiming turns. Running turns continue. A second call has no effect. */
   async onModuleDestroy(): Promise<void> {
+    this.stopping = true;
     this.turns.stopIntake();
     await Promise.all([this.worker.claimNoMore(), this.reconciler.stop()]);
   }

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { type DynamicModule, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
+import { assertKnownKeys } from '../common/check-options.js';
 import { kindOf } from '../common/json.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { moduleMessages } from './module.messages.js';
@@ -42,9 +43,10 @@ export class SessionsModule {
 
   /**
    * Works like `forRoot`, with options from a factory, a class, or a provider.
-   * @throws SessionsConfigurationError unless exactly one of them is set
+   * @throws SessionsConfigurationError unless exactly one of them is set, and for unknown keys
    */
   static forRootAsync(options: SessionsModuleAsyncOptions): DynamicModule {
+    assertKnownKeys(options ?? {}, ASYNC_KEYS, 'SessionsModule.forRootAsync: ');
     return assemble(options ?? {}, options?.imports, asyncOptions(options));
   }
 
@@ -67,6 +69,18 @@ export class SessionsModule {
     };
   }
 }
+
+/** Options of `forRoot` belong to the result of the factory. */
+const ASYNC_KEYS = {
+  useFactory: true,
+  inject: true,
+  useClass: true,
+  useExisting: true,
+  imports: true,
+  isGlobal: true,
+  role: true,
+  controllers: true,
+} as const;
 
 function assemble(
   { isGlobal = false, role = 'both', controllers }: SessionsModuleStatics,

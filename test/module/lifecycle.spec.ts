@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type INestApplicationContext,
   Injectable,
@@ -9,6 +10,7 @@ import {
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
 import {
   defineOrchestrator,
   memoryAdapter,
@@ -28,6 +30,7 @@ import { DataSource } from 'typeorm';
 import { InProcessQueue } from '../../lib/queue/in-process/in-process-queue.js';
 import { startApplication } from '../support/application.js';
 import { eventually } from '../support/eventually.js';
+import { gate } from '../support/running-application.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { sqliteAdapter, temporaryFolder } from '../support/stores.js';
 
@@ -187,6 +190,43 @@ describe('the lifecycle of the module', () => {
     await dataSource.destroy();
   });
 
+  it('NST-05 begins no work if the application is closed while it starts', async () => {
+    const events: string[] = [];
+    const [begun, held] = [gate(), gate()];
+    const beginWork = (): Promise<void> => {
+      begun.open();
+      return held.pass();
+    };
+    const adapter = recordingAdapter({ ...memoryAdapter(), beginWork, close: () => Promise.resolve() }, events);
+    @Module({
+      imports: [
+        SessionsModule.forRoot({ adapter, turns: { queue: recordingQueue(events) }, sweep: { cron: '* * * * * *' } }),
+      ],
+    })
+    class AppModule {}
+    const http = await NestFactory.create(AppModule, { logger: false, abortOnError: false });
+    const starting = http.init();
+    await begun.pass();
+    const closing = http.close();
+    await eventually(() => events.includes('close'));
+    held.open();
+    await Promise.all([starting, closing]);
+    await delay(1100);
+    expect(events).not.toContain('queue.process');
+    expect(events.at(-1)).toBe('close');
+  });
+
+  it('NST-05 TRN-21 does not open a queue that was closed before', async () => {
+    const events: string[] = [];
+    @Module({ imports: [SessionsModule.forRoot({ turns: { queue: recordingQueue(events) }, sweep: false })] })
+    class AppModule {}
+    const http = await NestFactory.create(AppModule, { logger: false, abortOnError: false });
+    await http.close();
+    await http.init();
+    expect(events).toContain('queue.close');
+    expect(events.slice(events.indexOf('queue.close'))).not.toContain('queue.init');
+  });
+
   it('NST-05 stops the start if the store cannot be opened', async () => {
     const adapter = { ...memoryAdapter(), init: () => Promise.reject(new StoreUnavailableError('No connection.')) };
 
@@ -217,8 +257,12 @@ function slowDesk() {
 function recordingQueue(events: string[]): TurnQueue {
   const queue = new InProcessQueue(8);
   return {
+    init: async () => void events.push('queue.init'),
     notify: (...args) => queue.notify(...args),
-    process: (handler) => queue.process(handler),
+    process: (handler) => {
+      events.push('queue.process');
+      return queue.process(handler);
+    },
     resume: () => queue.resume(),
     pause: () => {
       events.push('queue.pause');

@@ -111,6 +111,15 @@ describe('SessionsModule', () => {
     );
   });
 
+  it.each([
+    ['adapter', memoryAdapter()],
+    ['isglobal', true],
+  ])('NST-03 rejects the unknown key %s of forRootAsync', (key, value) => {
+    const options = { useFactory: () => ({}), [key]: value } as SessionsModuleAsyncOptions;
+    expect(() => SessionsModule.forRootAsync(options)).toThrow(SessionsConfigurationError);
+    expect(() => SessionsModule.forRootAsync(options)).toThrow(`forRootAsync: ${key} is not a known key.`);
+  });
+
   describe.each(allWays())('with options from %s', (_, register) => {
     it('NST-01 NST-02 injects the same services into every module with isGlobal', async () => {
       @Module({ providers: [NeedsSessions] })

@@ -147,8 +147,10 @@ describeRedis('one API and two workers', () => {
   });
 
   it.each(PROGRAMS)('FIX-80 %s ends cleanly if its starter ends while it starts', async (_, program, env) => {
+    // Without turns of the tests above, which the sample's model sometimes lets fail.
+    const emptyUrl = new URL('/12', REDIS.url).href;
     const child = fork(join(process.cwd(), 'build/sample/05-workers', program), [], {
-      env: { PATH: process.env.PATH, STORE_URL: redisUrl, REDIS_URL: redisUrl, ...env },
+      env: { PATH: process.env.PATH, STORE_URL: emptyUrl, REDIS_URL: emptyUrl, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     let output = '';

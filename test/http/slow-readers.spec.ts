@@ -156,6 +156,38 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
 });
 
 describe.each(PLATFORMS)('streams of a principal on $name', (platform) => {
+  it('FIX-50 counts those that a client requests on one connection without reading', async () => {
+    const desk = await clientApp({ platform });
+    const door = gate();
+    doors.set('count slowly', door);
+    try {
+      await desk.app.listen(0, '127.0.0.1');
+      const { hostname, port } = new URL(await desk.app.getUrl());
+      const { id: sessionId } = await desk.session({ userId: 'ann' });
+      const { id } = await desk.turns.submit('desk', 'count slowly', { sessionId });
+      const headers = { 'x-user-id': 'ann', 'x-session-id': sessionId };
+      const lines = Object.entries({ ...headers, host: hostname }).map(([name, value]) => `${name}: ${value}\r\n`);
+      const connection = createConnection({ host: hostname, port: Number(port) });
+      connection.on('error', () => undefined);
+      for (let n = 0; n < 16; n += 1) connection.write(`GET /turns/${id}/events HTTP/1.1\r\n${lines.join('')}\r\n`);
+
+      const another = async (): Promise<number> => {
+        const leaving = new AbortController();
+        const url = `http://${hostname}:${port}/turns/${id}/events`;
+        const { status } = await fetch(url, { headers, signal: leaving.signal });
+        leaving.abort();
+        return status;
+      };
+      await eventually(async () => (await another()) === 429);
+      connection.destroy();
+      await eventually(async () => (await another()) === 200);
+    } finally {
+      door.open();
+      doors.delete('count slowly');
+      await desk.app.close();
+    }
+  });
+
   it('FIX-50 opens at most 16 streams for a principal, and another when one ends', async () => {
     const desk = await clientApp({ platform });
     const door = gate();

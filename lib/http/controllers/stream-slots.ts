@@ -13,13 +13,21 @@ export class StreamSlots {
    * @throws ProcessLimitError (`TOO_MANY_STREAMS`)
    */
   take({ workspaceId, userId }: Pick<Session, 'workspaceId' | 'userId'>, response: ServerResponse): void {
+    const { socket } = response.req;
     // The client has disconnected, so no close event follows.
-    if (response.destroyed || !response.socket) return;
+    if (response.destroyed || socket.destroyed) return;
     const owner = JSON.stringify([workspaceId, userId]);
     const taken = this.taken.get(owner) ?? 0;
     if (taken >= this.maxPerPrincipal) throw new ProcessLimitError('TOO_MANY_STREAMS', this.maxPerPrincipal);
     this.taken.set(owner, taken + 1);
-    response.once('close', () => this.release(owner));
+    const end = (): void => {
+      response.off('close', end);
+      socket.off('close', end);
+      this.release(owner);
+    };
+    response.once('close', end);
+    // A pipelined response has no socket while earlier ones are sent, and no close event if the connection ends first.
+    if (!response.socket) socket.once('close', end);
   }
 
   private release(owner: string): void {

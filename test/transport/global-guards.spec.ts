@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { type AddressInfo } from 'node:net';
-import { Controller, type INestApplication, type Type, UseGuards } from '@nestjs/common';
+import { Controller, type INestApplication, type Type, UseFilters, UseGuards } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { GraphQLModule, Query, ResolveField, Resolver } from '@nestjs/graphql';
@@ -12,6 +12,7 @@ import {
   RequireTool,
   SessionGuard,
   SessionsConfigurationError,
+  SessionsExceptionFilter,
   SessionsModule,
   SessionStore,
   ToolGuard,
@@ -40,6 +41,7 @@ class Messages {
 }
 
 @WebSocketGateway()
+@UseFilters(SessionsExceptionFilter)
 @UseSession()
 class Gateway {
   @SubscribeMessage('say')

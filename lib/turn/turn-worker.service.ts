@@ -27,6 +27,8 @@ const MAX_VISIT_MS = 100;
  * (TRN-09).
  */
 const CANCEL_POLL_MS = 500;
+/** Failed visits within this time belong to one outage, even if other lanes are visited meanwhile. */
+const OUTAGE_GAP_MS = 60_000;
 
 /** A visit that is prepared for a turn that is being accepted. */
 export interface ReadyVisit {
@@ -58,6 +60,8 @@ export class TurnWorker {
   private attemptEnded: (turnId: string, turn?: Turn) => void = () => undefined;
   private unsubscribe: (() => void) | null = null;
   private poll: NodeJS.Timeout | null = null;
+  /** The visits that failed because the store was unavailable, by `performance.now()`. */
+  private readonly outage = { since: 0, lastAt: -Infinity };
   private stopping = false;
   private graceOver = false;
   private stopped = false;
@@ -190,13 +194,22 @@ export class TurnWorker {
     try {
       await this.runLane(sessionId, slot, first, claimed);
     } catch (error) {
-      // The reconciler logs outages, once for all lanes (FIX-61).
-      if (StoreUnavailableError.isInstance(error) && error.reason === 'outage') return;
+      if (StoreUnavailableError.isInstance(error) && error.reason === 'outage')
+        return this.storeFailed(sessionId, error);
       this.logger.error(
         `Could not visit the lane of session ${loggedId(sessionId)}; it will be offered again.`,
         traceOf(error),
       );
     }
+  }
+
+  /** Logs failures of visits as one outage while they follow each other: thousands of lanes may wait (FIX-61). */
+  private storeFailed(sessionId: string, error: StoreUnavailableError): void {
+    const now = performance.now();
+    if (now - this.outage.lastAt > OUTAGE_GAP_MS) this.outage.since = now;
+    this.outage.lastAt = now;
+    const call = `claim of session ${loggedId(sessionId)}`;
+    this.dependencies.storeWatch.outages.repeats(call, this.outage.since, error);
   }
 
   /** @param given the result of the first claim, if it was already sent */

@@ -105,6 +105,31 @@ it('FIX-61 logs no line for each lane that is visited during an outage', async (
   expect(lines.filter((line) => /^(warn|error) /.test(line))).toEqual([]);
 });
 
+it('FIX-61 logs a lane that cannot be claimed although others can', async () => {
+  const { lines, logger } = capturingLogger();
+  const adapter = memoryAdapter();
+  let failing = '';
+  const operations: Partial<TurnLedger> = {
+    accept: ({ claim: _claim, ...request }) => adapter.turns.accept(request),
+    claim: async (sessionId, request) => {
+      if (sessionId === failing) throw new StoreUnavailableError('too slow', { maybeApplied: false });
+      return adapter.turns.claim(sessionId, request);
+    },
+  };
+  const turns = Object.assign(Object.create(adapter.turns) as TurnLedger, operations);
+  const desk = defineOrchestrator({ name: 'desk', intents: { answer: () => reply('Done.') } });
+  const app = await startApplication({ adapter: { ...adapter, turns }, orchestrators: [desk], logger });
+  const other = await app.session();
+  failing = await app.session();
+  await app.turns.submit('desk', 'hello', { sessionId: failing });
+  const isLogged = async (): Promise<boolean> => {
+    await app.handle(desk).execute('hello', { sessionId: other });
+    return lines.some((line) => /^error The store is unavailable: claim of session /.test(line));
+  };
+  await eventually(isLogged, { limitMs: 20_000 });
+  expect(lines.filter((line) => /^(warn|error) /.test(line))).toHaveLength(1);
+});
+
 it('FIX-61 logs repeated calls after 5 s, then once per minute', () => {
   const { lines, logger } = capturingLogger();
   Logger.overrideLogger(logger);

@@ -48,6 +48,8 @@ export const moduleMessages = {
     );
   },
 
+  asyncOptions: (): string => ' Other options of forRoot belong in the result of useFactory.',
+
   concurrencyOfQueue: (given: number): string =>
     `SessionsModule: The option turns.concurrency has no effect on turns.queue. Received: ${given}. Set it in the queue, ` +
     `for example bullmqQueue({ concurrency: ${given} }), and remove turns.concurrency.`,

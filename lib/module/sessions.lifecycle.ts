@@ -95,8 +95,8 @@ export class SessionsLifecycle implements OnModuleDestroy, BeforeApplicationShut
   }
 
   private async discover(): Promise<void> {
-    // Opening the queue would undo its end.
-    if (this.stopping) return;
+    // The queue is closed. If it were opened again, nothing would close it.
+    if (this.isStopping()) return;
     await this.queue.init?.(<T>(token: InjectionToken) => findProvider<T>(this.moduleRef, token));
     await this.explorer.explore();
     // The first turn would report a factory that is not a singleton.

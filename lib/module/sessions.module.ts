@@ -46,7 +46,7 @@ export class SessionsModule {
    * @throws SessionsConfigurationError unless exactly one of them is set, and for unknown keys
    */
   static forRootAsync(options: SessionsModuleAsyncOptions): DynamicModule {
-    assertKnownKeys(options ?? {}, ASYNC_KEYS, 'SessionsModule.forRootAsync: ');
+    assertKnownKeys(options ?? {}, ASYNC_KEYS, 'SessionsModule.forRootAsync: ', moduleMessages.asyncOptions());
     return assemble(options ?? {}, options?.imports, asyncOptions(options));
   }
 
@@ -70,7 +70,6 @@ export class SessionsModule {
   }
 }
 
-/** Options of `forRoot` belong to the result of the factory. */
 const ASYNC_KEYS = {
   useFactory: true,
   inject: true,

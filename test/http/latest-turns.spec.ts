@@ -1,16 +1,14 @@
-import { type Turn } from 'nestjs-agent-sessions';
+import { memoryAdapter, type Turn } from 'nestjs-agent-sessions';
 import { type ChatStream } from '../../lib/http/chat/chat-stream.js';
 import { ChatTurns } from '../../lib/http/chat/chat-turns.js';
 import { ReplacedTurns } from '../../lib/http/chat/replaced-turns.js';
-import { type ConversationLog } from '../../lib/ledger/conversation.store.js';
 import { type TurnService } from '../../lib/turn/turn.service.js';
 
 const HOUR_MS = 3_600_000;
 
 type List = TurnService['list'];
 
-/** A log that is not read. */
-const NO_LOG = {} as ConversationLog;
+const { conversations } = memoryAdapter();
 
 /** A lane of turns, which counts those that are read. */
 function lane(turns: readonly Partial<Turn>[]) {
@@ -49,14 +47,14 @@ describe('the turns that a chat reads', () => {
     ['an open turn after a recent one', [settled(0), { startedAt: new Date().toISOString() }], undefined],
   ])('AIS-33 reads one page for %s of a long chat', async (_, latest, expected) => {
     const { turns, read } = lane([...old, ...latest]);
-    const chat = new ChatTurns(turns, {} as ChatStream, ['desk'], Infinity, NO_LOG);
+    const chat = new ChatTurns(turns, {} as ChatStream, ['desk'], Infinity, conversations);
     expect((await chat.only('one', 60_000))?.id).toBe(expected);
     expect(read).toHaveLength(20);
   });
 
   it('AIS-33 finds a recent turn before many cancelled ones', async () => {
     const { turns } = lane([settled(0), ...Array.from({ length: 100 }, () => cancelled)]);
-    const chat = new ChatTurns(turns, {} as ChatStream, ['desk'], Infinity, NO_LOG);
+    const chat = new ChatTurns(turns, {} as ChatStream, ['desk'], Infinity, conversations);
     expect((await chat.only('one', 60_000))?.id).toBe('t1');
   });
 
@@ -68,7 +66,7 @@ describe('the turns that a chat reads', () => {
     ['unknown', undefined, 1000],
   ])('AIS-12 finds the message %s of a long chat among its latest 1,000 turns', async (id, expected, count) => {
     const { turns, read } = lane(old);
-    expect((await new ReplacedTurns(turns, NO_LOG, () => true).withMessage('one', id))?.id).toBe(expected);
+    expect((await new ReplacedTurns(turns, conversations, () => true).withMessage('one', id))?.id).toBe(expected);
     expect(read).toHaveLength(count);
   });
 });

@@ -11,7 +11,7 @@ import { REQUIRED_TOOL } from './tool.decorators.js';
 import { ToolGuard } from './tool.guard.js';
 import { transportMessages } from './transport.messages.js';
 
-// Keys of Nest's metadata. The packages that define the last three are optional.
+// Keys of Nest's metadata. The packages that define the last four are optional.
 const GUARDS = '__guards__';
 const INTERCEPTORS = '__interceptors__';
 const ROUTE = 'path';

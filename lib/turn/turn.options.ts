@@ -14,7 +14,7 @@ export class BackoffOptions {
   @Must((value) => value === 'fixed' || value === 'exponential', 'must be fixed or exponential.')
   type?: 'fixed' | 'exponential';
 
-  /** Milliseconds before the second attempt; with `exponential` a random time of at least half of them. Default 500. */
+  /** Milliseconds before the second attempt. With `exponential`, the pause is random: from half of them to all. Default 500. */
   @Optional()
   @MustBeInteger(0, MAX_MS)
   delayMs?: number;

@@ -55,16 +55,17 @@ function isInstance(value: unknown): value is object {
  * Rejects unknown options. Otherwise a typing error would silently select the default.
  * @param known every key of the options
  * @param path the prefix of the keys in error messages, for example `redisAdapter: `
- * @param cure the last sentence of the message, with a space before it. Default: none
+ * @param cure the last sentence of the message. Default: none
  * @throws SessionsConfigurationError
  */
 export function assertKnownKeys<Options extends object>(
   options: Options,
   known: Readonly<Record<keyof Required<Options>, true>>,
   path: string,
-  cure = '',
+  cure?: string,
 ): void {
   const unknown = Object.keys(options).find((key) => !Object.hasOwn(known, key));
   if (unknown === undefined) return;
-  throw new SessionsConfigurationError(`${path}${unknown} ${unknownKeyRule(unknown, Object.keys(known))}${cure}`);
+  const advice = cure === undefined ? '' : ` ${cure}`;
+  throw new SessionsConfigurationError(`${path}${unknown} ${unknownKeyRule(unknown, Object.keys(known))}${advice}`);
 }

@@ -48,7 +48,7 @@ export const moduleMessages = {
     );
   },
 
-  asyncOptions: (): string => ' Other options of forRoot belong in the result of useFactory.',
+  asyncOptionsCure: (): string => 'Return the options of forRoot from useFactory.',
 
   concurrencyOfQueue: (given: number): string =>
     `SessionsModule: The option turns.concurrency has no effect on turns.queue. Received: ${given}. Set it in the queue, ` +

@@ -46,7 +46,7 @@ export class SessionsModule {
    * @throws SessionsConfigurationError unless exactly one of them is set, and for unknown keys
    */
   static forRootAsync(options: SessionsModuleAsyncOptions): DynamicModule {
-    assertKnownKeys(options ?? {}, ASYNC_KEYS, 'SessionsModule.forRootAsync: ', moduleMessages.asyncOptions());
+    assertKnownKeys(options ?? {}, ASYNC_KEYS, 'SessionsModule.forRootAsync: ', moduleMessages.asyncOptionsCure());
     return assemble(options ?? {}, options?.imports, asyncOptions(options));
   }
 

@@ -118,7 +118,7 @@ describe('SessionsModule', () => {
     const options = { useFactory: () => ({}), [key]: value } as SessionsModuleAsyncOptions;
     expect(() => SessionsModule.forRootAsync(options)).toThrow(SessionsConfigurationError);
     expect(() => SessionsModule.forRootAsync(options)).toThrow(
-      new RegExp(`forRootAsync: ${key} is not a known key\\. .+ belong in the result of useFactory\\.$`),
+      new RegExp(`forRootAsync: ${key} is not a known key\\. .+ Return the options of forRoot from useFactory\\.$`),
     );
   });
 

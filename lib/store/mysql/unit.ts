@@ -31,11 +31,9 @@ export interface Need {
   readonly more?: boolean;
 }
 
-/** Interrupts the work. After the data is loaded, the work runs again from its start. */
-export class NotLoaded extends Error {
-  constructor(readonly need: Need) {
-    super('This is not loaded yet.');
-  }
+/** Interrupts the work. After the data is loaded, the work runs again from its start. It is no Error, which would record a stack each time. */
+export class NotLoaded {
+  constructor(readonly need: Need) {}
 }
 
 /**
@@ -93,6 +91,7 @@ export class Unit {
 
   /** Interrupts the work to load the data. @throws NotLoaded always */
   ask(need: Need): never {
+    // oxlint-disable-next-line typescript/only-throw-error -- never leaves WorkTables.run
     throw new NotLoaded(need);
   }
 

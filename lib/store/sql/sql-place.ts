@@ -5,6 +5,9 @@ import { sqlMessages } from './sql.messages.js';
 
 /** The names of the tables and functions of one application in a database. */
 export class SqlPlace {
+  /** What stands for each placeholder. Every statement has some of the same few. */
+  private readonly replacements = new Map<string, string>();
+
   /**
    * @param prefix the prefix of every name
    * @param schema the PostgreSQL schema. Default: the first schema of the connection's search path
@@ -26,10 +29,18 @@ export class SqlPlace {
    * index, and `{changes'}` a name as a string literal.
    */
   fill(sql: string): string {
-    return sql.replace(/\{(\w+)([!']?)\}/g, (_, of: string, form: string) => {
-      if (form === '') return this.name(of);
-      return form === '!' ? this.quoted(`${this.prefix}${of}`) : `'${this.prefix}${of}'`;
+    return sql.replace(/\{(\w+)([!']?)\}/g, (placeholder, of: string, form: string) => {
+      const known = this.replacements.get(placeholder);
+      if (known !== undefined) return known;
+      const replacement = this.replacementOf(of, form);
+      this.replacements.set(placeholder, replacement);
+      return replacement;
     });
+  }
+
+  private replacementOf(of: string, form: string): string {
+    if (form === '') return this.name(of);
+    return form === '!' ? this.quoted(`${this.prefix}${of}`) : `'${this.prefix}${of}'`;
   }
 
   private quoted(name: string): string {

@@ -40,9 +40,11 @@ export default {
   // Built by pretest: jest cannot load TypeScript here.
   globalSetup: '<rootDir>/build/test/support/services/global-setup.js',
   globalTeardown: '<rootDir>/build/test/support/services/global-teardown.js',
-  // Two cores run four files at a time, because many tests wait for a server or for time to pass. Those of the matrix compute more: before
-  // Node 24, more than three files take as long, and are flaky.
-  maxWorkers: Math.ceil(availableParallelism() * (isMatrix && Number.parseInt(process.versions.node) < 24 ? 1.5 : 2)),
+  // Many tests wait for a server or for time to pass, those of the matrix even more. Before Node 24, more than three files of the matrix on
+  // two cores take as long, and are flaky.
+  maxWorkers: Math.ceil(
+    availableParallelism() * (!isMatrix ? 2 : Number.parseInt(process.versions.node) < 24 ? 1.5 : 2.5),
+  ),
   // What test files leave in memory slows down those that follow.
   workerIdleMemoryLimit: '2GB',
   reporters: ['<rootDir>/test/support/reporter.mjs', 'summary'],

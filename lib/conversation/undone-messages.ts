@@ -59,6 +59,7 @@ export async function windowWithoutUndone(
 
 /**
  * Returns the spans of the messages of an orchestrator's turns, from one turn on; ordered and disjoint.
+ * @param isOlder whether another turn was accepted before this one: its messages are earlier, so the search ends there
  * @returns an empty list if the turn wrote no message: then later messages are unknown
  */
 export async function messagesSince(
@@ -66,6 +67,7 @@ export async function messagesSince(
   sessionId: string,
   orchestrator: string,
   turnId: string,
+  isOlder: (turnId: string) => Promise<boolean> = () => Promise.resolve(false),
 ): Promise<readonly MessageSpan[]> {
   let spans: readonly MessageSpan[] = [];
   let found = false;
@@ -79,6 +81,8 @@ export async function messagesSince(
     found ||= start >= 0;
     // At the start of a page, the turn may have more messages in the page before.
     if (start > 0) break;
+    const oldest = page.find((message) => message.turnId !== undefined)?.turnId;
+    if (!found && oldest !== undefined && (await isOlder(oldest))) break;
   }
   return found ? spans : [];
 }

@@ -1,3 +1,4 @@
+import { type Checkpoint } from './checkpoint.js';
 import { type NewMessage } from './conversation.store.js';
 import { type JsonObject, type JsonValue } from '../common/json.js';
 import { type MessageDraft, type MessagePart } from './message.js';
@@ -86,11 +87,11 @@ export interface TurnInput {
 
 /**
  * A turn that changes the session instead of answering: `undo` reverts the orchestrator's last turn, `fork` starts the session as a
- * copy of another one.
+ * copy of another one; `savedAt` identifies its checkpoint if the id of that session is deleted and created again.
  */
 export type TurnCommand =
   | { readonly type: 'undo' }
-  | { readonly type: 'fork'; readonly from: { readonly sessionId: string; readonly turnIndex: number } };
+  | { readonly type: 'fork'; readonly from: Pick<Checkpoint, 'sessionId' | 'turnIndex' | 'savedAt'> };
 
 /** All data that an attempt of the turn needs in any process. */
 export interface TurnRequest {

@@ -102,11 +102,6 @@ async function make(sessions: SessionStore, parent: Session, id: string): Promis
   }
 }
 
-/** Returns true if the session was created for an orchestrator that runs as a tool of another one. */
-export function isChildSession({ metadata }: Session): boolean {
-  return typeof metadata.parentSessionId === 'string';
-}
-
 /** Shortens an id that is too long, and appends its hash. */
 export function childId(parent: string, name: string): string {
   const id = `${parent}/${name}`;

@@ -77,8 +77,8 @@ export class Rewind {
     return parent === undefined ? null : checkpointAt(this.checkpoints, orchestrator, sessionId, parent);
   }
 
-  /** Returns whether a checkpoint is older than a turn. It is if its turn was purged, or if a fork began with it. */
-  private async isBefore({ turnId }: Checkpoint, { position }: Turn): Promise<boolean> {
+  /** Returns whether a checkpoint or message is older than a turn. It is if its turn was purged, or if a fork began with it. */
+  private async isBefore({ turnId }: Pick<Checkpoint, 'turnId'>, { position }: Turn): Promise<boolean> {
     const turn = turnId === undefined ? null : await this.turns.get(turnId);
     return turn === null || turn.position < position;
   }
@@ -92,8 +92,13 @@ export class Rewind {
         after = turn.position;
         // A failed turn and one that was superseded have no messages. A search for them would read the whole log.
         const hasNone = turn.settledAt === undefined || turn.status === 'failed' || turn.status === 'superseded';
-        if (turn.orchestrator !== orchestrator || hasNone) continue;
-        const spans = await messagesSince(this.log, sessionId, orchestrator, turn.id);
+        // The messages of a fork stay, as its state does.
+        const isFork = turn.request.command?.type === 'fork';
+        if (turn.orchestrator !== orchestrator || hasNone || isFork) continue;
+        // A turn that was cancelled may have none, too.
+        const spans = await messagesSince(this.log, sessionId, orchestrator, turn.id, (turnId) =>
+          this.isBefore({ turnId }, turn),
+        );
         if (spans.length > 0) return spans;
       }
       if (page.length < PAGE) return [];

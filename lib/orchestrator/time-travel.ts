@@ -5,6 +5,7 @@ import { checkInput } from '../common/check-input.js';
 import { assertId } from '../common/ids.js';
 import { sha256 } from '../common/digests.js';
 import { SessionConflictError, SessionNotFoundError } from '../ledger/session.errors.js';
+import { isSameSession } from '../ledger/session.lifecycle.js';
 import { type Session } from '../ledger/session.js';
 import { type TurnStatus } from '../ledger/turn.js';
 import { type CreateSessionInput } from '../session/session.inputs.js';
@@ -58,7 +59,10 @@ export class TimeTravel {
     const { atTurn, newSessionId, userId, metadata, ...wait } = checkInput(ForkOptions, options, 'options');
     const source = await this.sessions.get(sessionId);
     if (!source) throw new SessionNotFoundError(sessionId);
-    const { turnIndex } = await checkpointAt(this.checkpoints, orchestrator, sessionId, atTurn);
+    const { turnIndex, savedAt } = await checkpointAt(this.checkpoints, orchestrator, sessionId, atTurn);
+    // The checkpoint may be that of another session that got the id meanwhile.
+    const current = await this.sessions.get(sessionId);
+    if (!current || !isSameSession(current, source)) throw new SessionNotFoundError(sessionId);
     const target = await this.sessionFor({
       userId: userId ?? source.userId,
       metadata: metadata ?? source.metadata,
@@ -66,8 +70,9 @@ export class TimeTravel {
       ...(source.workspaceId === undefined ? {} : { workspaceId: source.workspaceId }),
     });
     const id = await this.forkId(orchestrator, sessionId, target.id, atTurn);
-    const command = { type: 'fork', from: { sessionId, turnIndex } } as const;
-    await this.turns.command(orchestrator, { ...wait, sessionId: target.id, whenBusy: 'enqueue', command, id });
+    const command = { type: 'fork', from: { sessionId, turnIndex, savedAt } } as const;
+    const own = { sessionId: target.id, session: target, whenBusy: 'enqueue', command, id } as const;
+    await this.turns.command(orchestrator, { ...wait, ...own });
     return (await this.sessions.get(target.id)) ?? target;
   }
 

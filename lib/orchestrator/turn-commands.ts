@@ -1,4 +1,5 @@
 import { checkpointAt, turnsAfter } from '../ledger/checkpoint-at.js';
+import { CheckpointNotFoundError } from '../ledger/checkpoint.errors.js';
 import { type CheckpointStore } from '../ledger/checkpoint.store.js';
 import { type Checkpoint } from '../ledger/checkpoint.js';
 import { type ConversationHeads } from '../conversation/conversation-heads.js';
@@ -15,6 +16,8 @@ import { messageId } from '../ledger/user-message.js';
 import { type OrchestratorDefinition } from './orchestrator.js';
 import { type OrchestratorRegistry } from './orchestrator.registry.js';
 import { type LoadState, type Rewind, restoredFields } from './rewind.js';
+
+type ForkSource = Extract<TurnCommand, { type: 'fork' }>['from'];
 
 /** Page size for reading the whole log. */
 const PAGE = 500;
@@ -73,15 +76,17 @@ export class TurnCommands {
   private async fork(
     definition: OrchestratorDefinition,
     claimed: ClaimedTurn,
-    from: { readonly sessionId: string; readonly turnIndex: number },
+    from: ForkSource,
     load: LoadState,
   ): Promise<TurnSettlement> {
     const { turn, checkpoint } = claimed;
     if (checkpoint ?? (await this.hasMessages(turn.sessionId))) {
       throw new SessionConflictError(turn.sessionId, 'SESSION_NOT_EMPTY');
     }
-    const source = await checkpointAt(this.checkpoints, definition.name, from.sessionId, from.turnIndex);
+    const source = await this.sourceOf(definition.name, from);
     const messages = this.registry.logsConversations ? await this.conversationAt(source) : [];
+    // Check again after the messages: they may be those of another session that got the id meanwhile.
+    await this.sourceOf(definition.name, from);
     return {
       status: 'awaiting-input',
       reply: { text: null },
@@ -95,6 +100,13 @@ export class TurnCommands {
       keepCheckpoints: definition.keepCheckpoints,
       stateChanges: this.copied(definition, source),
     };
+  }
+
+  /** @throws CheckpointNotFoundError also if the id now belongs to another session */
+  private async sourceOf(orchestrator: string, { sessionId, turnIndex, savedAt }: ForkSource): Promise<Checkpoint> {
+    const source = await checkpointAt(this.checkpoints, orchestrator, sessionId, turnIndex);
+    if (source.savedAt !== savedAt) throw new CheckpointNotFoundError(orchestrator, sessionId, turnIndex);
+    return source;
   }
 
   private async hasMessages(sessionId: string): Promise<boolean> {

@@ -1,3 +1,6 @@
+import { loggedId } from '../common/log-details.js';
+import { type UnreadableRecordError } from '../common/sessions.error.js';
+
 const UNREADABLE_CURE =
   'The log names each of them ("Skipped a corrupt session"). If a newer version wrote them, update this process.';
 
@@ -12,6 +15,9 @@ export const recordsMessages = {
 
   notExported: (left: number): string =>
     `SessionRecords.export: ${left} sessions of the user cannot be read. ${UNREADABLE_CURE} Repair them, and export again.`,
+
+  skipped: ({ kind, recordId }: UnreadableRecordError): string =>
+    `Skipped a corrupt ${kind}, ${loggedId(recordId)}, in an export. Repair or delete it, and export again.`,
 
   noErase: (): string =>
     'SessionRecords.erase: the custom session store has no `erase`. It must implement AtomicSessionStoreAdapter.',

@@ -25,7 +25,7 @@ export class SessionRecords {
 
   /**
    * Exports records session by session. Reads in pages, so the data of a session is never in memory at once. Concurrent writes may be
-   * included or not. Secret entries of tools are listed without their value.
+   * included or not. The records of a session that is deleted meanwhile end there. Secret entries of tools are listed without their value.
    * @throws InvalidInputError; the iteration throws SessionNotFoundError if the requested session does not exist, StoreUnavailableError,
    * and UnreadableRecordError at its end if the user has sessions that cannot be read
    */
@@ -63,6 +63,7 @@ export class SessionRecords {
       }
       const gone = await inGroups(found, ERASED_AT_ONCE, (session) => this.sessions.erase(session.id, { session }));
       erased += gone.filter(Boolean).length;
+      unreadable = 0;
     }
   }
 
@@ -101,7 +102,10 @@ export class SessionRecords {
         }
         cursor = page.nextCursor;
       } while (cursor !== undefined);
-      if (seen.size > before) continue;
+      if (seen.size > before) {
+        unreadable = 0;
+        continue;
+      }
       // One that was created meanwhile is found by the next pass.
       const left = (await this.sessions.count(queryOf(of))) - found;
       if (left <= 0) return;

@@ -1,8 +1,10 @@
 import { assertName, mintId } from '../common/ids.js';
 import { SessionNotFoundError, SessionStateError } from '../ledger/session.errors.js';
+import { encodeCursor } from '../ledger/session.cursor.js';
 import { isSameSession } from '../ledger/session.lifecycle.js';
 import { type Session, type SessionState } from '../ledger/session.js';
 import { type SessionQuery } from '../ledger/session-query.js';
+import { isChildSession } from './is-child-session.js';
 import { type CreateSessionInput } from './session.inputs.js';
 import { type SessionStore } from './session-store.service.js';
 
@@ -28,7 +30,9 @@ export abstract class AffinityResolver {
 
 /** The methods of a session store that `resolveSession` uses. @inline */
 export interface ResolvingStore
-  extends Pick<SessionStore, 'get' | 'touch' | 'attachSurface'>, Partial<Pick<SessionStore, 'createOrAdopt'>> {
+  extends
+    Pick<SessionStore, 'get' | 'touch' | 'attachSurface'>,
+    Partial<Pick<SessionStore, 'createOrAdopt' | 'isOver'>> {
   create(input: CreateSessionInput): Promise<Session>;
 }
 
@@ -38,17 +42,23 @@ const CANDIDATES = 50;
 
 /**
  * Returns a resolver that prefers a live session of the same user and workspace with the surface, and otherwise the
- * user's most recently active one: first active ones, then suspended, then created.
+ * user's most recently active one: first active ones, then suspended, then created. Never chooses the session of an
+ * agent that was used as a tool.
  */
 export function defaultAffinityResolver(
   store: Pick<SessionStore, 'find'> & Partial<Pick<SessionStore, 'isAbandoned'>>,
 ): Required<AffinityResolver> {
   /** Prefers sessions that are neither past their lifetime nor idle for long; more than one read is rarely needed. */
   const best = async (query: SessionQuery): Promise<Session | undefined> => {
-    for (const limit of [1, CANDIDATES]) {
-      const found = await store.find({ ...query, limit });
-      const usable = found.find((session) => !store.isAbandoned?.(session));
+    let cursor: string | undefined;
+    for (let limit = 1, tried = 0; tried < CANDIDATES; limit = CANDIDATES) {
+      const found = await store.find({ ...query, limit, ...(cursor === undefined ? {} : { cursor }) });
+      const own = found.filter((session) => !isChildSession(session));
+      const usable = own.find((session) => !store.isAbandoned?.(session));
       if (usable || found.length < limit) return usable;
+      tried += own.length;
+      // The second read starts from the beginning: a session may have become active meanwhile.
+      if (limit > 1) cursor = encodeCursor(found[found.length - 1]);
     }
     return undefined;
   };
@@ -101,7 +111,7 @@ async function named(message: InboundMessage, store: ResolvingStore): Promise<Se
   if (message.sessionId === undefined) return undefined;
   const session = await store.get(message.sessionId);
   const own = session?.userId === message.userId && (session.workspaceId ?? undefined) === message.workspaceId;
-  return own && session.state !== 'expired' ? session : undefined;
+  return own && !(store.isOver?.(session) ?? session.state === 'expired') ? session : undefined;
 }
 
 function chosen(message: InboundMessage, resolver: AffinityResolver): Promise<Session | null | undefined> {

@@ -6,6 +6,7 @@ import { stringifyWithin, toJsonFields } from '../common/json.js';
 import { inGroups } from '../common/batches.js';
 import { InvalidInputError, SessionsConfigurationError } from '../common/sessions.error.js';
 import { assertNotSet } from '../common/unset-keys.js';
+import { isChildSession } from './is-child-session.js';
 import { NonAtomicSessionStore } from './non-atomic-session-store.js';
 import { decodeCursor, encodeCursor } from '../ledger/session.cursor.js';
 import {
@@ -120,13 +121,17 @@ export class SessionStore {
 
   /**
    * Creates a session, or returns a live session of the same user, workspace and surface that was created within the last ten
-   * seconds. Simultaneous messages therefore get one session (SES-16).
+   * seconds. Simultaneous messages therefore get one session (SES-16). Never returns the session of an agent that was used as a tool.
    */
   async createOrAdopt<Metadata extends Record<string, unknown>>(input: NewSessionInput<Metadata>): Promise<Session> {
     // A session past its lifetime cannot be used.
     const { maxMs = ADOPT_MS, idleMs = ADOPT_MS } = this.lifetime;
     const recentMs = Math.min(ADOPT_MS, maxMs, idleMs);
-    return this.created(await this.adapter.createOrAdopt(this.toDraft(input), this.surfaceRules, recentMs));
+    const draft = this.toDraft(input);
+    const result = await this.adapter.createOrAdopt(draft, this.surfaceRules, recentMs);
+    // A store adopts by user, workspace and surface, and does not check metadata.
+    const isChild = !result.created && isChildSession(result.session);
+    return this.created(isChild ? await this.adapter.create(draft, this.surfaceRules) : result);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { checkInput } from '../common/check-input.js';
 import { assertId, mintId } from '../common/ids.js';
-import { isPlainObject } from '../common/json.js';
+import { isFields } from '../common/json.js';
 import { type ConversationLog } from '../ledger/conversation.store.js';
 import { toMessageDrafts } from '../conversation/message-draft.js';
 import { type ConversationMessage, type MessageDraft } from '../ledger/message.js';
@@ -37,7 +37,7 @@ export class ConversationState {
   /** Returns a range of the log in order, or its end: the stored messages without summaries. */
   async list(sessionId: string, query: MessageQuery | MessageWindow = {}): Promise<ConversationMessage[]> {
     assertId(sessionId, 'sessionId');
-    if (isPlainObject(query) && 'window' in query)
+    if (isFields(query) && 'window' in query)
       return this.log.window(sessionId, checkInput(MessageWindow, query, 'query').window);
     const { after = 0, limit = PAGE } = checkInput(MessageQuery, query, 'query');
     return this.log.page(sessionId, { after, limit });

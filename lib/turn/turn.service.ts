@@ -60,7 +60,7 @@ const EMPTY_INPUT: TurnInput = { text: '' };
 /** A command with its submit options. */
 export interface CommandOptions extends Pick<
   ExecuteOptions,
-  'sessionId' | 'force' | 'idempotencyKey' | 'whenBusy' | 'timeoutMs'
+  'sessionId' | 'session' | 'force' | 'idempotencyKey' | 'whenBusy' | 'timeoutMs'
 > {
   /** The operation on the session. */
   readonly command: TurnCommand;
@@ -462,10 +462,14 @@ export class TurnService {
     }
   }
 
-  /** @throws TurnNotFoundError unless the turn is one of this session and orchestrator */
+  /**
+   * @throws TurnNotFoundError unless the turn is one of this session and orchestrator. A fork cannot be replaced: its
+   * messages are those of many turns, and its state stays
+   */
   private async assertReplaceable(turnId: string, { sessionId, orchestrator }: AcceptTurn): Promise<void> {
     const turn = await this.dependencies.ledger.get(turnId);
-    if (turn?.sessionId !== sessionId || turn.orchestrator !== orchestrator) throw new TurnNotFoundError(turnId);
+    const isOwn = turn?.sessionId === sessionId && turn.orchestrator === orchestrator;
+    if (!isOwn || turn.request.command?.type === 'fork') throw new TurnNotFoundError(turnId);
   }
 
   private async assertForeignSession({ sessionId, requireSession }: AcceptTurn): Promise<void> {

@@ -73,6 +73,8 @@ describe('undone messages', () => {
 
         const spans = await messagesSince(log, SESSION, name, `t${turn}`);
         expect(spans).toEqual(spansOf(log.messages, expected));
+        const isOlder = async (other: string) => Number(other.slice(1)) < turn;
+        expect(await messagesSince(log, SESSION, name, `t${turn}`, isOlder)).toEqual(spans);
       }),
       { numRuns: 40 },
     );

@@ -529,6 +529,25 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
     expect((await app.ask('DELETE', '/one')).status).toBe(204);
   });
 
+  it('AIS-10 accepts its own cursors of any length, and rejects others', async () => {
+    const { orchestrator } = await startAssistant();
+    const app = await startChatApp({ platform, orchestrators: [orchestrator] });
+    const ids = [1, 2].map((n) => `${'x'.repeat(199)}${n}`);
+    for (const id of [...ids, 'one']) await app.sessions.create({ id, userId: 'ann' });
+    const first = await app.json<ChatList>('GET', '?limit=2');
+    expect(first.nextCursor?.length).toBeGreaterThan(256);
+    const next = await app.json<ChatList>('GET', `?limit=1&cursor=${first.nextCursor}`);
+    expect([...first.chats, ...next.chats].map(({ id }) => id).sort()).toEqual(['one', ...ids]);
+
+    const before = Buffer.from(JSON.stringify([9, 9, { ['x'.repeat(250)]: 1 }])).toString('base64url');
+    expect(await app.json('GET', `/one/messages?before=${before}`)).toEqual({ messages: [] });
+    const garbage = 'x'.repeat(300);
+    for (const path of [`?cursor=${garbage}`, '?cursor=', `/one/messages?before=${garbage}`]) {
+      const response = await app.ask('GET', path);
+      expect([response.status, ((await response.json()) as SessionsErrorBody).code]).toEqual([400, 'INVALID_INPUT']);
+    }
+  });
+
   it.each<[string, (app: ChatApp) => Promise<Response>, number]>([
     ['a message', (app) => app.ask('POST', '/one', { body: { messages: [said('Secret of ann.')] } }), 404],
     ['a stop', (app) => app.ask('POST', '/one/stop'), 200],

@@ -2,6 +2,8 @@ import 'reflect-metadata';
 import * as ai6 from 'ai';
 import {
   defineOrchestrator,
+  getOrchestratorToken,
+  type OrchestratorHandle,
   SESSIONS_ADAPTER,
   type SessionsAdapter,
   type SessionsErrorBody,
@@ -101,6 +103,33 @@ describe.each(LIVE_STORES)('edits of messages over $name', ({ open }) => {
     expect(await shown(app)).toEqual(['First.', 'Answer 1.']);
   });
 
+  it('AIS-12 BOT-25 are refused if they name a message that a fork has copied, and change nothing', async () => {
+    const { app, orchestrator } = await start();
+    await app.sessions.create({ id: 'one', userId: 'ann' });
+    await app.turns.execute('counting', 'First.', { sessionId: 'one' });
+    const handle = app.app.get<OrchestratorHandle>(getOrchestratorToken(orchestrator), { strict: false });
+    await handle.fork('one', { newSessionId: 'two' });
+    const messagesOfFork = async () => (await app.json<ChatMessages>('GET', '/two/messages')).messages;
+    const copied = await messagesOfFork();
+    const [first, answer] = copied;
+    expect(copied.map(textOf)).toEqual(['First.', 'Answer 1.']);
+    const [fork] = await app.turns.list({ sessionId: 'two' });
+    const trigger = 'regenerate-message';
+    for (const body of [
+      { messages: [first], trigger },
+      { messages: [first], trigger, messageId: answer.id },
+      { messages: [first], trigger, messageId: fork.id },
+      { messages: [said('Second.', first.id)], messageId: first.id },
+    ]) {
+      const response = await app.ask('POST', '/two', { body });
+      const { code, message } = (await response.json()) as SessionsErrorBody;
+      expect([response.status, code]).toEqual(UNKNOWN);
+      expect(message).toContain(`no turn for the message ${body.messageId ?? first.id}`);
+    }
+    expect(await messagesOfFork()).toEqual(copied);
+    expect(await app.turns.list({ sessionId: 'two' })).toEqual([fork]);
+  });
+
   it('AIS-12 AIS-11 are new messages if the server has not received their message', async () => {
     const { app } = await start();
     // A page that could not send a message sends it again with `regenerate()`, or edits it.
@@ -120,7 +149,7 @@ describe.each(LIVE_STORES)('edits of messages over $name', ({ open }) => {
       intents: { answer: (turn: TurnContext) => streamReplyWith(ai6, turn, { model }) },
     });
     const app = await startChatApp({ adapter: open(), orchestrators: [orchestrator], chat: { protocol } });
-    return { app, model, held };
+    return { app, model, held, orchestrator };
   }
 });
 

@@ -178,6 +178,51 @@ describe.each(LIVE_STORES)('fork over $name', ({ open }) => {
     expect(await app.sessions.count()).toBe(count);
   });
 
+  it.each(['session', 'checkpoint', 'checkpoint of the turn'])(
+    'FIX-90 BOT-25 copies nothing of another user who gets the id of the source after the %s was read',
+    async (read) => {
+      const { app, sessionId, say, handle } = await startDesk(open());
+      await say('a');
+      const [get, create] = [app.sessions.get.bind(app.sessions), app.sessions.create.bind(app.sessions)];
+      const { conversations } = app.adapter;
+      const page = conversations.page.bind(conversations);
+      let isReplaced = false;
+      const replaced = async <T>(result: T): Promise<T> => {
+        if (isReplaced) return result;
+        isReplaced = true;
+        await app.sessions.delete(sessionId);
+        await create({ id: sessionId, userId: 'bob' });
+        await handle.execute('of bob', { sessionId });
+        return result;
+      };
+      if (read === 'session') app.sessions.get = async (id) => replaced(await get(id));
+      else if (read === 'checkpoint') app.sessions.create = async (input) => replaced(await create(input));
+      else conversations.page = async (id, range) => page(id === sessionId ? await replaced(id) : id, range);
+
+      await rejection<Error>(
+        handle.fork(sessionId, { newSessionId: 'copy' }),
+        read === 'session' ? SessionNotFoundError : CheckpointNotFoundError,
+      );
+      expect(isReplaced).toBe(true);
+      expect(await contents(app, 'copy')).toEqual([]);
+    },
+  );
+
+  it('FIX-90 BOT-25 copies nothing into the session of another user who gets the id of the target', async () => {
+    const { app, sessionId, say, handle } = await startDesk(open());
+    await say('a');
+    const create = app.sessions.create.bind(app.sessions);
+    app.sessions.create = async (input) => {
+      const session = await create(input);
+      await app.sessions.delete('copy');
+      await create({ id: 'copy', userId: 'bob' });
+      return session;
+    };
+    await rejection(handle.fork(sessionId, { newSessionId: 'copy' }), SessionNotFoundError);
+    expect(await contents(app, 'copy')).toEqual([]);
+    expect(await app.turns.list({ sessionId: 'copy' })).toEqual([]);
+  });
+
   it('BOT-25 copies a log of many pages completely', async () => {
     const { app, sessionId, say, handle } = await startDesk(open());
     const message = (n: number) => ({ id: `m${n}`, role: 'user' as const, content: String(n) });

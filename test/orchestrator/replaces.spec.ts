@@ -136,6 +136,29 @@ describe.each(LIVE_STORES)('a turn that replaces others over $name', ({ open }) 
     expect(calls.filter((call) => call === 'conversations.window').length).toBeLessThanOrEqual(1);
   });
 
+  it('AIS-07 PRF-09 replaces a turn that was cancelled without reading the messages of earlier turns', async () => {
+    const calls: string[] = [];
+    const adapter = recordingAdapter(open(), calls);
+    const { app, say, sessionId, seen } = await start(adapter);
+    const history = Array.from({ length: 300 }, (_, n) => ({ role: 'user' as const, content: `message ${n}` }));
+    await app.adapter.conversations.append(
+      sessionId,
+      history.map((message, n) => ({ ...message, id: `m${n}` })),
+    );
+    await say('a');
+    await app.turns.lanes.pause({ sessionId });
+    const { id: cancelled } = await app.turns.submit('desk', 'b', { sessionId });
+    await app.turns.cancel(cancelled);
+    await app.turns.lanes.resume({ sessionId });
+    await say('c');
+    calls.length = 0;
+    await say('B', { replaces: cancelled });
+
+    // One page for each of the two replaced turns, and one for the history.
+    expect(calls.filter((call) => call === 'conversations.page')).toHaveLength(3);
+    expect(seen.at(-1)?.slice(-2)).toEqual(['a', 'to a']);
+  });
+
   it('AIS-07 replaces turns if it is stopped and messages of it are kept', async () => {
     const { app, say, state, seen, stop, handle, sessionId } = await start(open(), { keepCheckpoints: 'all' });
     await say('a');
@@ -251,6 +274,21 @@ describe.each(LIVE_STORES)('a turn that replaces others over $name', ({ open }) 
     await rejection(submit({ replaces: '' }), InvalidInputError);
     await rejection(submit({ replaces: 7 }), InvalidInputError);
     expect(await app.turns.list({ sessionId })).toHaveLength(1);
+  });
+
+  it('AIS-07 BOT-25 does not replace a fork, and keeps its messages if it replaces an earlier turn', async () => {
+    const { app, say, handle, sessionId, seen } = await start(open());
+    await say('a');
+    const target = await app.session();
+    await rejection(say('fail', { sessionId: target }), TurnFailedError);
+    await handle.fork(sessionId, { newSessionId: target });
+    const [failed, fork] = await app.turns.list({ sessionId: target });
+    await rejection(app.turns.submit('desk', 'B', { sessionId: target, replaces: fork.id }), TurnNotFoundError);
+
+    await say('b', { sessionId: target });
+    await say('B', { sessionId: target, replaces: failed.id });
+    expect(seen.at(-1)).toEqual(['a', 'to a']);
+    expect((await handle.history(target))[0].state).toEqual({ said: ['a', 'B'] });
   });
 
   it('AIS-07 is part of what an idempotency key stands for', async () => {

@@ -150,6 +150,19 @@ describe('an erase', () => {
     expect(await sessions.count({ userId: 'bea' })).toBe(0);
   });
 
+  it('NST-25 includes sessions that are created before each count', async () => {
+    const { app, sessions } = await startApplication();
+    const records = app.get(SessionRecords, { strict: false });
+    await sessions.create({ userId: 'bea' });
+    const count = sessions.count.bind(sessions);
+    let created = 0;
+    sessions.count = async (query) => {
+      if ((created += 1) < 3) await sessions.create({ userId: 'bea' });
+      return count(query);
+    };
+    expect(await records.erase({ userId: 'bea', allWorkspaces: true })).toEqual({ sessions: 3 });
+  });
+
   it('NST-25 is rejected if the session store does not support it', async () => {
     const { sessions, ...rest } = memoryAdapter();
     const mine = {

@@ -11,6 +11,8 @@ import {
   type SessionsAdapter,
   type TurnContext,
 } from 'nestjs-agent-sessions';
+import { type CoreDatabase } from '../../lib/store/core/tables.js';
+import { capturingLogger } from '../support/capturing-logger.js';
 import { eventually } from '../support/eventually.js';
 import { recordingAdapter } from '../support/recording-adapter.js';
 import { type Application, LIVE_STORES, startApplication } from '../support/running-application.js';
@@ -112,6 +114,7 @@ describe('an export', () => {
     expect(calls.filter((call) => !call.startsWith('turns.') && !call.startsWith('events.'))).toEqual([
       'sessions.fetchById',
       'conversations.page',
+      'sessions.fetchById',
     ]);
     const exported = await all(records.export({ sessionId }));
     expect(exported).toHaveLength(1 + 120 + 120 + 120);
@@ -151,6 +154,80 @@ describe('an export', () => {
     expect(seen.sort()).toEqual(ids.sort());
   });
 
+  it.each(['before', 'after'])(
+    'FIX-90 ends the records of a session %s its messages if another user gets its id',
+    async (when) => {
+      const { records, sessions, turns } = await start(memoryAdapter());
+      await sessions.create({ id: 'room-1', userId: 'bea' });
+      await turns.execute('desk', 'of bea', { sessionId: 'room-1' });
+      const titles: string[] = [];
+      for await (const record of records.export({ userId: 'bea', allWorkspaces: true })) {
+        titles.push(titleOf(record));
+        if (titles.length !== (when === 'before' ? 1 : 3)) continue;
+        await sessions.delete('room-1');
+        await sessions.create({ id: 'room-1', userId: 'bob' });
+        await turns.execute('desk', 'of bob', { sessionId: 'room-1' });
+      }
+      expect(titles).toEqual(when === 'before' ? ['session'] : ['session', 'message of bea', 'message done']);
+    },
+  );
+
+  it('NST-25 leaves out messages that cannot be read, logs them, and exports all others', async () => {
+    const { records, adapter, sessions, logs } = await start(memoryAdapter());
+    const message = { role: 'user', content: 'x' } as const;
+    for (const id of ['s1', 's2']) {
+      await sessions.create({ id, userId: 'bea' });
+      const drafts = Array.from({ length: 120 }, (_, n) => ({ ...message, id: `m${n + 1}` }));
+      await adapter.conversations.append(id, drafts);
+    }
+    const broken = [1, 60, 61, 120];
+    const { db } = adapter.turns as unknown as { db: CoreDatabase };
+    for (const position of broken) {
+      await db.write((tx) => tx.messages.update({ sessionId: 's2', position }, { body: '{broken' }));
+    }
+    const exported = await all(records.export({ userId: 'bea', allWorkspaces: true }));
+
+    const found = exported.flatMap((record) =>
+      record.type === 'message' ? [`${record.sessionId} ${record.message.position}`] : [],
+    );
+    const places = Array.from({ length: 120 }, (_, n) => n + 1);
+    const readable = places.filter((position) => !broken.includes(position));
+    expect(found.sort()).toEqual([...places.map((n) => `s1 ${n}`), ...readable.map((n) => `s2 ${n}`)].sort());
+    expect(logs.filter((line) => line.includes('Skipped a corrupt message'))).toHaveLength(broken.length);
+  });
+
+  it('NST-25 leaves out the other steps of a turn with one that cannot be read, and exports the rest', async () => {
+    const { records, adapter, sessionId, turns, logs } = await start(memoryAdapter());
+    await turns.execute('desk', 'hello', { sessionId });
+    const { db } = adapter.turns as unknown as { db: CoreDatabase };
+    const [{ id: turnId }] = await turns.list({ sessionId });
+    await db.write((tx) => {
+      for (const row of tx.steps.ofTurn(turnId)) tx.steps.update(row, { value: '{broken' });
+    });
+    const titles = (await all(records.export({ sessionId }))).map(titleOf);
+    expect(titles).toEqual([
+      'session',
+      'message hello',
+      'message done',
+      `turn ${turnId}`,
+      'event "looking"',
+      'checkpoint 0',
+    ]);
+    expect(logs.filter((line) => line.includes('Skipped a corrupt step'))).toHaveLength(1);
+  });
+
+  it('NST-25 contains sessions that are created before each count', async () => {
+    const { records, sessions } = await start(memoryAdapter());
+    const ids = [(await sessions.create({ userId: 'bea' })).id];
+    const count = sessions.count.bind(sessions);
+    sessions.count = async (query) => {
+      if (ids.length < 3) ids.push((await sessions.create({ userId: 'bea' })).id);
+      return count(query);
+    };
+    const exported = await all(records.export({ userId: 'bea', allWorkspaces: true }));
+    expect(exported.map(({ sessionId }) => sessionId).sort()).toEqual(ids.sort());
+  });
+
   it.each<[string, unknown]>([
     ['nothing', undefined],
     ['an empty object', {}],
@@ -172,7 +249,11 @@ describe('an export', () => {
   });
 });
 
-type Started = Application & { readonly records: SessionRecords; readonly sessionId: string };
+type Started = Application & {
+  readonly records: SessionRecords;
+  readonly sessionId: string;
+  readonly logs: readonly string[];
+};
 
 async function start(adapter: SessionsAdapter): Promise<Started> {
   const desk = defineOrchestrator({
@@ -186,9 +267,10 @@ async function start(adapter: SessionsAdapter): Promise<Started> {
       },
     },
   });
-  const app = await startApplication({ adapter, orchestrators: [desk] });
+  const { lines: logs, logger } = capturingLogger();
+  const app = await startApplication({ adapter, orchestrators: [desk], logger });
   const sessionId = await app.session();
-  return Object.assign(app, { records: app.app.get(SessionRecords, { strict: false }), sessionId });
+  return Object.assign(app, { records: app.app.get(SessionRecords, { strict: false }), sessionId, logs });
 }
 
 function titleOf(record: SessionRecord): string {

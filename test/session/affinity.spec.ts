@@ -340,6 +340,43 @@ describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
     expect(await store.count({ userId })).toBe(1000);
   });
 
+  it('SES-16 BOT-50 never continues the session of an agent that was used as a tool', async () => {
+    const parent = await store.create({ userId, initialSurfaceId: 'web' });
+    await Promise.all(Array.from({ length: 60 }, (_, n) => insert('active', n + 1, { parentSessionId: parent.id })));
+    const own = await insert('active', 100);
+
+    expect((await resolver.resolve(userId))?.id).toBe(own.id);
+    expect(await resolve({ surfaceId: 'slack' })).toMatchObject({ id: own.id, attachedSurfaces: ['slack'] });
+    for (const { id } of [parent, own]) await store.expire(id);
+    const next = await resolve({ surfaceId: 'web' });
+    expect(next).toMatchObject({ state: 'created', attachedSurfaces: ['web'], metadata: {} });
+    expect(await store.count({ userId, state: 'active', surfaceId: 'web' })).toBe(0);
+  });
+
+  it('SES-16 BOT-50 does not adopt the session of an agent that was used as a tool', async () => {
+    const parent = await store.create({ userId, initialSurfaceId: 'web' });
+    const child = await store.create({ userId, metadata: { parentSessionId: parent.id } });
+    const made = await store.createOrAdopt({ userId, metadata: { made: true } });
+
+    expect(made).toMatchObject({ state: 'created', metadata: { made: true } });
+    expect((await store.createOrAdopt({ userId, initialSurfaceId: 'web' })).id).toBe(parent.id);
+    expect(await store.get(child.id)).toEqual(child);
+    expect(await store.count({ userId })).toBe(3);
+  });
+
+  it('SES-16 SES-19 ignores the session that a message names if it exceeds its lifetime but was not swept', async () => {
+    const hour = 3_600_000;
+    const mortal = new SessionStore(target.adapter.sessions, { maxLifetimeMs: hour, surfacePolicy: 'reject' });
+    const old = await insert('active', 2);
+    const current = await mortal.create({ userId, initialSurfaceId: 'web' });
+    const ask = () =>
+      resolveSession({ userId, surfaceId: 'web', sessionId: old.id }, mortal, defaultAffinityResolver(mortal));
+
+    expect(await ask()).toMatchObject({ id: current.id, state: 'active', attachedSurfaces: ['web'] });
+    await store.expire(old.id);
+    expect((await ask()).id).toBe(current.id);
+  });
+
   it('SES-16 SES-19 continues the newer session if an older one exceeds its lifetime but was not swept', async () => {
     const mortal = new SessionStore(target.adapter.sessions, { maxLifetimeMs: 3_600_000 });
     const old = await insert('active', 2);
@@ -361,7 +398,11 @@ describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
   }
 
   /** Inserts a session of the user that was last active some hours ago. */
-  async function insert(state: 'active' | 'suspended', hoursAgo: number): Promise<Session> {
+  async function insert(
+    state: 'active' | 'suspended',
+    hoursAgo: number,
+    metadata: Session['metadata'] = {},
+  ): Promise<Session> {
     const { createdAt } = await store.create({ userId: mintId() });
     const then = new Date(Date.parse(createdAt) - hoursAgo * 3_600_000).toISOString();
     const session: Session = {
@@ -372,7 +413,7 @@ describe.each(BEHAVIOUR_STORES)('affinity over $name', ({ open }) => {
       lastActivityAt: then,
       stateChangedAt: then,
       attachedSurfaces: [],
-      metadata: {},
+      metadata,
       version: 2,
     };
     await target.adapter.sessions.insert(session);

@@ -73,6 +73,14 @@ describeStores('the conversation module', (store) => {
     expect(positions(await collect(conversation.export(id)))).toEqual(Array.from({ length: 260 }, (_, n) => n + 1));
   });
 
+  it('STA-03 FIX-48 lists a window that an instance of a DTO selects', async () => {
+    class WindowDto {
+      readonly window = 2;
+    }
+    await said(4);
+    expect(positions(await state.conversation.list(id, new WindowDto()))).toEqual([3, 4]);
+  });
+
   it('STA-03 writes nothing when an unknown session is read', async () => {
     const calls: string[] = [];
     const { conversation } = sessionState(recordingAdapter(store(), calls));

@@ -4,7 +4,7 @@ import { InvalidInputError } from '../../common/sessions.error.js';
 import { SessionNotFoundError, SessionStateError } from '../../ledger/session.errors.js';
 import { isSameSession } from '../../ledger/session.lifecycle.js';
 import { type Session, SESSION_STATES } from '../../ledger/session.js';
-import { isChildSession } from '../../orchestrator/child-session.js';
+import { isChildSession } from '../../session/is-child-session.js';
 import { type SessionPage, type SessionStore } from '../../session/session-store.service.js';
 import { ownsSession, type Principal } from '../../transport/principal.js';
 import { touchAccepted } from '../controllers/client-turn.js';

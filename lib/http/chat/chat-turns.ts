@@ -173,7 +173,12 @@ export class ChatTurns {
     const isOther = replacedId !== message.id;
     const notFound = httpMessages.unknownMessage(replacedId);
     // The id of an answer is that of its turn.
-    if (isOther && trigger === 'regenerate-message') return this.get(replacedId, sessionId, notFound);
+    if (isOther && trigger === 'regenerate-message') {
+      const turn = await this.get(replacedId, sessionId, notFound);
+      // A fork has the messages of many turns.
+      if (turn.request.command) throw new TurnNotFoundError(replacedId, notFound);
+      return turn;
+    }
     const turn = await this.replaced.withMessage(sessionId, replacedId);
     if (turn) return turn;
     if (isOther) {

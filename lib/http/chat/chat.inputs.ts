@@ -56,7 +56,7 @@ export class StopChatRequest {
 export class ChatMessagesQuery {
   /** The `before` of the page of later messages. Default: the latest page. */
   @Optional()
-  @MustBeName()
+  @Must((value) => typeof value === 'string', 'must be the `before` of an earlier response, unchanged.')
   before?: string;
 
   /** Maximum number of turns per page. Default 50. */
@@ -69,7 +69,7 @@ export class ChatMessagesQuery {
 export class ListChatsQuery {
   /** The `nextCursor` of the previous page. Default: the first page. */
   @Optional()
-  @MustBeName()
+  @Must((value) => typeof value === 'string', 'must be the `nextCursor` of an earlier response, unchanged.')
   cursor?: string;
 
   /** Maximum number of chats per page. Default 50. */

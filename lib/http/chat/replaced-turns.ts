@@ -27,7 +27,8 @@ export class ReplacedTurns {
    */
   async withMessage(sessionId: string, messageId: string): Promise<Turn | undefined> {
     for await (const turn of latestTurns(this.turns, sessionId, MAX_TURNS)) {
-      if (this.isShown(turn) && messageIdOf(turn) === messageId) return turn;
+      // The first message of a fork has the id of the command's message.
+      if (this.isShown(turn) && !turn.request.command && messageIdOf(turn) === messageId) return turn;
     }
     return undefined;
   }

@@ -1,7 +1,7 @@
 import { Delete, Get, HttpCode, Inject, Patch, Post, Req, type Type, UseGuards } from '@nestjs/common';
 import { InvalidInputError } from '../../common/sessions.error.js';
 import { SESSION_STATES, type Session } from '../../ledger/session.js';
-import { isChildSession } from '../../orchestrator/child-session.js';
+import { isChildSession } from '../../session/is-child-session.js';
 import { SessionStore } from '../../session/session-store.service.js';
 import { type Principal } from '../../transport/principal.js';
 import { CurrentSession, UseSession } from '../../transport/session.decorators.js';

@@ -32,6 +32,7 @@ import {
   missingOfProvider,
   type StorageProvider,
   StorageProviderState,
+  unwrappedClient,
 } from '../orchestration/storage-provider.js';
 import { type DocumentStore } from '../ledger/state.store.js';
 import { memoryAdapter } from '../store/memory/memory-adapter.js';
@@ -107,6 +108,10 @@ export function createOrchestrationStateManager(
     throw new SessionsConfigurationError(moduleMessages.misplacedOption(misplaced, EQUIVALENT_OPTIONS[misplaced]));
   }
   const { enabled = true, intervalMs = 300_000 } = check(CleanupOptions, cleanup, 'options.cleanup');
+  const unwrapped = unwrappedClient(storageProvider);
+  if (unwrapped) {
+    throw new SessionsConfigurationError(moduleMessages.unwrappedClient(unwrapped.client, unwrapped.wrapper));
+  }
   const store = isDocumentStore(storageProvider) ? storageProvider : new StorageProviderState(storageProvider);
   const events = new OrchestrationEvents();
   const settings = orchestrationSettings(storageNamespace, states, secondsOfEnvironment);

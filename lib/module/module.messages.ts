@@ -34,6 +34,11 @@ export const moduleMessages = {
   misplacedOption: (key: string, option: string): string =>
     `createOrchestrationStateManager: options.cleanup.${key} is not a known key. Use options.${option}.`,
 
+  /** @param wrapper the code of the wrapper */
+  unwrappedClient: (client: string, wrapper: string): string =>
+    `createOrchestrationStateManager: options.storageProvider is a client of ${client}, which takes the time to live in ` +
+    `another form. Pass a wrapper: ${wrapper}.`,
+
   notAStateModule: (index: number): string =>
     `SessionsModule.forFeature: stateModules[${index}] must be a class with @SessionStateModule().`,
 

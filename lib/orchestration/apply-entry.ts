@@ -95,8 +95,9 @@ function decide(
       const { activeStep, recentlyUsedTools, ...updates } = entry.updates;
       const entered = activeStep !== undefined || entry.unset.includes('activeStep');
       const recent = recentlyUsedTools && [...new Set(recentlyUsedTools)].slice(0, recentTools);
+      const start = updates.progress ? { ...progress, progress: updates.progress } : progress;
       return silently({
-        ...(entered ? enterStep(progress, activeStep) : progress),
+        ...(entered ? enterStep(start, activeStep) : progress),
         ...updates,
         ...(recent ? { recentlyUsedTools: recent } : {}),
       });
@@ -120,9 +121,10 @@ function adoptStep(progress: OrchestrationProgress, plan: Plan): OrchestrationPr
     : enterStep(progress, step);
 }
 
-/** Activates the step if none is active. The index then belonged to it from the start. */
+/** Activates the step if none is active. */
 function adopt(progress: OrchestrationProgress, step: string | undefined): OrchestrationProgress {
-  return step === undefined || progress.activeStep !== undefined ? progress : { ...progress, activeStep: step };
+  if (step === undefined || progress.activeStep !== undefined) return progress;
+  return { ...progress, activeStep: step, sequenceIndex: indexOfStep(progress, step) };
 }
 
 /**
@@ -154,11 +156,13 @@ function useTool(
   if (callId !== undefined) use.callId = toolRecorded.callId = callId;
   if (input !== undefined) use.input = input;
   if (turnId !== undefined) use.turnId = toolRecorded.turnId = turnId;
-  const recorded = record(before, use, recentTools);
   const step = plan && stepNamed(plan, activeStep);
   const sequenced = sequenceOf ?? step;
+  const violations = violationOf(before, tool, sequenced);
+  if (sequenceOf && violations.length > 0) use.mismatched = true;
+  const recorded = record(before, use, recentTools);
   const moved = sequenced && outcome !== 'failed' ? moveSequence(recorded, sequenced, tool) : silently(recorded);
-  const effects = [toolRecorded, ...violationOf(before, tool, outcome, step, sequenceOf), ...moved.effects];
+  const effects = [toolRecorded, ...violations, ...moved.effects];
   const handedOver = step && handOver(moved, step);
   if (handedOver) return { progress: handedOver, effects };
   return { progress: plan && facts ? evaluate(moved.progress, plan, facts) : moved.progress, effects };
@@ -229,15 +233,12 @@ function moveSequence(
 function violationOf(
   before: OrchestrationProgress,
   tool: string,
-  outcome: ToolUse['outcome'],
   step: OrchestrationStep | undefined,
-  sequenceOf: Sequenced | undefined,
 ): OrchestrationEffect[] {
-  const broken = sequenceOf && outcome !== 'failed' ? sequenceOf : step;
-  if (!broken) return [];
-  const index = indexOfStep(before, broken.name);
-  if (isAvailable(broken, index, tool)) return [];
-  return [{ type: 'tool-violated', tool, step: broken.name, allowed: describeAvailable(broken, index).allowed }];
+  if (!step) return [];
+  const index = indexOfStep(before, step.name);
+  if (isAvailable(step, index, tool)) return [];
+  return [{ type: 'tool-violated', tool, step: step.name, allowed: describeAvailable(step, index).allowed }];
 }
 
 function evaluate(progress: OrchestrationProgress, plan: Plan, facts: readonly string[]): OrchestrationProgress {

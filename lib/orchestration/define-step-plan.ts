@@ -1,5 +1,5 @@
 import { isName } from '../common/ids.js';
-import { deepFreeze, toJson } from '../common/json.js';
+import { deepFreeze, isFields, toJson } from '../common/json.js';
 import { unknownKeyRule } from '../common/known-keys.js';
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { sha256 } from '../common/digests.js';
@@ -23,7 +23,11 @@ export interface StepPlanConfig extends OrchestrationConfig {
  * Validates and freezes a step plan. @throws SessionsConfigurationError naming the agent, the step and the invalid
  * field
  */
-export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
+export function defineStepPlan(config: StepPlanConfig): StepPlan {
+  if (!isFields(config)) {
+    throw new SessionsConfigurationError('defineStepPlan: the plan must be an object with an agent.');
+  }
+  const { agent, steps = [], onViolation = 'reject', tokenBudget, ...unknown } = config;
   if (!isName(agent)) {
     throw new SessionsConfigurationError(
       `The agent of a step plan must be a string of 1 to 256 characters. Received: ${JSON.stringify(agent)}.`,
@@ -32,7 +36,6 @@ export function defineStepPlan({ agent, ...config }: StepPlanConfig): StepPlan {
   const fail = (problem: string): never => {
     throw new SessionsConfigurationError(`The plan of ${agent}: ${problem}`);
   };
-  const { steps = [], onViolation = 'reject', tokenBudget, ...unknown } = config;
   const [unknownKey] = Object.keys(unknown);
   if (unknownKey !== undefined) fail(`${unknownKey} ${unknownKeyRule(unknownKey, KEYS)}`);
   assertSteps(steps, fail);

@@ -67,10 +67,11 @@ export class OrchestrationStateManager {
 
   /**
    * Returns the state; creates it with defaults if it does not exist (ORC-04).
-   * @param sessionId default: a new id, which the state contains
-   * @param config the configuration of an agent. Without steps, nothing is stored
+   * @param sessionId default: a new id, which the state contains. In Nest, pass the id of a session, because a new id has none
+   * @param config the configuration of an agent. It only decides whether a state is stored: without steps, it is not. It does not
+   * replace the registered plan
    * @returns `null` for a `config` without steps
-   * @throws SessionsConfigurationError for an invalid `config`
+   * @throws SessionsConfigurationError for an invalid `config`; SessionNotFoundError in Nest for an id without a session
    */
   async getOrCreateState(sessionId?: string, config?: OrchestrationConfig): Promise<OrchestrationState | null> {
     if (config !== undefined && stepsOf(config) === 0) return null;
@@ -175,7 +176,9 @@ export class OrchestrationStateManager {
 
   /**
    * Removes expired states, and the longest idle states of all agents beyond `maxSessions` (ORC-13). This also runs
-   * automatically at intervals, unless the `cleanup` option disables it. @returns the number of removed states
+   * automatically at intervals, unless the `cleanup` option disables it.
+   * @returns the number of removed documents. It includes expired documents of state modules and session managers, because the store
+   * removes expired documents of every kind
    */
   async cleanupExpired(): Promise<number> {
     const { store, settings } = this.agents.parts;

@@ -28,6 +28,8 @@ export interface ToolUse {
     /** The index in `fromStep` after. */
     readonly toIndex: number;
   };
+  /** Present if `StepSequencer.processTool` recorded the use although another tool was next. */
+  readonly mismatched?: true;
 }
 
 export type SequenceMove = NonNullable<ToolUse['moved']>;
@@ -101,10 +103,9 @@ export const NO_PROGRESS: OrchestrationProgress = deepFreeze({
   cumulativeTokenUsage: { promptTokens: 0, completionTokens: 0, totalTokens: 0 },
 });
 
-/** Returns the index of a step's sequence. If no step is active, the index belongs to the given step. */
+/** Returns the index of a step's sequence. */
 export function indexOfStep(progress: OrchestrationProgress, step: string | undefined): number {
-  const { activeStep, sequenceIndex } = progress;
-  if (step === undefined || activeStep === undefined || activeStep === step) return sequenceIndex;
+  if (step === undefined || isCurrent(progress, step)) return progress.sequenceIndex;
   return Object.hasOwn(progress.progress, step) ? progress.progress[step] : 0;
 }
 
@@ -113,11 +114,16 @@ export function withIndexOfStep(
   step: string | undefined,
   index: number,
 ): OrchestrationProgress {
-  const { activeStep } = progress;
-  if (step === undefined || activeStep === undefined || activeStep === step) {
-    return { ...progress, sequenceIndex: index };
-  }
+  if (step === undefined || isCurrent(progress, step)) return { ...progress, sequenceIndex: index };
   return { ...progress, progress: { ...progress.progress, [step]: index } };
+}
+
+/**
+ * Returns whether `sequenceIndex` is the index of a step: of the active one. If no step is active, it is the index of
+ * all steps that were not left before (ORC-06).
+ */
+function isCurrent({ activeStep, progress }: OrchestrationProgress, step: string): boolean {
+  return activeStep === undefined ? !Object.hasOwn(progress, step) : activeStep === step;
 }
 
 /** Leaves the active step, whose index is kept, and enters another one at its stored index (ORC-06). */

@@ -104,6 +104,10 @@ class ToolUseInput implements ToolUse {
   @Optional()
   @Must(isFields, 'must be an object: the move of an admission.')
   moved?: SequenceMove;
+
+  @Optional()
+  @Must((value) => value === true, 'must be true, or absent.')
+  mismatched?: true;
 }
 
 /**

@@ -122,8 +122,9 @@ export class OrchestrationService {
     readonly state: OrchestrationState | null;
     /**
      * Records the outcome; a second call has no effect. `failed` reverts the moves of the use, unless later uses moved
-     * on from there. Without an outcome, for example after a crash, the use counts as succeeded. Returns the state;
-     * `null` without a plan, or if the state no longer exists.
+     * on from there. If an id was admitted twice, and one use fails and the other succeeds, it counts as succeeded.
+     * Without an outcome, for example after a crash, the use counts as succeeded. Returns the state; `null` without a
+     * plan, or if the state no longer exists.
      */
     readonly record: (outcome: 'succeeded' | 'failed') => Promise<OrchestrationState | null>;
   }> {

@@ -8,9 +8,9 @@ import { isInSequence } from './available-tools.js';
 import { assertSteps } from './check-steps.js';
 import { type OrchestrationAgents } from './orchestration-agents.js';
 import { type OrchestrationStep } from './orchestration-config.js';
-import { indexOfStep } from './orchestration-state.js';
+import { indexOfStep, type OrchestrationProgress, type ToolOutcome } from './orchestration-state.js';
 import { ToolUseOptions } from './orchestration.inputs.js';
-import { assertOwnCall, toToolCall } from './tool-call.js';
+import { assertOwnCall, type ToolCall, toToolCall } from './tool-call.js';
 import { describeMismatch } from './tool-refusal.js';
 import { isUnfinished, nextTools } from './tool-sequence.js';
 
@@ -58,7 +58,8 @@ export class StepSequencer {
   /**
    * Records a tool use, and advances the sequence if the tool was next, in one operation (ORC-21). The active step does
    * not change.
-   * @returns false, and logs a warning, if another tool was next; the use is recorded and the sequence does not move
+   * @returns false, and logs a warning, if another tool was next; the use is recorded and the sequence does not move. A
+   * call that is repeated with its `callId` returns the same again
    */
   async processTool(
     step: SequencedStep,
@@ -80,7 +81,7 @@ export class StepSequencer {
     assertOwnCall(after, call);
     const mismatch = describeMismatch(sessionId, effects);
     if (mismatch !== null) this.logger.warn(mismatch);
-    return mismatch === null;
+    return mismatch === null && !wasMismatched(after, call, outcome);
   }
 
   /**
@@ -127,4 +128,12 @@ export class StepSequencer {
   private get states(): AgentOrchestration {
     return this.agents.get(this.agent);
   }
+}
+
+/** Returns true if the call was recorded before although another tool was next. */
+function wasMismatched({ toolHistory }: OrchestrationProgress, { callId }: ToolCall, outcome: ToolOutcome): boolean {
+  if (callId === undefined) return false;
+  const uses = toolHistory.filter((use) => use.callId === callId && use.turnId === undefined);
+  const use = uses.find((each) => each.outcome === outcome) ?? uses.at(-1);
+  return use?.mismatched === true;
 }

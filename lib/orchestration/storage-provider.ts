@@ -33,7 +33,7 @@ export interface StorageProvider {
 
 /**
  * A client of a key-value store that has `del`, such as Vercel KV, Upstash or node-redis. Documents are stored as JSON
- * strings, without namespaces besides the key.
+ * strings, without namespaces besides the key. ioredis, cache-manager and Keyv need a wrapper, which their error shows.
  */
 export interface KeyValueClient {
   /** Returns the value as a string or parsed; `null` or `undefined` if it does not exist. */
@@ -65,6 +65,45 @@ export function isDocumentStore(value: unknown): value is DocumentStore {
 /** Returns the first method that a storage provider, or a client with `del`, lacks. A document store has these methods too. */
 export function missingOfProvider(value: unknown): string | undefined {
   return missingMethod(value, hasMethod(value, 'del') ? KEY_VALUE_CLIENT : STORAGE_PROVIDER);
+}
+
+/** A client whose `set` takes the time to live in another form, so that its keys would not expire. */
+interface UnwrappedClient {
+  readonly client: string;
+  /** Methods that tell the client from others. */
+  readonly methods: readonly string[];
+  /** The code of a storage provider over the client. */
+  readonly wrapper: string;
+}
+
+const UNWRAPPED_CLIENTS: readonly UnwrappedClient[] = [
+  {
+    client: 'ioredis',
+    methods: ['del', 'defineCommand'],
+    wrapper:
+      '{ get: (key) => redis.get(key), ' +
+      "set: (key, value, options) => (options ? redis.set(key, value, 'EX', options.EX) : redis.set(key, value)), " +
+      'del: (key) => redis.del(key) }',
+  },
+  {
+    client: 'cache-manager',
+    methods: ['del', 'wrap'],
+    wrapper:
+      '{ get: (key) => cache.get(key), set: (key, value, options) => cache.set(key, value, options && options.ex * 1000), ' +
+      'del: (key) => cache.del(key) }',
+  },
+  {
+    client: 'Keyv',
+    methods: ['delete', 'generateIterator'],
+    wrapper:
+      '{ get: (key) => keyv.get(key), set: (key, value, options) => keyv.set(key, value, options && options.ex * 1000), ' +
+      'del: (key) => keyv.delete(key) }',
+  },
+];
+
+/** Returns the client that a value is if it needs a wrapper. */
+export function unwrappedClient(value: unknown): UnwrappedClient | undefined {
+  return UNWRAPPED_CLIENTS.find(({ methods }) => methods.every((name) => hasMethod(value, name)));
 }
 
 function providerOf(client: StorageProvider | KeyValueClient): StorageProvider {

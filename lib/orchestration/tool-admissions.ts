@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { CONTESTED, untilUncontested } from '../state/until-uncontested.js';
 import { type AgentOrchestration, type Appended } from './agent-orchestration.js';
 import { applyEntry } from './apply-entry.js';
-import { type OrchestrationEntry } from './orchestration-entry.js';
+import { type OrchestrationEffect, type OrchestrationEntry } from './orchestration-entry.js';
 import {
   type OrchestrationProgress,
   type OrchestrationState,
@@ -15,7 +15,7 @@ import { hasPredicates, type StepPredicates } from './step-predicates.js';
 import { assertOwnCall, type ToolCall } from './tool-call.js';
 import { describeMismatch, refusalOf } from './tool-refusal.js';
 
-type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' }>;
+type EvaluatedEntry = Extract<OrchestrationEntry, { type: 'admit' | 'outcome' | 'tool' }>;
 
 /** The result of `OrchestrationService.admitTool`. */
 interface AdmittedTool {
@@ -53,20 +53,37 @@ export class ToolAdmissions {
     const isSame = (use: ToolUse): boolean =>
       use.callId === callId && use.turnId === undefined && use.outcome !== 'failed';
     const use = after.toolHistory.find(isSame);
-    const mismatch = use && onViolation === 'warn' ? describeMismatch(sessionId, effects) : null;
-    if (mismatch !== null) this.logger.warn(mismatch);
-    if (use) return { callId, state, record: (outcome) => this.record(callId, outcome) };
+    if (use && onViolation === 'warn') this.logMismatch(effects);
     // A rejected use does not change the state.
-    throw refusalOf(plan, sessionId, after, tool)!;
+    if (!use) throw refusalOf(plan, sessionId, after, tool)!;
+    let hasFailed = false;
+    const record = async (outcome: ToolOutcome): Promise<OrchestrationState | null> => {
+      const recorded = await this.record(callId, outcome);
+      const isLost = outcome === 'succeeded' && !hasFailed && recorded !== null && failedOnly(recorded.after, callId);
+      hasFailed ||= outcome === 'failed';
+      const appended = isLost ? await this.recordAgain(call) : recorded;
+      return appended && appended.state;
+    };
+    return { callId, state, record };
   }
 
-  private async record(callId: string, outcome: ToolOutcome): Promise<OrchestrationState | null> {
+  private record(callId: string, outcome: ToolOutcome): Promise<Appended | null> {
     const entry = { type: 'outcome', callId, outcome, plan: this.plan.signature } as const;
     // Only a failure can activate another step.
-    const appended = await (outcome === 'failed'
-      ? this.appendWithFacts(entry, false)
-      : this.states.append(this.sessionId, [entry]));
-    return appended && appended.state;
+    return outcome === 'failed' ? this.appendWithFacts(entry, false) : this.states.append(this.sessionId, [entry]);
+  }
+
+  /** Records the success of a use whose id was admitted twice, after the failure of the other use. */
+  private async recordAgain(call: ToolCall): Promise<Appended | null> {
+    const entry = { type: 'tool', ...call, outcome: 'succeeded', plan: this.plan.signature } as const;
+    const appended = await this.appendWithFacts(entry, false);
+    if (appended) this.logMismatch(appended.effects);
+    return appended;
+  }
+
+  private logMismatch(effects: readonly OrchestrationEffect[]): void {
+    const mismatch = describeMismatch(this.sessionId, effects);
+    if (mismatch !== null) this.logger.warn(mismatch);
   }
 
   /**
@@ -94,6 +111,12 @@ export class ToolAdmissions {
     const state = await this.states.read(this.sessionId);
     return state && { progress: state, version: state.version };
   }
+}
+
+/** Returns true if the history has uses with this id outside of turns, and all of them failed. */
+function failedOnly({ toolHistory }: OrchestrationProgress, callId: string): boolean {
+  const uses = toolHistory.filter((use) => use.callId === callId && use.turnId === undefined);
+  return uses.length > 0 && uses.every(({ outcome }) => outcome === 'failed');
 }
 
 function knownFrom(appended: Appended | null): Known | null {

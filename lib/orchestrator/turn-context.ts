@@ -207,13 +207,18 @@ export interface TurnToolState {
   /** Replaces the entry. @throws StateSerializationError, TooLargeError */
   set(tool: string, key: string, value: unknown, options?: ToolEntryOptions): void;
   /**
-   * Merges at the first level, and removes the keys of `unset` (FIX-47). Creates the entry if it does not exist.
-   * @param options `ttlMs`, `secret`: used when the entry is created @throws InvalidInputError if the value is not an
-   * object
+   * Merges at the first level, and removes the keys of `unset` (FIX-47). Creates the entry if it does not exist. The turn
+   * fails with an InvalidInputError at its end if the stored value is not an object, and with a TooLargeError if the
+   * result is too large.
+   * @param options `ttlMs`, `secret`: used when the entry is created
+   * @throws InvalidInputError, StateSerializationError, TooLargeError for the patch itself
    */
   patch(tool: string, key: string, patch: object, options?: ToolPatchOptions): void;
   /**
-   * Adds to a number; a missing entry counts as 0. @param by default 1 @param options used when the entry is created
+   * Adds to a number; a missing entry counts as 0. The turn fails with an InvalidInputError at its end if the stored
+   * value is not a number, or the result is not finite.
+   * @param by default 1
+   * @param options used when the entry is created
    */
   increment(tool: string, key: string, by?: number, options?: ToolEntryOptions): void;
   /** Deletes an entry. Has no effect if it does not exist. */

@@ -19,6 +19,8 @@ import {
 import { applyTaskChange, type StoredTask, type TaskChange, taskName, taskStateChanges } from './task-change.js';
 import {
   applyToolChange,
+  combineChanges,
+  misfitIn,
   type StoredToolEntry,
   type ToolChange,
   toolEntryName,
@@ -103,6 +105,7 @@ export class ModuleJournal {
 
   /**
    * Returns all changes for the settlement. Also reads documents that were only written, so that they can be folded.
+   * @throws TooLargeError, InvalidInputError for a change of a tool's entry that does not fit the stored value
    */
   async changes(): Promise<StateChange[]> {
     const firsts = new Map<string, ModuleWrite>();
@@ -119,7 +122,9 @@ export class ModuleJournal {
     switch (write.module) {
       case 'tools': {
         const { tool, key } = write;
-        return [folded(toolStateChange(tool, key, this.toolChanges(tool, key)), document, applyToolChange)];
+        const changes = this.toolChanges(tool, key);
+        await this.assertFit(write, document, changes);
+        return [folded(toolStateChange(tool, key, changes), document, applyToolChange)];
       }
       case 'task': {
         const known = valueAfter<StoredTask, TaskChange>(document, [], applyTaskChange);
@@ -138,14 +143,30 @@ export class ModuleJournal {
     }
   }
 
-  private toolChanges(tool: string, key: string): ToolChange[] {
-    return this.writes.flatMap((write) =>
-      write.module === 'tools' && write.tool === tool && write.key === key ? write.change : [],
-    );
+  /** The entry would ignore a change that does not fit. The document may have changed since it was read. */
+  private async assertFit(
+    write: ModuleWrite,
+    document: StateDocument | null,
+    changes: readonly ToolChange[],
+  ): Promise<void> {
+    const misfit = (known: StateDocument | null): Error | null =>
+      misfitIn(known && valueOf<StoredToolEntry, ToolChange>(known, applyToolChange), changes);
+    const error = misfit(document) && misfit(await this.stored(write));
+    if (error) throw error;
   }
 
+  private toolChanges(tool: string, key: string): readonly ToolChange[] {
+    const changes = this.writes.flatMap((write) =>
+      write.module === 'tools' && write.tool === tool && write.key === key ? write.change : [],
+    );
+    return combineChanges(changes);
+  }
+
+  /** Returns the changes of a task without flow states that the next change replaces. */
   private taskChanges(id: string): TaskChange[] {
-    return this.writes.flatMap((write) => (write.module === 'task' && write.id === id ? write.change : []));
+    return this.writes
+      .flatMap((write) => (write.module === 'task' && write.id === id ? write.change : []))
+      .filter(({ type }, index, all) => type !== 'flow-state' || all.at(index + 1)?.type !== 'flow-state');
   }
 
   private flowChanges(flow: string): FlowChange[] {
@@ -153,8 +174,11 @@ export class ModuleJournal {
   }
 
   private async isStored({ createdAt }: StateDocument, write: ModuleWrite): Promise<boolean> {
-    const stored = await this.store.get({ ...nameOf(write), sessionId: this.sessionId });
-    return stored?.createdAt === createdAt;
+    return (await this.stored(write))?.createdAt === createdAt;
+  }
+
+  private stored(write: ModuleWrite): Promise<StateDocument | null> {
+    return this.store.get({ ...nameOf(write), sessionId: this.sessionId });
   }
 
   private read(name: StateName): Promise<StateDocument | null> {

@@ -1,5 +1,6 @@
-import { assertId, assertName, mintId } from '../common/ids.js';
-import { type JsonObject, type JsonValue, toJson } from '../common/json.js';
+import { assertId, assertName, mintId, problemOf } from '../common/ids.js';
+import { isFields, type JsonObject, type JsonValue, toJson } from '../common/json.js';
+import { unknownKeyRule } from '../common/known-keys.js';
 import { InvalidInputError } from '../common/sessions.error.js';
 import { RESERVED_PREFIX } from '../ledger/namespaces.js';
 import { SessionConflictError } from '../ledger/session.errors.js';
@@ -61,8 +62,10 @@ export class SessionManager<T> {
    */
   async create(
     sessionId = mintId(),
-    { state, ttlMs = this.options.ttlMs }: { readonly state?: T; readonly ttlMs?: number | 'never' } = {},
+    options: { readonly state?: T; readonly ttlMs?: number | 'never' } = {},
   ): Promise<ManagedSession<T>> {
+    assertKeys(options, ['state', 'ttlMs']);
+    const { state, ttlMs = this.options.ttlMs } = options;
     const first = state === undefined ? this.options.createDefault(sessionId) : state;
     const value: Stored = { state: toJson(first, 'state'), ttlMs: checkedTtl(ttlMs) };
     const document = await this.store().set(this.address(sessionId), value, { ifVersion: 0, ...expiry(ttlMs) });
@@ -110,6 +113,7 @@ export class SessionManager<T> {
 }
 
 export function checkedOptions<T>(options: SessionManagerDefinition<T>): Required<SessionManagerDefinition<T>> {
+  assertKeys(options, ['namespace', 'createDefault', 'ttlMs']);
   const { namespace, createDefault = () => ({}) as T, ttlMs = 86_400_000 } = options;
   assertName(namespace, 'namespace');
   if (namespace.startsWith(RESERVED_PREFIX)) {
@@ -120,6 +124,18 @@ export function checkedOptions<T>(options: SessionManagerDefinition<T>): Require
   }
   if (typeof createDefault !== 'function') throw new InvalidInputError('createDefault', 'must be a function.');
   return { namespace, createDefault, ttlMs: checkedTtl(ttlMs) };
+}
+
+/** @throws InvalidInputError for options that are not an object, or have an unknown key */
+function assertKeys(options: unknown, known: readonly string[]): void {
+  if (!isFields(options)) throw new InvalidInputError('options', problemOf('must be an object.', options));
+  const unknown = Object.keys(options).find((key) => !known.includes(key));
+  if (unknown === undefined) return;
+  const rule = unknownKeyRule(unknown, known);
+  throw new InvalidInputError(
+    `options.${unknown}`,
+    unknown === 'ttlSeconds' ? `${rule} Use ttlMs, in milliseconds.` : rule,
+  );
 }
 
 function storedIn({ value }: StateDocument): Stored {

@@ -1,6 +1,7 @@
 import { checkInput } from '../common/check-input.js';
 import { mintId } from '../common/ids.js';
 import { assertWithin, isPlainObject, type JsonObject, type JsonValue, toJsonFields } from '../common/json.js';
+import { InvalidInputError, TooLargeError } from '../common/sessions.error.js';
 import { assertNotSet } from '../common/unset-keys.js';
 import { namespaceOf } from '../ledger/namespaces.js';
 import { ToolPatchOptions } from './state.inputs.js';
@@ -43,6 +44,7 @@ export type ToolChange =
 
 /** A merge at the first level. */
 export type ToolPatch = ToolChange & { readonly type: 'patch' };
+type ToolIncrement = ToolChange & { readonly type: 'increment' };
 
 export function toolEntryName(tool: string, key: string): StateName {
   return { namespace: TOOLS_NAMESPACE, scope: tool, key };
@@ -87,6 +89,47 @@ export function applyToolChange(stored: StoredToolEntry | null, change: ToolChan
   }
 }
 
+/** Returns the error for the first change that does not fit the entry, which would ignore it; `null` if all fit. */
+export function misfitIn(stored: StoredToolEntry | null, changes: readonly ToolChange[]): Error | null {
+  let entry = stored;
+  for (const change of changes) {
+    const after = applyToolChange(entry, change);
+    if (after === entry && change.type === 'patch') return patchMisfit(entry?.value, change);
+    if (after === entry && change.type === 'increment') return incrementMisfit(entry?.value);
+    entry = after;
+  }
+  return null;
+}
+
+/** Returns the error for a patch that does not fit a stored value. */
+export function patchMisfit(value: JsonValue = {}, patch: ToolPatch): Error {
+  if (!isPlainObject(value))
+    return new InvalidInputError('patch', 'requires a stored object. The stored value is not an object.');
+  const bytes = Buffer.byteLength(JSON.stringify(mergedWith(value, patch)));
+  return new TooLargeError('The merged value', bytes, patch.maxBytes);
+}
+
+/** Returns the error for an increment that does not fit a stored value. */
+export function incrementMisfit(value: JsonValue | undefined): Error {
+  const problem =
+    typeof value === 'number'
+      ? 'makes the number too large. The result must be finite.'
+      : 'requires a stored number. The stored value is not a number.';
+  return new InvalidInputError('by', problem);
+}
+
+/** Combines the changes of one entry in a turn, so that the stored document does not grow with their number. */
+export function combineChanges(changes: readonly ToolChange[]): readonly ToolChange[] {
+  const combined: ToolChange[] = [];
+  for (const change of changes.slice(Math.max(lastReplacement(changes), 0))) {
+    const last = combined.at(-1);
+    const both = last && combinationOf(last, change);
+    if (both) combined[combined.length - 1] = both;
+    else combined.push(change);
+  }
+  return combined;
+}
+
 /** Combines the changes of one entry into one append, for a direct write or a turn's settlement. */
 export function toolStateChange(tool: string, key: string, changes: readonly ToolChange[]): StateChange {
   const entries = changes as unknown as readonly JsonValue[];
@@ -101,10 +144,27 @@ function patched(stored: StoredToolEntry | null, change: ToolPatch): StoredToolE
   return Buffer.byteLength(JSON.stringify(merged)) <= maxBytes ? { value: merged, secret } : stored;
 }
 
+/** Returns one change with the effect of two; `null` if none has it. */
+function combinationOf(first: ToolChange, second: ToolChange): ToolPatch | ToolIncrement | null {
+  if (first.type === 'increment' && second.type === 'increment') {
+    const by = first.by + second.by;
+    return Number.isFinite(by) ? { ...first, by } : null;
+  }
+  if (first.type !== 'patch' || second.type !== 'patch') return null;
+  const { patch, unset = [] } = first;
+  const earlier = unset.filter((key) => !Object.hasOwn(second.patch, key));
+  return { ...first, patch: mergedWith(patch, second), unset: [...new Set([...earlier, ...(second.unset ?? [])])] };
+}
+
+/** Returns the index of the last change that does not depend on the entry before it, or -1. */
+function lastReplacement(changes: readonly ToolChange[]): number {
+  return changes.findLastIndex(({ type }) => type === 'set' || type === 'delete');
+}
+
 /** Returns whether the changes create the entry, and when it expires. */
 function lifetimeAfter(changes: readonly ToolChange[]): Pick<StateAppend, 'initial' | 'ttlMs' | 'keepExpiry'> {
   // Changes before the last `set` or `delete` have no effect on the expiry.
-  const begins = changes.findLastIndex(({ type }) => type === 'set' || type === 'delete');
+  const begins = lastReplacement(changes);
   const begin = changes[begins];
   const creates = changes.some(({ type }) => type !== 'delete');
   const initial = creates ? { initial: null } : {};

@@ -1,14 +1,16 @@
 import { checkInput } from '../common/check-input.js';
 import { assertId, assertName } from '../common/ids.js';
-import { isPlainObject, type JsonValue, stringifyWithin, toJson } from '../common/json.js';
-import { InvalidInputError, TooLargeError } from '../common/sessions.error.js';
+import { type JsonValue, stringifyWithin, toJson } from '../common/json.js';
+import { InvalidInputError } from '../common/sessions.error.js';
 import { addressOf, ModuleDocuments, type ModuleValue } from './module-documents.js';
 import { listDocuments, type StatePage } from './state-data.js';
 import { ToolEntryOptions, type ToolPatchOptions, ToolQuery, ToolSetOptions } from './state.inputs.js';
 import { type StateEntry, type StateName, type StateStore } from '../ledger/state.store.js';
 import {
   applyToolChange,
-  mergedWith,
+  incrementMisfit,
+  misfitIn,
+  patchMisfit,
   type StoredToolEntry,
   type ToolChange,
   toolEntryName,
@@ -99,7 +101,7 @@ export class ToolState {
     if (JSON.stringify(change).length > LARGE) await this.assertFits(sessionId, tool, key, change);
     const { value, entry } = await this.changed(sessionId, tool, key, change);
     if (entry) return entry;
-    throw misfit(value, change);
+    throw patchMisfit(value, change);
   }
 
   /**
@@ -119,11 +121,7 @@ export class ToolState {
     const change = { type: 'increment', by, ...checkInput(ToolEntryOptions, options, 'options') } as const;
     const { value, entry } = await this.changed(sessionId, tool, key, change);
     if (entry) return entry as ToolEntry & { readonly value: number };
-    const problem =
-      typeof value === 'number'
-        ? 'makes the number too large. The result must be finite.'
-        : 'requires a stored number. The stored value is not a number.';
-    throw new InvalidInputError('by', problem);
+    throw incrementMisfit(value);
   }
 
   /** Deletes an entry. @returns whether it existed */
@@ -149,7 +147,8 @@ export class ToolState {
    */
   private async assertFits(sessionId: string, tool: string, key: string, patch: ToolPatch): Promise<void> {
     const read = await this.documents.read(sessionId, nameOf(tool, key));
-    if (read && applyToolChange(read.value, patch) === read.value) throw misfit(read.value.value, patch);
+    const misfit = read && misfitIn(read.value, [patch]);
+    if (misfit) throw misfit;
   }
 
   /** Applies a change. Returns the new entry, or only the existing value if the change did not fit. */
@@ -165,13 +164,6 @@ export class ToolState {
     const { after, document, changed } = made;
     return { value: after.value, entry: changed ? toToolEntry(tool, key, { value: after, document }) : null };
   }
-}
-
-function misfit(value: JsonValue | undefined, patch: ToolPatch): Error {
-  if (!isPlainObject(value))
-    return new InvalidInputError('patch', 'requires a stored object. The stored value is not an object.');
-  const bytes = Buffer.byteLength(JSON.stringify(mergedWith(value, patch)));
-  return new TooLargeError('The merged value', bytes, patch.maxBytes);
 }
 
 /** Converts a document to the public entry; `null` if it has no value. */

@@ -153,6 +153,37 @@ describeStores('admitTool', (store) => {
     await two.service.admitTool(sessionId, 'pay', options);
   });
 
+  it.each([
+    ['the plan’s conditions', [] as OrchestrationStep[], {}],
+    [
+      'a predicate',
+      [{ name: 'never', conditions: [{ type: 'predicate', value: 'never' }] }] as OrchestrationStep[],
+      { never: () => false },
+    ],
+  ])(
+    'FIX-21 counts the success of a call that was admitted twice, after the failure of the other, by %s',
+    async (_, more, predicates) => {
+      const [one, two] = [1, 2].map(() =>
+        orchestrate(store(), { plans: [planOf([...PAY_ONCE, ...more])] }, predicates),
+      );
+      const options = { callId: 'call 1' };
+      const first = await one.service.admitTool(sessionId, 'pay', options);
+      const second = await two.service.admitTool(sessionId, 'pay', options);
+      await first.record('failed');
+      // A second outcome of the same admission still has no effect.
+      expect(await first.record('succeeded')).toMatchObject({ activeStep: 'open', recentlyUsedTools: [] });
+
+      expect(await second.record('succeeded')).toMatchObject({
+        activeStep: 'paid',
+        recentlyUsedTools: ['pay'],
+        toolHistory: [{ outcome: 'failed' }, { outcome: 'succeeded', callId: 'call 1' }],
+      });
+      expect((await second.record('succeeded'))?.toolHistory).toHaveLength(2);
+      expect((await first.record('failed'))?.activeStep).toBe('paid');
+      await expect(one.service.admitTool(sessionId, 'pay', { callId: 'call 2' })).rejects.toThrow(ToolNotAllowedError);
+    },
+  );
+
   it('FIX-21 with warn admits and logs, with reset starts the sequence over', async () => {
     const warnings = noteWarnings();
     const [warning] = both(IN_ORDER, { onViolation: 'warn' });

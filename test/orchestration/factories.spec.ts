@@ -1,4 +1,7 @@
+import { runInNewContext } from 'node:vm';
 import { jest } from '@jest/globals';
+import { createCache } from 'cache-manager';
+import { Redis } from 'ioredis';
 import {
   createOrchestrationService,
   createOrchestrationStateManager,
@@ -177,6 +180,63 @@ describe('a client with del', () => {
     expect(lives).toContainEqual({ ex: 60, EX: 60 });
     expect(await states.removeSession('s')).toBe(true);
     expect(await states.getState('s')).toBeNull();
+  });
+});
+
+describe('a client whose `set` takes the time to live in another form', () => {
+  const open = (storageProvider: unknown) =>
+    createOrchestrationStateManager({
+      storageProvider: storageProvider as StorageProvider,
+      ttlSeconds: 60,
+      cleanup: { enabled: false },
+    });
+  /** The wrapper that the error shows, over a client with this name. */
+  const wrapped = (name: string, client: unknown): unknown => {
+    let message = '';
+    try {
+      open(client);
+    } catch (error) {
+      expect(error).toBeInstanceOf(SessionsConfigurationError);
+      ({ message } = error as Error);
+    }
+    const code = /Pass a wrapper: (.*)\.$/.exec(message)?.[1] ?? 'undefined';
+    return runInNewContext(`(${code})`, { [name]: client });
+  };
+
+  it('ORC-15 rejects ioredis, and shows a wrapper with which keys expire', async () => {
+    const sent: unknown[][] = [];
+    const redis = new Redis({ lazyConnect: true });
+    redis.sendCommand = (command) => {
+      sent.push([command.name, ...command.args]);
+      command.resolve(null);
+      return command.promise;
+    };
+    const states = open(wrapped('redis', redis));
+    await states.getOrCreateState('s');
+    await states.removeSession('s');
+    expect(sent.map(([name]) => name)).toEqual(['get', 'set', 'get', 'del']);
+    expect(sent[1]).toEqual(['set', sent[0][1], expect.stringContaining('"batches":[]'), 'EX', '60']);
+  });
+
+  it('ORC-15 rejects the cache of Nest, and shows a wrapper with which keys expire', async () => {
+    const cache = createCache();
+    const states = open(wrapped('cache', cache));
+    await states.addUsedTool('s', 'search');
+    expect(await states.getState('s')).toMatchObject({ recentlyUsedTools: ['search'] });
+    const expiry = await cache.ttl('orchestration-state:default:s:state');
+    expect(expiry! - Date.now()).toBeGreaterThan(50_000);
+    expect(expiry! - Date.now()).toBeLessThanOrEqual(60_000);
+    expect(await states.removeSession('s')).toBe(true);
+  });
+
+  it('ORC-15 rejects Keyv, and shows a wrapper with which keys expire', async () => {
+    const [keyv] = createCache().stores;
+    const states = open(wrapped('keyv', keyv));
+    await states.addUsedTool('s', 'search');
+    expect(await states.getState('s')).toMatchObject({ recentlyUsedTools: ['search'] });
+    const { expires } = (await keyv.getRaw('orchestration-state:default:s:state'))!;
+    expect(expires! - Date.now()).toBeGreaterThan(50_000);
+    expect(await states.removeSession('s')).toBe(true);
   });
 });
 

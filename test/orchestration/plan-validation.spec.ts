@@ -343,6 +343,12 @@ describe('a step plan', () => {
     expect(() => defineStepPlan({ agent: agent as string })).toThrow(SessionsConfigurationError);
   });
 
+  it.each([undefined, null, 'desk', []])('ORC-02 rejects %j, which is not a plan', (plan) => {
+    const define = (): unknown => defineStepPlan(plan as never);
+    expect(define).toThrow(SessionsConfigurationError);
+    expect(define).toThrow('defineStepPlan: the plan must be an object with an agent.');
+  });
+
   it('ORC-24 ORC-27 ORC-29 takes everything that it may have', () => {
     const steps = [
       { name: 'a', description: '', isDefault: true, conditions: CONDITIONS, sequence: ['x'], onComplete: 'b' },

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  defineSessionManager,
   InvalidInputError,
   SessionConflictError,
   SessionManager,
@@ -173,6 +174,26 @@ describeStores('a session manager', (store) => {
     const ttlMs = given as number;
     if (given !== null) expect(() => carts({ ttlMs })).toThrow(InvalidInputError);
     await rejection(carts().create(undefined, { ttlMs }), InvalidInputError);
+  });
+
+  it('ORC-16 rejects unknown options, and options that are not an object', async () => {
+    const allowed = 'Allowed: namespace, createDefault, ttlMs.';
+    expect(() => carts({ ttlSeconds: 60 })).toThrow(
+      `options.ttlSeconds is not a known key. ${allowed} Use ttlMs, in milliseconds.`,
+    );
+    expect(() => defineSessionManager({ namespace: 'carts', createDefautl: createDefault } as never)).toThrow(
+      `options.createDefautl is not a known key. Did you mean createDefault? ${allowed}`,
+    );
+    const sessionId = mintId();
+    const { message } = await rejection(carts().create(sessionId, { sate: {} } as never), InvalidInputError);
+    expect(message).toBe('options.sate is not a known key. Did you mean state? Allowed: state, ttlMs.');
+    await rejection(carts().create(sessionId, null as never), InvalidInputError);
+    expect(await carts().get(sessionId)).toBeNull();
+
+    for (const options of [undefined, null, [], 'carts']) {
+      const make = () => new SessionManager(store().state, options as never);
+      for (const each of [make, () => defineSessionManager(options as never)]) expect(each).toThrow(InvalidInputError);
+    }
   });
 
   it('ORC-16 rejects invalid namespaces and ids', async () => {

@@ -419,6 +419,33 @@ describeStores('the state of an agent in a session', (store) => {
       expect(await states.setActiveStep(sessionId, 'ask')).toMatchObject({ sequenceIndex: 2, progress: { help: 0 } });
     });
 
+    it('ORC-06 keeps the position of the default step that was left for no step', async () => {
+      const sessionId = mintId();
+      const { states, service, sequencer } = orchestrate(store(), { plans: [PLAN] });
+      for (let n = 0; n < 2; n += 1) await service.processToolUsage(sessionId, 'search');
+      expect(await states.setActiveStep(sessionId, undefined)).toMatchObject({ progress: { ask: 2 } });
+
+      expect(await service.getAvailableTools(sessionId, ['search', 'book'])).toEqual(['book']);
+      expect(await states.toAIOrchestrationState(sessionId)).toMatchObject({ activeStep: 'ask', sequenceIndex: 2 });
+      expect(await sequencer.getCurrentSequenceTool(PLAN.steps[0], sessionId)).toBe('book');
+      expect(await sequencer.processTool(PLAN.steps[0], sessionId, 'book')).toBe(true);
+      expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 0, progress: { ask: 3 } });
+      expect(await service.processToolUsage(sessionId, 'any')).toMatchObject({ activeStep: 'ask', sequenceIndex: 3 });
+    });
+
+    it('ORC-06 enters the step of an update at the position of the same update', async () => {
+      const sessionId = mintId();
+      const states = planned();
+      await states.getOrCreateState(sessionId);
+      expect(await states.updateState(sessionId, { activeStep: 'help', progress: { help: 2 } })).toMatchObject({
+        activeStep: 'help',
+        sequenceIndex: 2,
+        progress: { help: 2 },
+      });
+      const both = await states.updateState(sessionId, { activeStep: 'ask', progress: { ask: 2 }, sequenceIndex: 1 });
+      expect(both).toMatchObject({ activeStep: 'ask', sequenceIndex: 1, progress: { ask: 2 } });
+    });
+
     it('ORC-06 refuses a step that the plan does not have, and takes any without a plan', async () => {
       const sessionId = mintId();
       const before = await planned().addUsedTool(sessionId, 'search');

@@ -89,6 +89,39 @@ describeStores('a step sequencer', (store) => {
     expect(await sequencer.processTool(STEP, sessionId, 'search', { callId: 'two' })).toBe(true);
   });
 
+  it('ORC-21 gives a repeated call the answer of the first one, also in a folded state', async () => {
+    const sessionId = mintId();
+    const { sequencer, states } = of();
+    const report = (tool: string, callId: string) => sequencer.processTool(STEP, sessionId, tool, { callId });
+    expect(await report('book', 'early')).toBe(false);
+    for (const callId of ['one', 'two']) expect(await report('search', callId)).toBe(true);
+
+    for (const others of [0, 40]) {
+      for (let n = 0; n < others; n += 1) await states.addTokenUsage(sessionId, { promptTokens: 1 });
+      expect(await report('book', 'early')).toBe(false);
+      expect(await report('search', 'one')).toBe(true);
+    }
+    await states.updateState(sessionId, ({ toolHistory }) => ({ toolHistory }));
+    expect(await report('book', 'early')).toBe(false);
+    expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 2 });
+    expect(warnings).toHaveLength(1);
+    expect(await report('book', 'late')).toBe(true);
+  });
+
+  it('ORC-21 returns false for a failed use of a tool that was not next', async () => {
+    const sessionId = mintId();
+    const { sequencer, states } = of();
+    const report = (outcome: 'failed' | 'succeeded') =>
+      sequencer.processTool(STEP, sessionId, 'book', { callId: 'one', outcome });
+    expect(await report('failed')).toBe(false);
+    expect(await report('failed')).toBe(false);
+    expect(warnings).toEqual([expect.stringMatching(/used book in step ask\. Allowed: search\./)]);
+    for (let n = 0; n < 2; n += 1) await sequencer.processTool(STEP, sessionId, 'search');
+    expect(await report('succeeded')).toBe(true);
+    expect(await report('failed')).toBe(false);
+    expect(await states.getState(sessionId)).toMatchObject({ sequenceIndex: 3 });
+  });
+
   it('ORC-21 advances once per matching position for concurrent uses of the next tool', async () => {
     const sessionId = mintId();
     const matched = await Promise.all(

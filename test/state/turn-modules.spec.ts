@@ -130,6 +130,71 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
     expect(JSON.stringify(stores)).not.toMatch(/hunter2|7341/);
   });
 
+  it('STA-04 fails a turn whose patch or increment does not fit the stored value, with the error of the direct call', async () => {
+    const { app, state, sessionId, run } = await startDesk({ adapter: open() });
+    const big = 'x'.repeat(100_000);
+    await state.tools.set(sessionId, 'cart', 'items', { a: big, b: big });
+    await state.tools.set(sessionId, 'cart', 'count', 'three');
+    await state.tools.set(sessionId, 'cart', 'large', Number.MAX_VALUE);
+    let attempts = 0;
+    const works: readonly [Work, code: string, direct: () => Promise<unknown>][] = [
+      [
+        ({ modules: { tools } }) => tools.patch('cart', 'items', { c: big }),
+        'TOO_LARGE',
+        () => state.tools.patch(sessionId, 'cart', 'items', { c: big }),
+      ],
+      [
+        ({ modules: { tools } }) => tools.patch('cart', 'count', { a: 1 }),
+        'INVALID_INPUT',
+        () => state.tools.patch(sessionId, 'cart', 'count', { a: 1 }),
+      ],
+      [
+        ({ modules: { tools } }) => tools.increment('cart', 'count'),
+        'INVALID_INPUT',
+        () => state.tools.increment(sessionId, 'cart', 'count'),
+      ],
+      [
+        ({ modules: { tools } }) => {
+          tools.increment('cart', 'large', Number.MAX_VALUE);
+          tools.increment('cart', 'large', Number.MAX_VALUE);
+        },
+        'INVALID_INPUT',
+        () => state.tools.increment(sessionId, 'cart', 'large', Number.MAX_VALUE),
+      ],
+    ];
+    for (const [work, code, direct] of works) {
+      attempts = 0;
+      const failing = run((turn) => {
+        attempts += 1;
+        turn.modules.tools.set('cart', 'other', 1);
+        work(turn);
+        return 'saved';
+      });
+      const { message } = await rejection(direct(), Error);
+      const { turnId } = await rejection(failing, TurnFailedError);
+      expect((await app.turns.get(turnId))?.error).toMatchObject({ code, message });
+      expect(attempts).toBe(1);
+    }
+    const { items } = await state.tools.list(sessionId);
+    expect(items.map(({ key, value }) => [key, value])).toEqual([
+      ['count', 'three'],
+      ['items', { a: big, b: big }],
+      ['large', Number.MAX_VALUE],
+    ]);
+  });
+
+  it('STA-04 accepts a patch that fits when the turn settles, although it did not when the entry was read', async () => {
+    const { state, sessionId, run } = await startDesk({ adapter: open() });
+    await state.tools.set(sessionId, 'cart', 'items', 'none');
+    await run(async ({ modules: { tools } }) => {
+      expect(await tools.get('cart', 'items')).toBe('none');
+      tools.patch('cart', 'items', { a: 1 });
+      await state.tools.delete(sessionId, 'cart', 'items');
+      return 'ok';
+    });
+    expect(await state.tools.get(sessionId, 'cart', 'items')).toMatchObject({ value: { a: 1 } });
+  });
+
   it('STA-04 STA-05 STA-06 discards the writes of a failed turn, and starts each attempt from the stored state', async () => {
     const { state, sessionId, run } = await startDesk({ adapter: open() });
     let attempts = 0;
@@ -361,6 +426,42 @@ describe.each(LIVE_STORES)('state modules in turns over $name', ({ open }) => {
       });
     }
     expect(await state.tools.get(sessionId, 'a', 'blind')).toMatchObject({ value: `${value}44` });
+    for (const module of ['tools', 'task', 'flow']) {
+      const namespace = `agent-sessions:${module}`;
+      const entries = await app.adapter.state.list({ namespace, sessionId, limit: 1000 });
+      for (const { document } of entries) expect(JSON.stringify(document).length).toBeLessThan(60_000);
+    }
+  });
+
+  it('STA-08 bounds the size of documents that one turn writes many times', async () => {
+    const { app, state, sessionId, run } = await startDesk({ adapter: open() });
+    const { id } = await state.task.create(sessionId);
+    await state.tools.increment(sessionId, 'a', 'counter', 0.5);
+    await state.tools.set(sessionId, 'a', 'patched', { kept: 1, old: 1, back: 1 });
+    const value = 'x'.repeat(10_000);
+    await run(async ({ modules: { tools, task, flow } }) => {
+      for (let n = 0; n < 45; n += 1) {
+        tools.set('a', 'set', value + n);
+        tools.patch('a', 'patched', { cursor: value + n }, n === 20 ? { unset: ['old', 'back'] } : {});
+        tools.increment('a', 'counter', n);
+        tools.patch('a', 'mixed', { [n]: value });
+        if (n === 40) tools.delete('a', 'mixed');
+        await task.setFlowState(id, value + n);
+        if (n === 30) await task.transition(id, 'working');
+        flow.save('f', value + n);
+      }
+      tools.patch('a', 'patched', { back: 2 });
+      expect(await tools.get('a', 'counter')).toBe(990.5);
+      return 'ok';
+    });
+    const { items } = await state.tools.list(sessionId);
+    expect(Object.fromEntries(items.map((item) => [item.key, item.value]))).toEqual({
+      set: `${value}44`,
+      patched: { kept: 1, cursor: `${value}44`, back: 2 },
+      counter: 990.5,
+      mixed: { 41: value, 42: value, 43: value, 44: value },
+    });
+    expect(await state.task.get(sessionId, id)).toMatchObject({ state: 'working', flowState: `${value}44` });
     for (const module of ['tools', 'task', 'flow']) {
       const namespace = `agent-sessions:${module}`;
       const entries = await app.adapter.state.list({ namespace, sessionId, limit: 1000 });

@@ -9,8 +9,7 @@ import {
   type UIMessageStreamOptions,
 } from 'ai';
 import { fromAnswer } from '../chat/stored-messages.js';
-import { type AnyUIMessage } from '../chat/ui-message.js';
-import { uiStream } from '../chat/ui-stream.js';
+import { type UIStream, uiStream } from '../chat/ui-stream.js';
 import { type TurnContext } from '../orchestrator/turn-context.js';
 import { reply, turnOutcome, type TurnOutcome } from '../orchestrator/turn-outcome.js';
 import { type DurableToolsOptions } from './durable-tools.js';
@@ -117,7 +116,7 @@ export async function streamReplyWith<Tools extends ToolSet>(
     const requests = await writeResponse(ui, chunks, answered);
     assertNotFailed(turn);
     if (failure) throw failure.error;
-    if (requests.length === 0) return outcomeOf(ui.message, await result.text);
+    if (requests.length === 0) return outcomeOf(ui, await result.text);
     answered = await Promise.all(requests.map((request) => answerTo(turn, request, steps.length)));
     steps.push(...(await result.steps));
     const content = await toModelContent(sdk, answered, options.tools);
@@ -163,7 +162,12 @@ async function responseMessagesOf(result: {
   return (await result.responseMessages) ?? (await result.response).messages;
 }
 
-function outcomeOf(message: AnyUIMessage, text: string): TurnOutcome {
-  const outcome = { messages: [fromAnswer(message)] };
+function outcomeOf(ui: UIStream, text: string): TurnOutcome {
+  const outcome = {
+    // Read when the handler has returned, so that the message has the chunks that the handler wrote after the answer.
+    get messages() {
+      return [fromAnswer(ui.message)];
+    },
+  };
   return text === '' ? turnOutcome(outcome) : reply(text, outcome);
 }

@@ -164,8 +164,8 @@ function metadataOf({ messageMetadata }: UIChunk): UIChunk[] {
   return messageMetadata === undefined ? [] : [{ type: 'message-metadata', messageMetadata }];
 }
 
-/** Returns the chunks of a reply that the handler has not streamed. */
-function textChunks(text: string): UIChunk[] {
+/** Returns the chunks of a reply that the handler has not streamed, as one step. */
+export function textChunks(text: string): UIChunk[] {
   if (text === '') return [];
   const id = 'reply';
   return [

@@ -4,7 +4,7 @@ import { type MessageDraft } from '../ledger/message.js';
 import { isReasoning } from './chunk-fields.js';
 import { MessageFold } from './message-fold.js';
 import { fromAnswer } from './stored-messages.js';
-import { type UIChunk, type UIPart } from './ui-message.js';
+import { type AnyUIMessage, type UIChunk, type UIPart } from './ui-message.js';
 
 /** States of tool calls without a result. */
 const OPEN_CALL = ['input-available', 'approval-requested', 'approval-responded'];
@@ -24,10 +24,16 @@ export const NOT_APPROVED = 'Denied: the answer was stopped before the user deci
 export function stoppedAnswer(chunks: readonly UIChunk[]): MessageDraft | undefined {
   const shown = new MessageFold();
   for (const chunk of chunks) shown.add(chunk);
-  const { message } = shown;
+  return cutAnswer(shown.message, isAfterStep(chunks));
+}
+
+/**
+ * Works like {@link stoppedAnswer}, with the message that clients have.
+ * @param hasEnded true if the last step has ended
+ */
+export function cutAnswer(message: AnyUIMessage, hasEnded: boolean): MessageDraft | undefined {
   const steps = stepsOf(message.parts);
   const last = steps.length - 1;
-  const hasEnded = isAfterStep(chunks);
   const parts = steps.flatMap((step, index) => stoppedStep(step, index < last || hasEnded));
   return parts.length === 0 ? undefined : fromAnswer({ ...message, parts });
 }

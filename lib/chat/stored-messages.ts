@@ -1,11 +1,14 @@
 import { toJson } from '../common/json.js';
 import { type MessageDraft } from '../ledger/message.js';
 import { AnswerParts } from './answer-parts.js';
+import { defined } from './chunk-fields.js';
+import { mergeMetadata } from './merge-metadata.js';
 import { readStored, type StoredMessage, uiFieldsOf } from './stored-content.js';
 import { type AnyUIMessage, type UIPart } from './ui-message.js';
 
 /** A UI message to which parts are added. */
 interface OpenMessage extends AnyUIMessage {
+  metadata?: unknown;
   readonly parts: UIPart[];
 }
 
@@ -34,6 +37,7 @@ export function fromAnswer({ parts, metadata }: AnyUIMessage): MessageDraft {
  * - The `toolCalls` of an assistant and the results that follow, in `tool` messages or in `tool-result` parts of the
  *   user's, become tool parts. Results without a call are left out.
  * - Consecutive messages of an assistant in the same turn are one UI message, because clients received them as one.
+ *   Their metadata is merged.
  * - The id is the client's. If a client did not send the message, the id of an answer is the turn's id, because clients
  *   received the answer under this id. Otherwise it is the message's id.
  */
@@ -50,8 +54,9 @@ export function toUIMessages<Message extends AnyUIMessage = AnyUIMessage>(
     if (role === 'tool' || isAnswer) continue;
     const ui = uiFieldsOf(message);
     const last = found.at(-1);
-    if (role === 'assistant' && !ui && last?.role === role && last.id === turnId) {
+    if (role === 'assistant' && ui?.id === undefined && last?.role === role && last.id === turnId) {
       last.parts.push(...(own[0]?.type === 'step-start' ? own : [{ type: 'step-start' }, ...own]));
+      Object.assign(last, defined({ metadata: mergeMetadata(last.metadata, ui?.metadata) }));
       continue;
     }
     const answerId = role === 'assistant' && turnId !== undefined && !ids.has(turnId) ? turnId : undefined;

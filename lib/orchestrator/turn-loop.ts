@@ -18,6 +18,7 @@ import { assertKnown, toDecision } from './route-decision.js';
 import { type Called, elapsed, partOf, type TurnCalls } from './turn-calls.js';
 import { END_TURN, TurnOutcome } from './turn-outcome.js';
 import { advance, begin, type TurnProgress } from './turn-progress.js';
+import { withStreamed } from './streamed-reply.js';
 import { type DecisionReport, type EndedBy, type IntentReport, type IterationReport } from './turn-report.js';
 import { type TurnSteps } from './turn-steps.js';
 
@@ -227,8 +228,8 @@ export class TurnLoop {
   private async dispatch(iteration: number, intents: readonly string[]): Promise<Called<unknown>[] | AwaitingSignal> {
     const runs = intents.map((intent) => {
       const place = { iteration, intent, role: 'intents' } as const;
-      return this.parts.calls.call<unknown>(place, this.current, (turn) =>
-        this.parts.definition.intents.get(intent)?.(turn),
+      return this.parts.calls.call<unknown>(place, this.current, async (turn) =>
+        withStreamed(turn, await this.parts.definition.intents.get(intent)?.(turn)),
       );
     });
     const done = runs.length === 1 ? [await runs[0]] : await this.allOf(runs, intents);

@@ -14,8 +14,8 @@ export interface OutcomeOptions<State = Record<string, unknown>, Data = unknown>
   /** JSON for the caller, in addition to the text. Default: none. */
   readonly data?: Data;
   /**
-   * The messages that the turn adds to the conversation after the user's. Default: the reply as one assistant message.
-   * Leading system messages go before the user's message.
+   * The messages that the turn adds to the conversation after the user's. Default: the reply as one assistant message,
+   * after the parts that `uiStream` has streamed without a `finish`. Leading system messages go before the user's message.
    */
   readonly messages?: readonly MessageDraft[];
 }

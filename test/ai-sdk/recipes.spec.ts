@@ -7,11 +7,13 @@ import { Chat } from '@ai-sdk/react';
 import { DefaultChatTransport, tool, type ToolSet } from 'ai';
 import { defineOrchestrator, memoryAdapter, reply, type TurnContext, type TurnOutcome } from 'nestjs-agent-sessions';
 import { idempotencyKeyOf, streamReply, type UIChunk } from 'nestjs-agent-sessions/ai-sdk';
+import { type ChatMessages } from 'nestjs-agent-sessions/http';
 import { z } from 'zod';
 import { textOf } from '../../sample/06-ai-chat/provider/chat-completions.js';
 import { type Script } from '../../sample/06-ai-chat/provider/script.js';
 import { type ScriptedProvider } from '../../sample/06-ai-chat/provider/scripted-provider.js';
 import { type Kill, KillableStores } from '../../lib/testing/chat/killable-stores.js';
+import { comparable } from '../chat/clients.js';
 import { startChatApp } from '../http/chat-app.js';
 import { headersOf } from '../http/state-app.js';
 import { eventually } from '../support/eventually.js';
@@ -121,6 +123,21 @@ describe('the recipes of docs/ai-sdk.md', () => {
       { done: 1 },
     ]);
     expect(textIn(chunks)).toBe('It is 42.');
+  });
+
+  it('AIS-22 stores progress as the page shows it, under the id of the turn', async () => {
+    const { model } = await models(() => ({ text: 'It is 42.' }));
+    const answer = (turn: TurnContext) => recipes.answerWithProgress(turn, model);
+    const { url, turns, json } = await startChatApp({
+      orchestrators: [defineOrchestrator({ name: 'chat', intents: { answer } })],
+    });
+    const transport = new DefaultChatTransport({ api: url, headers: headersOf({ userId: 'ann' }) });
+    const page = new Chat({ id: 'chat-1', transport });
+    await page.sendMessage({ text: 'How many?' });
+    const [{ id }] = await turns.list({ sessionId: 'chat-1' });
+    expect(page.lastMessage).toMatchObject({ id, parts: [{ data: { done: 1 } }, {}, { text: 'It is 42.' }] });
+    const { messages } = await json<ChatMessages>('GET', '/chat-1/messages');
+    expect(messages.map(comparable)).toEqual(page.messages.map(comparable));
   });
 
   it('AIS-22 shows an answer without streamReply once', async () => {

@@ -1,4 +1,11 @@
-import { TurnCancelledError, type TurnContext, TurnFailedError } from 'nestjs-agent-sessions';
+import {
+  memoryAdapter,
+  reply as replyWith,
+  TurnCancelledError,
+  type TurnContext,
+  TurnFailedError,
+} from 'nestjs-agent-sessions';
+import { scriptedModel } from 'nestjs-agent-sessions/testing';
 import type * as ai6 from 'ai';
 import { z } from 'zod';
 import { approvalSignal, toolOutputSignal } from '../../lib/chat/user-signals.js';
@@ -657,6 +664,21 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       expect(comparable(await client6(toProtocol(chunks, 6).chunks))).toEqual(comparable(message));
     });
 
+    it('AIS-06 AIS-14 stores one message with the metadata of all iterations', async () => {
+      const options = (turn: TurnContext): Options => ({
+        messageMetadata: ({ part }) =>
+          part.type === 'start' ? { last: turn.iteration, [`at${turn.iteration}`]: true } : undefined,
+      });
+      const chat = await start([{ text: 'It has shipped.' }, { text: 'It has shipped today.' }], options, {
+        definition,
+      });
+      const { id } = await chat.send('Where is order 7?');
+      const messages = toUIMessages(await chat.log());
+      expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+      expect(messages[1]).toMatchObject({ id, metadata: { last: 1, at0: true, at1: true } });
+      expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(messages[1]));
+    });
+
     it('FIX-63 runs a tool again if a later iteration uses the id of a call again', async () => {
       const found: string[] = [];
       const answers = [
@@ -727,6 +749,60 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
     expect(message.metadata).toEqual({ attempt: 1 });
     expect(message.parts).toContainEqual({ type: 'data-progress', id: 'p', data: 2 });
     expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
+  });
+
+  it.each([1, 2])('AIS-14 stores what the handler writes after the answer, in attempt %i', async (attempt) => {
+    const suggestions = { type: 'data-suggestions', data: ['And order 9?'] };
+    const suggest = async (turn: TurnContext) => {
+      await (await uiStream(turn)).write(suggestions);
+      failUntil(attempt, turn);
+    };
+    const chat = await start([{ text: 'It has shipped.' }], {}, { after: suggest });
+    const { id } = await chat.send('hi');
+    const message = (await storedMessage(chat)) as AnyUIMessage;
+    expect(message.parts.slice(1)).toMatchObject([{ text: 'It has shipped.' }, suggestions]);
+    expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
+  });
+
+  it('AIS-14 stores the reply after a failed call as clients have it, wherever the worker is killed', async () => {
+    const store = new KillableStores();
+    const failed = new Set<string>();
+    /** The second call of a turn fails once, after a part of its answer. */
+    const model = scriptedModel(({ said, step }) => {
+      if (step === 0) return { calls: [find('7')] };
+      if (failed.has(said)) return 'It has shipped.';
+      failed.add(said);
+      return { text: 'It was ', error: new Error('The provider is down.') };
+    });
+    const answer = async (turn: TurnContext) => {
+      await (await uiStream(turn)).write({ type: 'data-progress', id: 'p', data: 1 });
+      const answered = streamReplyWith(sdk, turn, { model, tools: { find: tool(() => 'shipped') } });
+      return answered.catch((error: Error) => {
+        if (error.message !== 'The provider is down.') throw error;
+        return replyWith('Sorry.');
+      });
+    };
+    const chat = await startChat(answer, { adapter: store.wrap(memoryAdapter()) });
+    const runTurn = async (kill?: Kill) => {
+      const sessionId = await chat.app.session();
+      if (kill) store.kill(sessionId, kill);
+      const { id, reply } = await chat.app.turns.execute('chat', sessionId, { sessionId });
+      const stored: readonly AnyUIMessage[] = toUIMessages(await chat.app.adapter.conversations.page(sessionId));
+      const shown = await client7(toProtocol(await chat.chunks(id), 7).chunks);
+      const [inPage, inStore] = [shown, stored[1]].map((message) => ({
+        ...message,
+        parts: message.parts.map((part) => (part.type === 'text' ? { type: 'text', text: part.text } : part)),
+      }));
+      expect(comparable(inStore)).toEqual(comparable(inPage));
+      expect(inPage.parts[0]).toMatchObject({ type: 'data-progress' });
+      return { reply, last: inPage.parts.at(-1)?.text, writes: store.writes(sessionId) };
+    };
+    const { writes, reply } = await runTurn();
+    expect(reply).toBe('Sorry.');
+    const kills = Array.from({ length: 2 * writes + 8 }, (_, at) => ({ at: 1 + (at >> 1), isStored: at % 2 === 0 }));
+    const ends = await Promise.all(kills.map(runTurn));
+    expect(ends.map(({ last }) => last)).toEqual(ends.map((end) => end.reply));
+    expect(new Set(ends.map((end) => end.reply))).toEqual(new Set(['Sorry.', 'It has shipped.']));
   });
 
   it('AIS-01 writes dates in the input of a tool as JSON', async () => {

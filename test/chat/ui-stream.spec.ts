@@ -1,7 +1,7 @@
 import { type EmittedEvent, type TurnEvent } from '../../lib/ledger/turn-event.js';
 import { chunksOf } from '../../lib/chat/ui-events.js';
 import { type UIChunk } from '../../lib/chat/ui-message.js';
-import { uiStream, type UITurn } from '../../lib/chat/ui-stream.js';
+import { streamReplyText, uiStream, type UITurn } from '../../lib/chat/ui-stream.js';
 
 /** A turn that keeps its events in memory. */
 class MemoryTurn {
@@ -43,6 +43,10 @@ async function write(turn: UITurn, chunks: readonly UIChunk[]): Promise<void> {
   for (const chunk of chunks) await ui.write(chunk);
 }
 
+function textsIn({ chunks }: MemoryTurn): unknown[] {
+  return chunks.flatMap(({ delta }) => delta ?? []);
+}
+
 describe('uiStream', () => {
   it('AIS-14 writes only what goes beyond earlier attempts, under the id of the turn', async () => {
     const stored = new MemoryTurn();
@@ -69,7 +73,69 @@ describe('uiStream', () => {
     const [turn] = stored.attempt(0);
     const data = ['a', 'b', 'c'].map((letter) => letter.repeat(100_000));
     await Promise.all(data.map((each) => write(turn, [{ type: 'data-file', data: each }])));
-    expect(stored.chunks.map((chunk) => chunk.data)).toEqual(data);
+    expect(stored.chunks).toEqual([
+      { type: 'start', messageId: 'turn-1' },
+      ...data.map((each) => ({ type: 'data-file', data: each })),
+    ]);
+  });
+
+  it.each([{}, { transient: true }])('AIS-14 begins with the id of the turn, before data %j', async (options) => {
+    const stored = new MemoryTurn();
+    const data = { type: 'data-progress', id: 'p', data: 1, ...options };
+    for (const attempt of [1, 2]) {
+      const [turn] = stored.attempt(0);
+      await write(turn, [data, ...answer('Hello.')]);
+      expect(stored.chunks.slice(0, 2)).toEqual([{ type: 'start', messageId: 'turn-1' }, data]);
+      const parts = (await uiStream(turn)).message.parts.map(({ type }) => type);
+      expect([attempt, ...parts]).toEqual([attempt, ...(options.transient ? [] : [data.type]), 'step-start', 'text']);
+    }
+    const ends = stored.chunks.filter(({ type }) => type === 'finish');
+    expect(ends).toHaveLength(1);
+  });
+
+  it('AIS-14 writes a reply after other chunks once, and nothing if there are none', async () => {
+    const stored = new MemoryTurn();
+    for (const _ of [1, 2]) {
+      const [turn] = stored.attempt(0);
+      expect(await streamReplyText(turn, 'Hello.')).toBeUndefined();
+      await write(turn, [{ type: 'data-progress', data: 1 }]);
+      const parts = [{ type: 'data-progress', data: 1 }, { type: 'step-start' }, { type: 'text', text: 'Hello.' }];
+      expect((await streamReplyText(turn, 'Hello.'))?.content).toMatchObject(parts);
+      expect(textsIn(stored)).toEqual(['Hello.']);
+    }
+  });
+
+  it('AIS-14 replaces the reply after an answer that failed, if the next attempt has an answer', async () => {
+    const stored = new MemoryTurn();
+    const [first] = stored.attempt(0);
+    await write(first, answer('Hel').slice(0, 4));
+    expect((await streamReplyText(first, 'Sorry.'))?.content).toMatchObject([
+      { type: 'step-start' },
+      { type: 'text', text: 'Hel', state: 'done' },
+      { type: 'text', text: 'Sorry.', state: 'done' },
+    ]);
+    const [second] = stored.attempt(0);
+    await write(second, answer('Hello.'));
+    expect((await uiStream(second)).message.parts).toMatchObject([{ type: 'step-start' }, { text: 'Hello.' }]);
+  });
+
+  it('AIS-14 adds no reply to an answer with an end, with the same text, or of a parallel handler', async () => {
+    const stored = new MemoryTurn();
+    const [one, two] = stored.attempt(0, 0);
+    await write(one, answer('Hello.').slice(0, -1));
+    expect(await streamReplyText(one, 'Hello.')).toBeDefined();
+    expect(await streamReplyText(two, 'Hi.')).toBeUndefined();
+    await write(one, answer('Hello.').slice(-1));
+    expect(await streamReplyText(one, 'Bye.')).toBeUndefined();
+    expect(textsIn(stored)).toEqual(['Hello.']);
+  });
+
+  it('AIS-14 adds the reply of a later iteration', async () => {
+    const stored = new MemoryTurn();
+    const [first, second] = stored.attempt(0, 1);
+    await write(first, answer('Hello.'));
+    expect((await streamReplyText(second, 'Bye.'))?.content).toMatchObject([{ type: 'step-start' }, { text: 'Bye.' }]);
+    expect(textsIn(stored)).toEqual(['Hello.', 'Bye.']);
   });
 
   it('AIS-14 compares each iteration with the same one of earlier attempts', async () => {

@@ -9,6 +9,7 @@ import {
   type SessionsAdapter,
   type TurnContext,
   type TurnEvent,
+  type TurnOutcome,
   TurnSettledError,
 } from 'nestjs-agent-sessions';
 import { type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
@@ -18,7 +19,9 @@ import { streamReplyWith } from '../../lib/ai-sdk/stream-reply.js';
 import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
 import { chunksOf as chunksIn } from '../../lib/chat/ui-events.js';
 import { type UIPart } from '../../lib/chat/ui-message.js';
+import { uiStream } from '../../lib/chat/ui-stream.js';
 import { approvalSignal } from '../../lib/chat/user-signals.js';
+import { comparable } from '../chat/clients.js';
 import { type FrontEnd, frontEnd, textOf, toolsOf, VERSIONS } from '../chat/front-ends.js';
 import { eventually } from '../support/eventually.js';
 import { type Gate, gate, rejection, startApplication } from '../support/running-application.js';
@@ -33,6 +36,7 @@ const TURNS = {
 
 interface Shop {
   readonly orchestrator: OrchestratorRef;
+  readonly answer: (turn: TurnContext) => Promise<TurnOutcome>;
   readonly model: ScriptedModel;
   /** The orders that were refunded. */
   readonly refunded: string[];
@@ -70,11 +74,9 @@ function shop(sdk: typeof ai6): Shop {
       return 2;
     },
   });
-  const orchestrator = defineOrchestrator({
-    name: 'shop',
-    intents: { answer: (turn: TurnContext) => streamReplyWith(sdk, turn, { model, tools: { count, refund } }) },
-  });
-  const own: Shop = { orchestrator, model, refunded, counted, failures: 0 };
+  const answer = (turn: TurnContext) => streamReplyWith(sdk, turn, { model, tools: { count, refund } });
+  const orchestrator = defineOrchestrator({ name: 'shop', intents: { answer } });
+  const own: Shop = { orchestrator, answer, model, refunded, counted, failures: 0 };
   return own;
 }
 
@@ -131,6 +133,33 @@ describe.each(VERSIONS)('approvals of chats, with ai %i', (version) => {
     const signal = approvalSignal(toolCallId as string);
     await rejection(app.turns.signal(turn.id, signal, { approved: true }), TurnSettledError);
     expect(orders.refunded).toEqual([]);
+  });
+
+  it('AIS-16 continues after an approval if the handler has written data before the answer', async () => {
+    const orders = shop(sdk);
+    const orchestrator = defineOrchestrator({
+      name: 'shop',
+      intents: {
+        answer: async (turn: TurnContext) => {
+          const ui = await uiStream(turn);
+          await ui.write({ type: 'data-progress', id: 'p', data: 1 });
+          return orders.answer(turn);
+        },
+      },
+    });
+    const app = await startChatApp({ orchestrators: [orchestrator], chat: { protocol: version }, turns: TURNS });
+    const chat = opened(app);
+    await chat.sendMessage({ text: 'Refund 7.' });
+    const [{ id }] = await app.turns.list({ sessionId: chat.id });
+    expect(chat.lastMessage?.id).toBe(id);
+    await decide(chat);
+    await eventually(() => chat.status === 'ready' && textOf(chat.lastMessage).includes('It is done.'));
+    expect(orders.refunded).toEqual(['7']);
+    const stored = await storedIn(app, chat);
+    expect(stored.map(comparable)).toEqual(chat.messages.map(comparable));
+    expect(stored[1].parts[0]).toEqual({ type: 'data-progress', id: 'p', data: 1 });
+    await chat.regenerate({ messageId: id });
+    expect(chat.status).toBe('ready');
   });
 
   it('AIS-32 denies an approval in the stream of an answer that is stopped while another tool runs', async () => {

@@ -6,8 +6,11 @@ import {
   PermanentTurnError,
   reply,
   type SessionsErrorBody,
+  type TurnContext,
 } from 'nestjs-agent-sessions';
+import { streamReply, uiStream } from 'nestjs-agent-sessions/ai-sdk';
 import { type ChatList, type ChatMessages, type StoppedChat } from 'nestjs-agent-sessions/http';
+import { scriptedModel, type ScriptedModel } from 'nestjs-agent-sessions/testing';
 import request from 'supertest';
 import { INTERRUPTED } from '../../lib/ledger/interrupted-result.js';
 import { NOT_APPROVED } from '../../lib/chat/stopped-message.js';
@@ -403,6 +406,30 @@ describe.each(PLATFORMS)('the chat controller on $name', (platform) => {
       expect(chat.messages.map(textOf)).toEqual(['Hello.', 'Hello!']);
       const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
       expect(messages.map(({ id }) => id)).toEqual(chat.messages.map(({ id }) => id));
+    });
+
+    it.each<[string, (turn: TurnContext) => Promise<unknown>]>([
+      ['data', async (turn) => (await uiStream(turn)).write({ type: 'data-progress', id: 'p', data: 1 })],
+      [
+        'transient data',
+        async (turn) => (await uiStream(turn)).write({ type: 'data-progress', data: 1, transient: true }),
+      ],
+      ['a call of the model that failed', (turn) => streamReply(turn, { model: down() }).catch(() => undefined)],
+      ['an answer that broke off', (turn) => streamReply(turn, { model: down('The answer ') }).catch(() => undefined)],
+    ])('AIS-10 shows and stores the reply of a handler after %s', async (_, work) => {
+      const late = defineOrchestrator({
+        name: 'late',
+        intents: { answer: (turn) => work(turn).then(() => reply('Sorry.', { data: 1 })) },
+      });
+      const app = await startChatApp({ platform, orchestrators: [late], chat: { protocol: version } });
+      const chat = frontEnd({ version, api: app.url, headers: ANN });
+      await chat.sendMessage({ text: 'Hello.' });
+      expect(chat.status).toBe('ready');
+      expect(textOf(chat.lastMessage)).toMatch(/Sorry\.$/);
+      const { messages } = await app.json<ChatMessages>('GET', `/${chat.id}/messages`);
+      expect(messages.map(withoutStates)).toEqual(chat.messages.map(withoutStates));
+      const [turn] = await app.turns.list({ sessionId: chat.id });
+      expect(await app.turns.result(turn.id)).toMatchObject({ reply: 'Sorry.', data: 1 });
     });
   });
 
@@ -842,6 +869,17 @@ async function expectStored(app: ChatApp, chat: ReturnType<typeof frontEnd>): Pr
 
 function filed(url: string): AnyUIMessage {
   return { id: 'm', role: 'user', parts: [{ type: 'file', mediaType: 'image/png', url }] };
+}
+
+/** Returns a model whose calls fail, after the text if there is one. */
+function down(text?: string): ScriptedModel {
+  const error = new Error('The provider is down.');
+  return scriptedModel(() => (text === undefined ? error : { text, error }));
+}
+
+/** Returns a message without the states of its parts: a page shows a text that broke off as unfinished. */
+function withoutStates(message: AnyUIMessage): unknown {
+  return comparable({ ...message, parts: message.parts.map(({ state: _, ...part }) => part) });
 }
 
 function withoutApprovals(message: AnyUIMessage): unknown {

@@ -14,6 +14,8 @@ import {
   decisionKeyOf,
   type Execute,
   type OnInterrupted,
+  repairCall,
+  type RepairToolCall,
 } from './tool-call.js';
 import { failAttempt } from './turn-failure.js';
 import { approvalOf } from './user-answers.js';
@@ -21,7 +23,14 @@ import { approvalOf } from './user-answers.js';
 /** The members of a turn that durable tools use. */
 export type ToolTurn = CallingTurn & Pick<TurnContext, 'waitFor'>;
 
-type Decide = (input: unknown, options: CallOptions) => PromiseLike<boolean> | boolean;
+type Decide = (input: unknown, options: CallOptions) => unknown;
+
+/** The option `toolApproval` of version 7: a function for all tools, or a status or function for each tool. */
+export type ToolApproval = ((call: ApprovedCall) => unknown) | Readonly<Record<string, unknown>>;
+
+interface ApprovedCall {
+  readonly toolCall: CallOptions & { readonly input: unknown };
+}
 
 /** The functions of a tool, and how its interrupted calls are handled. */
 interface ToolFunctions {
@@ -114,7 +123,9 @@ function storedTool(
     ...(called && {
       execute: (input, options) => forModel(turn, () => callTool(turn, called, input, options)),
     }),
-    ...(typeof needsApproval === 'function' && { needsApproval: storedDecision(turn, needsApproval.bind(tool)) }),
+    ...(typeof needsApproval === 'function' && {
+      needsApproval: storedDecision(turn, 'needs approval', needsApproval.bind(tool)),
+    }),
   };
 }
 
@@ -122,10 +133,31 @@ function assertOnInterrupted(value: unknown, path: string): asserts value is OnI
   if (!ON_INTERRUPTED.includes(value)) throw new InvalidInputError(path, problemOf(ON_INTERRUPTED_RULE, value));
 }
 
-/** Another decision in a later attempt could deny a call that the user has approved. */
-function storedDecision(turn: CallingTurn, decide: Decide): Decide {
-  return (input, options) =>
-    turn.step('needs approval', async () => decide(input, options), { key: decisionKeyOf(input, options) });
+/** Returns `toolApproval` with functions whose decisions are stored. */
+export function storedApproval(turn: CallingTurn, approval: ToolApproval): ToolApproval {
+  const stored = (decide: Decide): Decide => storedDecision(turn, 'tool approval', decide);
+  if (typeof approval === 'function') {
+    return (call) => stored(() => approval(call))(call.toolCall.input, call.toolCall);
+  }
+  const mapped = Object.entries(approval).map(([name, status]) => [
+    name,
+    typeof status === 'function' ? stored(status as Decide) : status,
+  ]);
+  return Object.fromEntries(mapped) as ToolApproval;
+}
+
+/** Another decision in a later attempt could deny a call that the user has approved, or run one that the user denied. */
+function storedDecision(turn: CallingTurn, step: string, decide: Decide): Decide {
+  return async (input, options) => {
+    const decision = await turn.step(step, async () => decide(input, options), { key: decisionKeyOf(input, options) });
+    // Steps store `undefined` as `null`, which version 7 does not accept.
+    return decision ?? undefined;
+  };
+}
+
+/** Returns a repair of tool calls whose results are stored. Another repair in a later attempt would be another call. */
+export function storedRepair(turn: CallingTurn, repair: RepairToolCall): RepairToolCall {
+  return (options) => forModel(turn, () => repairCall(turn, repair, options));
 }
 
 /** Returns a tool that asks for its approval itself, in place of the SDK. */

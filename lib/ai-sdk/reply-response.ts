@@ -1,5 +1,7 @@
+import { type ToolSet } from 'ai';
 import { type UIChunk, type UIPart } from '../chat/ui-message.js';
 import { type UIStream } from '../chat/ui-stream.js';
+import { INTERRUPTED } from '../ledger/interrupted-result.js';
 import { type ApprovalAnswer, type ToolOutput } from './user-answers.js';
 
 /** A request for the user's approval of a tool call. */
@@ -24,36 +26,68 @@ export type PendingRequest = ApprovalRequest | OutputRequest;
 /** A request with its answer. */
 export type AnsweredRequest = (ApprovalRequest & ApprovalAnswer) | (OutputRequest & ToolOutput);
 
+/** The calls of a response that the SDK has not answered. */
+export interface UnansweredCalls {
+  readonly requests: readonly PendingRequest[];
+  /** The calls of tools that the server has not run. */
+  readonly interrupted: readonly (OutputRequest & ToolOutput)[];
+}
+
 /** Chunks after which the user need not answer: the request is answered, or the server has run the tool. */
 const ANSWERS = ['tool-approval-response', 'tool-output-available', 'tool-output-error', 'tool-output-denied'];
 
 /**
  * Writes the chunks of one response. Errors are not written: the attempt fails, and a later one continues the response.
+ *
+ * The SDK runs no tools if the answer of the model ends early, for example because of its length. Clients and the model
+ * then get an `interrupted` error for each call of a tool with `execute`.
  * @param answered the requests of the previous response
- * @returns the requests that the SDK has not answered itself
  */
 export async function writeResponse(
   ui: UIStream,
   chunks: AsyncIterable<UIChunk>,
   answered: readonly AnsweredRequest[],
-): Promise<PendingRequest[]> {
+  tools: ToolSet = {},
+): Promise<UnansweredCalls> {
   /** Approval requests by their id, all others by the id of their call. */
   const open = new Map<unknown, PendingRequest>();
+  /** The calls that the server must run, by their id. */
+  const running = new Map<unknown, OutputRequest>();
+  const interrupted: (OutputRequest & ToolOutput)[] = [];
+  let hasFailed = false;
   for await (const chunk of chunks) {
     const { type, toolCallId, approvalId, providerExecuted } = chunk;
     if (type === 'abort') throw new Error(`The answer was aborted. Reason: ${String(chunk.reason)}`);
-    if (type === 'error') continue;
-    if (type === 'tool-input-available' && providerExecuted !== true) open.set(toolCallId, toOutputRequest(chunk));
+    if (type === 'error') {
+      hasFailed = true;
+      continue;
+    }
+    if (type === 'tool-input-available' && providerExecuted !== true) {
+      const call = toOutputRequest(chunk);
+      (tools[call.toolName]?.execute ? running : open).set(toolCallId, call);
+    }
     if (type === 'tool-approval-request') {
       open.delete(toolCallId);
+      if (chunk.isAutomatic !== true) running.delete(toolCallId);
       open.set(approvalId, toApprovalRequest(ui, chunk));
+    }
+    if (type === 'finish-step' && !hasFailed) {
+      for (const call of running.values()) {
+        const failed = { ...call, errorText: INTERRUPTED };
+        await ui.write(toChunk(failed));
+        interrupted.push(failed);
+      }
+      running.clear();
     }
     const request = open.get(approvalId);
     await ui.write(request && isApproval(request) ? { ...chunk, approvalId: shownIdOf(request) } : chunk);
-    if (ANSWERS.includes(type)) open.delete(approvalId ?? toolCallId);
+    if (ANSWERS.includes(type)) {
+      open.delete(approvalId ?? toolCallId);
+      running.delete(toolCallId);
+    }
     if (type === 'start') for (const each of answered) await ui.write(toChunk(each));
   }
-  return [...open.values()];
+  return { requests: [...open.values()], interrupted };
 }
 
 /** Returns whether a request is one for an approval. */

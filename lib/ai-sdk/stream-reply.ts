@@ -1,6 +1,7 @@
 import {
   convertToModelMessages,
   type ModelMessage,
+  type Output,
   type StepResult,
   streamText,
   type ToolModelMessage,
@@ -15,7 +16,7 @@ import { reply, turnOutcome, type TurnOutcome } from '../orchestrator/turn-outco
 import { type DurableToolsOptions } from './durable-tools.js';
 import { type AnyLanguageModel } from './language-model.js';
 import { convertStored } from './model-messages.js';
-import { type LoopOptions, loopSettings } from './reply-settings.js';
+import { END_OF_ANSWER, type LoopOptions, loopSettings } from './reply-settings.js';
 import {
   type AnsweredRequest,
   isApproval,
@@ -43,11 +44,15 @@ export type ReplyTurn = Omit<TurnContext, 'state'>;
 /** The options of `streamText`. */
 type StreamTextOptions<Tools extends ToolSet> = Parameters<typeof streamText<Tools>>[0];
 /** The options of `streamText` that the turn decides. @inline */
-type Own = 'model' | 'tools' | 'prompt' | 'messages' | 'abortSignal' | 'maxRetries' | 'onError';
+type Own =
+  'model' | 'tools' | 'prompt' | 'messages' | 'output' | 'abortSignal' | 'maxRetries' | 'streamRetries' | 'onError';
 
 /** Options of {@link streamReply}: those of `streamText`, except for those that the turn decides. */
 export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<Tools>, Own> & {
-  /** A language model of the AI SDK. It becomes durable, as do the models that `prepareStep` returns. */
+  /**
+   * A language model of the AI SDK. It becomes durable, as do the models that `prepareStep` returns. A result of
+   * `durableModel` is used with its key. Ids of models are rejected.
+   */
   readonly model: AnyLanguageModel;
   /** Tools of the AI SDK. They become durable. Default: none. */
   readonly tools?: Tools;
@@ -58,6 +63,8 @@ export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<T
    * earlier iterations.
    */
   readonly messages?: readonly ModelMessage[];
+  /** The format of the last step, for example `Output.object({ schema })`: the reply is then JSON. Default: text. */
+  readonly output?: Output.Output;
   /** Returns the metadata of the UI message, see `toUIMessageStream`. Default: none. */
   readonly messageMetadata?: UIMessageStreamOptions<UIMessage>['messageMetadata'];
 };
@@ -79,10 +86,10 @@ export type StreamReplyOptions<Tools extends ToolSet> = Omit<StreamTextOptions<T
  * `stopWhen: hasToolCall(name)`.
  *
  * `stopWhen` and `prepareStep` see the steps of the whole answer, also those before a wait. By default, an answer has at
- * most 20 steps.
+ * most 20 steps. If a condition is met by a step that waits, the answer ends with the results of its calls.
  *
- * The functions among the options run again in every attempt: `prepareStep` must then return the same. Failed calls are
- * retried with the turn, not by the SDK.
+ * The functions among the options run again in every attempt: `prepareStep` must then return the same. The results of
+ * `needsApproval`, `toolApproval` and `repairToolCall` are stored. Failed calls are retried with the turn, not by the SDK.
  * @returns the reply: the text of the last step, and one message with all parts of the answer
  * @throws what `durableModel` throws; HandlerError (`PARALLEL_ANSWERS`); AnswerError; InvalidInputError
  */
@@ -113,13 +120,18 @@ export async function streamReplyWith<Tools extends ToolSet>(
       onError,
     } as unknown as StreamTextOptions<Tools>);
     const chunks = result.toUIMessageStream({ sendSources: true, messageMetadata, ...TOOL_ERRORS });
-    const requests = await writeResponse(ui, chunks, answered);
+    const { requests, interrupted } = await writeResponse(ui, chunks, answered, options.tools);
     assertNotFailed(turn);
+    if (failure?.error === END_OF_ANSWER) {
+      const { text, finishReason } = steps.at(-1)!;
+      await ui.write({ type: 'finish', finishReason });
+      return outcomeOf(ui, text);
+    }
     if (failure) throw failure.error;
     if (requests.length === 0) return outcomeOf(ui, await result.text);
     answered = await Promise.all(requests.map((request) => answerTo(turn, request, steps.length)));
     steps.push(...(await result.steps));
-    const content = await toModelContent(sdk, answered, options.tools);
+    const content = await toModelContent(sdk, [...answered, ...interrupted], options.tools);
     prompt.push(...(await responseMessagesOf(result)), { role: 'tool', content });
   }
 }

@@ -29,6 +29,19 @@ export interface CalledTool {
   readonly onInterrupted: OnInterrupted;
 }
 
+interface CallId {
+  readonly toolCallId: string;
+  readonly toolName: string;
+}
+
+/** The argument of the option `repairToolCall`: the fields that this package reads. */
+interface CallToRepair {
+  readonly toolCall: CallId & { readonly input: string };
+}
+
+/** The option `repairToolCall`: returns a valid call, or `null`. */
+export type RepairToolCall = (options: CallToRepair) => Promise<unknown>;
+
 /** The members of a turn that tool calls use. */
 export type CallingTurn = Pick<TurnContext, 'id' | 'iteration' | 'step' | 'tools'>;
 
@@ -76,11 +89,29 @@ export async function callTool(
   if (enclosing.getStore() !== turn) {
     return turn.tools.use(name, toolCallId, work, { ...compared, answer: answerOf(turn, options), storeFailure: true });
   }
-  const called = { tool: name, turnId: turn.id };
-  const { value, failure } = await turn.step(name, (info) => toolResult(called, work, info), {
-    key: callKeyOf(turn, input, options),
-  });
-  if (failure !== undefined) throw new ToolFailedError(name, toolCallId, failure);
+  return storedResult(turn, { step: name, key: callKeyOf(turn, input, options) }, { toolName: name, toolCallId }, work);
+}
+
+/**
+ * Repairs a call as a stored step, or returns the stored repair.
+ * @throws ToolFailedError for what the repair throws, also in later attempts; what must fail the attempt
+ */
+export function repairCall(turn: CallingTurn, repair: RepairToolCall, options: CallToRepair): Promise<unknown> {
+  const { toolCall } = options;
+  const place = { step: 'repair tool call', key: decisionKeyOf(toolCall.input, toolCall) };
+  return storedResult(turn, place, toolCall, () => repair(options));
+}
+
+/** Runs a step of a call. Its failure is stored as a result, too. @throws ToolFailedError */
+async function storedResult(
+  turn: CallingTurn,
+  { step, key }: { readonly step: string; readonly key: string },
+  { toolName, toolCallId }: CallId,
+  work: (info: StepInfo) => unknown,
+): Promise<unknown> {
+  const called = { tool: toolName, turnId: turn.id };
+  const { value, failure } = await turn.step(step, (info) => toolResult(called, work, info), { key });
+  if (failure !== undefined) throw new ToolFailedError(toolName, toolCallId, failure);
   return value;
 }
 

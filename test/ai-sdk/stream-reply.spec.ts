@@ -23,7 +23,16 @@ import { eventually } from '../support/eventually.js';
 import { gate, LIVE_STORES, rejection } from '../support/running-application.js';
 import { type Chat, CHAT_SDKS, type ChatOptions, startChat } from './fixtures/chat.js';
 import { failUntil } from './fixtures/desk.js';
-import { type Answer, type ModelOptions, type Part, partsOf, type Script, textParts } from './fixtures/models.js';
+import { durableModel } from '../../lib/ai-sdk/durable-model.js';
+import {
+  type Answer,
+  type ModelOptions,
+  type Part,
+  partsOf,
+  type Script,
+  textParts,
+  USAGE,
+} from './fixtures/models.js';
 
 type Options = Partial<StreamReplyOptions<ai6.ToolSet>>;
 
@@ -57,7 +66,7 @@ async function storedMessage({ log }: Chat): Promise<AnyUIMessage | undefined> {
 describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, scripted }) => {
   /** Starts a chat. The model gives the answers of a list in order. */
   async function start(
-    script: Script | readonly Answer[],
+    script: Script | readonly (Answer | readonly Part[])[],
     options: Options | ((turn: TurnContext) => Options) = {},
     { after = () => {}, ...chat }: ChatOptions & { readonly after?: (turn: TurnContext) => unknown } = {},
   ) {
@@ -365,6 +374,28 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
         ]);
         expect(comparable(await client7(await chat.chunks(id)))).toEqual(comparable(message));
       });
+
+      it.each([
+        ['of all tools', (decide: () => unknown) => decide],
+        ['of a tool', (decide: () => unknown) => ({ refund: decide })],
+      ])('AIS-16 keeps the first decision of the `toolApproval` %s', async (_, approvalOf) => {
+        const decisions = ['user-approval', undefined, 'not-applicable', 'user-approval'];
+        const decide = () => decisions.shift();
+        const refunded: string[] = [];
+        const chat = await start(
+          [{ calls: [refund('7')] }, { calls: [refund('9')] }, { text: 'Done.' }],
+          {
+            tools: { refund: tool(({ id }) => refunded.push(id)) },
+            ...({ toolApproval: approvalOf(decide) } as object),
+          },
+          { after: (turn) => failUntil(4, turn) },
+        );
+        const id = await ask(chat);
+        await chat.app.turns.signal(id, approvalSignal('refund-7'), { approved: false });
+        expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+        expect(refunded).toEqual(['9']);
+        expect(decisions).toHaveLength(2);
+      });
     }
   });
 
@@ -527,6 +558,66 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
       expect(new Set(seen.map(String))).toEqual(new Set(['0,0', '1,1', '2,2', '3,3', '4,4']));
     });
 
+    it('AIS-01 ends the answer if a step that waits is the last one, and runs the tools that the user approves', async () => {
+      const refunded: string[] = [];
+      const approved = approvedTool(({ id }) => (refunded.push(id), 'refunded'));
+      const chat = await start(
+        [{ text: 'One moment.', calls: [refund('7'), refund('9')] }],
+        { tools: { refund: approved }, stopWhen: sdk.stepCountIs(1) },
+        { after: (turn) => failUntil(3, turn) },
+      );
+      const id = await chat.submit('Refund orders 7 and 9.');
+      await waiting(chat, id);
+      await chat.app.turns.signal(id, approvalSignal('refund-7'), { approved: true });
+      await chat.app.turns.signal(id, approvalSignal('refund-9'), { approved: false });
+      expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'One moment.' });
+      expect(refunded).toEqual(['7']);
+      expect(chat.asked).toHaveLength(1);
+      const message = (await storedMessage(chat)) as AnyUIMessage;
+      expect(toolsOf(message)).toEqual(['tool-refund: output-available', 'tool-refund: output-denied']);
+      const chunks = await chat.chunks(id);
+      expect(chunks.at(-1)).toEqual({ type: 'finish', finishReason: 'tool-calls' });
+      expect(comparable(fold(chunks))).toEqual(comparable(message));
+      let shown: AnyUIMessage | undefined;
+      for (const segment of segmentsOf(chunks)) shown = await client7(toProtocol(segment, 7).chunks, shown);
+      expect(comparable(shown as AnyUIMessage)).toEqual(comparable(message));
+    });
+
+    it('AIS-01 ends an answer with the output of a tool that the client runs in its last step', async () => {
+      const chat = await start(
+        [{ calls: [find('7')] }, { calls: [{ id: 'ask-1', name: 'ask', input: { id: '1' } }] }],
+        { tools: { ...tools, ask: sdk.tool({ inputSchema }) as ai6.Tool }, stopWhen: sdk.hasToolCall('ask') },
+      );
+      const id = await chat.submit('Where is my order?');
+      await waiting(chat, id);
+      await chat.app.turns.signal(id, toolOutputSignal('ask-1'), { output: 'Paris' });
+      await chat.app.turns.result(id);
+      expect(chat.asked).toHaveLength(2);
+      const message = (await storedMessage(chat)) as AnyUIMessage;
+      expect(toolsOf(message)).toEqual(['tool-find: output-available', 'tool-ask: output-available']);
+      expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
+    });
+
+    it('AIS-04 keeps the key of a durable model', async () => {
+      const primary = scripted((call) => {
+        if (call === 1) throw new Error('The model is down.');
+        return call === 2 ? { calls: [refund('7')] } : { text: 'Done.' };
+      });
+      const fallback = scripted(() => ({ calls: [refund('7')] }));
+      const chat = await startChat(async (turn) => {
+        const model = durableModel(turn, fallback.model, { key: 'fallback' });
+        return streamReplyWith(sdk, turn, { model: primary.model, tools }).catch((error: Error) => {
+          if (error.message !== 'The model is down.') throw error;
+          return streamReplyWith(sdk, turn, { model, tools });
+        });
+      });
+      const id = await chat.submit('Refund order 7.');
+      await waiting(chat, id);
+      await chat.app.turns.signal(id, approvalSignal('refund-7'), { approved: true });
+      expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+      expect([primary.asked.length, fallback.asked.length]).toEqual([3, 1]);
+    });
+
     it('AIS-01 makes the models of `prepareStep` durable', async () => {
       const other = scripted(() => ({ text: 'From the other model.' }));
       const chat = await start(
@@ -542,7 +633,118 @@ describe.each(CHAT_SDKS)('streamReply with $name', ({ name: version, sdk, script
     });
   });
 
+  describe('if the answer of the model ends early', () => {
+    const REASONS = ['length', 'content-filter', 'error', 'other'] as const;
+    const cut = (unified: (typeof REASONS)[number], answer: Answer): Part[] => [
+      ...partsOf(answer).slice(0, -1),
+      { type: 'finish', finishReason: { unified, raw: unified }, usage: USAGE },
+    ];
+    const INTERRUPTED_CALL = { state: 'output-error', errorText: INTERRUPTED };
+
+    it.each(REASONS)('AIS-16 does not wait for the output of a tool that the server runs: %s', async (reason) => {
+      const found: string[] = [];
+      const chat = await start(
+        [cut(reason, { text: 'One moment.', calls: [find('7')] }), { text: 'Bye.' }],
+        { tools: { find: tool(({ id }) => found.push(id)) } },
+        { after: (turn) => failUntil(2, turn) },
+      );
+      const { id, reply } = await chat.send('Where is order 7?');
+      expect(reply).toBe('One moment.');
+      expect(found).toEqual([]);
+      const message = (await storedMessage(chat)) as AnyUIMessage;
+      expect(message.parts.at(-1)).toMatchObject({ type: 'tool-find', input: { id: '7' }, ...INTERRUPTED_CALL });
+      const chunks = await chat.chunks(id);
+      expect(comparable(await client6(toProtocol(chunks, 6).chunks))).toEqual(comparable(message));
+      expect(comparable(await client7(toProtocol(chunks, 7).chunks))).toEqual(comparable(message));
+
+      await chat.send('Thanks.');
+      expect(saidIn(chat.asked[1]).slice(1, 3)).toEqual([
+        ['assistant', ['One moment.', 'find-7']],
+        ['tool', [{ type: 'error-text', value: INTERRUPTED }]],
+      ]);
+    });
+
+    it('AIS-16 waits for the user, and gives the model an error for the calls that did not run', async () => {
+      const ask = { id: 'ask-1', name: 'ask', input: { id: '1' } };
+      const found: string[] = [];
+      const chat = await start([cut('length', { calls: [find('8'), ask, refund('7')] }), { text: 'Done.' }], {
+        tools: {
+          find: tool(({ id }) => found.push(id)),
+          ask: sdk.tool({ inputSchema }) as ai6.Tool,
+          refund: approvedTool(() => 'refunded'),
+        },
+      });
+      const id = await chat.submit('Refund order 7.');
+      await waiting(chat, id);
+      await chat.app.turns.signal(id, approvalSignal('refund-7'), { approved: true });
+      await chat.app.turns.signal(id, toolOutputSignal('ask-1'), { output: 'Paris' });
+      expect(await chat.app.turns.result(id)).toMatchObject({ reply: 'Done.' });
+      expect(found).toEqual([]);
+      expect(saidIn(chat.asked[1]).at(-1)).toEqual([
+        'tool',
+        expect.arrayContaining([
+          { type: 'error-text', value: INTERRUPTED },
+          { type: 'text', value: 'Paris' },
+          { type: 'text', value: 'refunded' },
+        ]),
+      ]);
+      const message = (await storedMessage(chat)) as AnyUIMessage;
+      expect(message.parts.filter(({ type }) => type.startsWith('tool-'))).toMatchObject([
+        INTERRUPTED_CALL,
+        { state: 'output-available', output: 'Paris' },
+        { state: 'output-available', output: 'refunded' },
+      ]);
+      expect(comparable(fold(await chat.chunks(id)))).toEqual(comparable(message));
+    });
+
+    if (version !== 'ai 6') {
+      it('AIS-16 gives an error for a call that the application has approved', async () => {
+        const toolApproval = { find: 'approved' };
+        const chat = await start([cut('length', { calls: [find('7')] })], {
+          tools: { find: tool(() => 'found') },
+          ...({ toolApproval } as object),
+        });
+        await chat.send('Where is order 7?');
+        expect((await storedMessage(chat))?.parts.at(-1)).toMatchObject(INTERRUPTED_CALL);
+      });
+    }
+  });
+
   describe('if something fails', () => {
+    it('AIS-14 ignores `streamRetries`, and continues in the next attempt', async () => {
+      const cut: Part[] = [{ type: 'stream-start', warnings: [] }, ...textParts('Hello my friend.').slice(0, 3)];
+      const answers = [
+        [...cut, { type: 'error' as const, error: new Error('overloaded') }],
+        { text: 'Hello my dear.' },
+      ];
+      const chat = await start(answers, { streamRetries: 2 } as object);
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Hello my dear.' });
+      expect(chat.asked).toHaveLength(2);
+    });
+
+    it('AIS-14 gives a call the same repaired input in every attempt', async () => {
+      const repaired: string[] = [];
+      const found: string[] = [];
+      const repair = ({ toolCall }: { toolCall: { toolCallId: string } }) => {
+        repaired.push(toolCall.toolCallId);
+        if (toolCall.toolCallId === 'find-8') throw new Error(`Repair ${repaired.length} failed.`);
+        return Promise.resolve({ ...toolCall, input: JSON.stringify({ id: String(repaired.length) }) });
+      };
+      const chat = await start(
+        [{ calls: [7, 8].map((id) => ({ id: `find-${id}`, name: 'find', input: { id } })) }, { text: 'Done.' }],
+        { tools: { find: tool(({ id }) => found.push(id)) }, experimental_repairToolCall: repair as never },
+        { after: (turn) => failUntil(3, turn) },
+      );
+      expect(await chat.send('hi')).toMatchObject({ reply: 'Done.' });
+      expect(repaired).toEqual(['find-7', 'find-8']);
+      expect(found).toEqual(['1']);
+      expect(chat.asked).toHaveLength(2);
+      expect(toolsOf((await storedMessage(chat)) as AnyUIMessage)).toEqual([
+        'tool-find: output-available',
+        'tool-find: output-error',
+      ]);
+    });
+
     it('AIS-14 writes no errors, and continues in the next attempt', async () => {
       const cut: Part[] = [{ type: 'stream-start', warnings: [] }, ...textParts('Hello my friend.').slice(0, 3)];
       const chat = await start((call) =>

@@ -58,9 +58,9 @@ const APPLICATION = `
 `;
 
 const AI_APPLICATION = `
-  import { generateText, streamText, wrapLanguageModel } from 'ai';
+  import { generateText, jsonSchema, Output, streamText, wrapLanguageModel } from 'ai';
   import { type TurnContext } from 'nestjs-agent-sessions';
-  import { durableCalls, durableModel } from 'nestjs-agent-sessions/ai-sdk';
+  import { type AnyLanguageModel, durableCalls, durableModel, streamReply } from 'nestjs-agent-sessions/ai-sdk';
   declare const model: Parameters<typeof wrapLanguageModel>[0]['model'];
   declare const found: string | undefined;
   export async function answer(turn: TurnContext): Promise<string> {
@@ -68,6 +68,13 @@ const AI_APPLICATION = `
     const { text } = await generateText({ model: durableModel(turn, model, { key: found }), prompt: 'Hi' });
     return text + (await streamText({ model: wrapped, prompt: 'Hi' }).text);
   }
+  const topic = Output.object({ schema: jsonSchema<{ topic: string }>({ type: 'object' }) });
+  export const object = (turn: TurnContext, model: AnyLanguageModel) => streamReply(turn, { model, output: topic });
+  export const plain = (turn: TurnContext, model: AnyLanguageModel) => streamReply(turn, { model, output: Output.text() });
+  export const wrong = (turn: TurnContext, model: AnyLanguageModel) => {
+    // @ts-expect-error a schema without its format
+    return streamReply(turn, { model, output: { topic: 'string' } });
+  };
 `;
 
 const PAGE = `

@@ -32,6 +32,7 @@ import { agentName } from '../orchestration/agent-ref.js';
 import { Transcript } from '../orchestrator/transcript.js';
 import { SessionStore } from '../session/session-store.service.js';
 import { SessionStateService } from '../state/session-state.service.js';
+import { OpenResponses } from '../turn/open-responses.js';
 import { TurnRunner } from '../turn/turn-runner.js';
 import { TurnService } from '../turn/turn.service.js';
 import { type SessionsSettings } from './sessions.settings.js';
@@ -109,8 +110,9 @@ function chatParts(given: ChatControllerOptions): Parts {
       ),
       provide(
         ChatResponses,
-        [ChatStream],
-        (stream: ChatStream) => new ChatResponses(stream, new StreamSlots(maxStreamsPerPrincipal)),
+        [ChatStream, OpenResponses],
+        (stream: ChatStream, responses: OpenResponses) =>
+          new ChatResponses(stream, new StreamSlots(maxStreamsPerPrincipal), responses),
       ),
       provide(
         ClientChats,

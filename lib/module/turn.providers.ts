@@ -11,6 +11,7 @@ import { LaneNotifier } from '../turn/lane-notifier.js';
 import { LaneReconciler } from '../turn/lane-reconciler.service.js';
 import { VersionHandoff } from '../turn/version-handoff.js';
 import { LocalEvents } from '../turn/local-events.js';
+import { OpenResponses } from '../turn/open-responses.js';
 import { StartPhase } from '../turn/start-phase.js';
 import { StoreWatch } from '../turn/store-watch.js';
 import { TurnContexts } from '../turn/turn-contexts.js';
@@ -28,10 +29,21 @@ export const TURN_PROVIDERS: Provider[] = [
     [SESSIONS_ROLE, OBSERVED_ADAPTER],
     (role: ProcessRole, { turns, changes }: SessionsAdapter) => new TurnContexts(role !== 'submit', turns, changes),
   ),
+  provideClass(OpenResponses, []),
   provide(StartPhase, [SESSIONS_ROLE], (role: ProcessRole) => new StartPhase(role !== 'submit')),
   provide(
     TurnDependencies,
-    [OBSERVED_ADAPTER, SESSIONS_SETTINGS, TURN_QUEUE, TurnRunner, TurnContexts, SessionStore, Telemetry, StartPhase],
+    [
+      OBSERVED_ADAPTER,
+      SESSIONS_SETTINGS,
+      TURN_QUEUE,
+      TurnRunner,
+      TurnContexts,
+      SessionStore,
+      Telemetry,
+      StartPhase,
+      OpenResponses,
+    ],
     dependenciesOf,
   ),
   provideClass(TurnWorker, [TurnDependencies]),
@@ -48,6 +60,7 @@ function dependenciesOf(
   sessions: SessionStore,
   telemetry: Telemetry,
   start: StartPhase,
+  responses: OpenResponses,
 ): TurnDependencies {
   return {
     ledger: adapter.turns,
@@ -55,6 +68,7 @@ function dependenciesOf(
     storeWatch: new StoreWatch(adapter),
     events: adapter.events,
     localEvents: new LocalEvents(),
+    responses,
     queue,
     notifier: new LaneNotifier(queue),
     recovery: new TurnRecovery(),

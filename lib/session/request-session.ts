@@ -22,6 +22,13 @@ export function runForSession<T>(store: object, session: Session, work: (end: ()
   return current.run(request, work, () => (request.session = null));
 }
 
+/** Does the same for the rest of the current asynchronous code. @returns the function to call when the handler has ended */
+export function enterSession(store: object, session: Session): () => void {
+  const request: RequestSession = { session: identityOf(session), store };
+  current.enterWith(request);
+  return () => (request.session = null);
+}
+
 /**
  * Returns a function that returns the session of the request that the current code handles, if it has the given id.
  * @param store the `SessionStore` of the application that calls the function

@@ -4,7 +4,7 @@ import { methodAt, type MethodMark, methodNames } from '../common/method-mark.js
 import { SessionsConfigurationError } from '../common/sessions.error.js';
 import { ANONYMOUS_SESSION, USED_SESSION } from './session.decorators.js';
 import { SessionGuard } from './session.guard.js';
-import { SessionInterceptor } from './session.interceptor.js';
+import { enterSessionOf, SessionInterceptor } from './session.interceptor.js';
 import { sessionParameterOf } from './session-parameter.js';
 import { ToolUseInterceptor } from './tool-use.interceptor.js';
 import { REQUIRED_TOOL } from './tool.decorators.js';
@@ -15,6 +15,7 @@ import { transportMessages } from './transport.messages.js';
 const GUARDS = '__guards__';
 const INTERCEPTORS = '__interceptors__';
 const ROUTE = 'path';
+const SSE = '__sse__';
 const MESSAGE_PATTERN = 'microservices:pattern';
 const SUBSCRIBED_MESSAGE = 'websockets:message_mapping';
 const GRAPHQL_TYPE = 'graphql:resolver_type';
@@ -33,8 +34,9 @@ interface GraphqlOptions {
 
 /**
  * Restores the marks of handlers whose method another decorator or a subclass replaced, and adds the interceptor of
- * `@UseSession()`. Stops the start if a marked handler lacks its guard (FIX-72), or a handler that needs a session lacks
- * `@UseSession()` (DAY-04). It is created before Nest registers the handlers, which is when Nest reads their interceptors.
+ * `@UseSession()`, or for `@Sse()` the parameter. Stops the start if a marked handler lacks its guard (FIX-72), or a
+ * handler that needs a session lacks `@UseSession()` (DAY-04). It is created before Nest registers the handlers, which is
+ * when Nest reads their interceptors and parameters.
  */
 export class HandlerExplorer implements OnModuleInit {
   private readonly guards: readonly { mark: MethodMark<unknown>; type: Type<CanActivate>; instance: CanActivate }[];
@@ -55,8 +57,7 @@ export class HandlerExplorer implements OnModuleInit {
       for (const mark of [USED_SESSION, ANONYMOUS_SESSION, REQUIRED_TOOL]) mark.restore(prototype);
       for (const method of REQUIRED_TOOL.of(prototype).keys()) restoreInterceptor(prototype, method);
       this.addGuardedInterceptors(type);
-      if (USED_SESSION.isOn(type) || REQUIRED_TOOL.isOn(type)) addSessionInterceptor(type);
-      for (const method of USED_SESSION.of(prototype).keys()) addSessionInterceptor(methodAt(prototype, method));
+      addSessionInterceptors(type);
     }
   }
 
@@ -65,6 +66,7 @@ export class HandlerExplorer implements OnModuleInit {
     for (const type of this.classes()) {
       this.assertSessions(type);
       this.assertFields(type);
+      assertNoStreamedTool(type);
       for (const { mark, ...guard } of this.guards) {
         const unguarded = this.handlersWith(mark, type).find((method) => !this.runs(guard, type, method));
         if (unguarded !== undefined) throw missingGuard(`${type.name}.${String(unguarded)}`, mark, guard.type);
@@ -104,15 +106,11 @@ export class HandlerExplorer implements OnModuleInit {
 
   /** Nest runs guards for fields below a query only if an option of GraphQLModule says so. */
   private assertFields(type: Type<object>): void {
-    const prototype = type.prototype as object;
     for (const { mark } of this.guards) {
-      for (const method of mark.of(prototype).keys()) {
-        const handler = methodAt(prototype, method);
-        if (handler && hasOneOf(GRAPHQL_FIELDS, handler) && !this.guardsFields()) {
-          const name = `${type.name}.${String(method)}`;
-          throw new SessionsConfigurationError(transportMessages.fieldWithoutGuards(name, mark.decorator));
-        }
-      }
+      const [field] = fieldsWith(mark, type);
+      if (field === undefined || this.guardsFields()) continue;
+      const name = `${type.name}.${String(field)}`;
+      throw new SessionsConfigurationError(transportMessages.fieldWithoutGuards(name, mark.decorator));
     }
   }
 
@@ -141,11 +139,12 @@ export class HandlerExplorer implements OnModuleInit {
     const prototype = type.prototype as object;
     const marked = mark.of(prototype);
     if (!mark.isOn(type) && marked.size === 0) return [];
+    const fields = fieldsWith(mark, type);
     return methodNames(prototype).filter((method) => {
       const handler = methodAt(prototype, method);
       if (!handler) return false;
       if (!this.host.httpAdapter) return this.isServed(handler) && (mark.isOn(type) || marked.has(method));
-      return marked.has(method) || (mark.isOn(type) && this.isServed(handler));
+      return marked.has(method) || fields.includes(method) || (mark.isOn(type) && this.isServed(handler));
     });
   }
 
@@ -161,6 +160,23 @@ export class HandlerExplorer implements OnModuleInit {
   }
 }
 
+/**
+ * Returns the fields below a query that have the mark. In a class with queries, a mark on the class belongs to these, and
+ * the fields use their session.
+ */
+function fieldsWith(mark: MethodMark<unknown>, type: Type<object>): (string | symbol)[] {
+  const prototype = type.prototype as object;
+  const methods = methodNames(prototype).flatMap((name) => {
+    const method = methodAt(prototype, name);
+    return method ? [{ name, method }] : [];
+  });
+  const marked = mark.of(prototype);
+  const allMarked = mark.isOn(type) && !methods.some(({ method }) => isHandler(method));
+  return methods
+    .filter(({ name, method }) => hasOneOf(GRAPHQL_FIELDS, method) && (allMarked || marked.has(name)))
+    .map(({ name }) => name);
+}
+
 /** Adds the interceptor of `@RequireTool()` to a method that has lost it. */
 function restoreInterceptor(prototype: object, method: string | symbol): void {
   const handler = methodAt(prototype, method);
@@ -169,9 +185,34 @@ function restoreInterceptor(prototype: object, method: string | symbol): void {
   UseInterceptors(new ToolUseInterceptor())(prototype, method, { value: handler });
 }
 
+/** Rejects `@RequireTool()` on streams: its interceptor would make Nest send 200 before the use is admitted. */
+function assertNoStreamedTool(type: Type<object>): void {
+  const prototype = type.prototype as object;
+  const required = REQUIRED_TOOL.isOn(type) ? methodNames(prototype) : REQUIRED_TOOL.of(prototype).keys();
+  for (const method of required) {
+    const handler = methodAt(prototype, method);
+    if (!handler || !isStream(handler)) continue;
+    const name = `${type.name}.${String(method)}`;
+    throw new SessionsConfigurationError(transportMessages.streamedTool(name, REQUIRED_TOOL.decorator));
+  }
+}
+
+/** Makes handlers run for the session of their request. An interceptor of the class would apply to its streams, too. */
+function addSessionInterceptors(type: Type<object>): void {
+  const prototype = type.prototype as object;
+  const isIntercepted = metadataList(INTERCEPTORS, type).length > 0;
+  if (isIntercepted && (USED_SESSION.isOn(type) || REQUIRED_TOOL.isOn(type))) addSessionInterceptor(type);
+  for (const method of USED_SESSION.isOn(type) ? methodNames(prototype) : USED_SESSION.of(prototype).keys()) {
+    const handler = methodAt(prototype, method);
+    if (!handler) continue;
+    const isPlainStream = isStream(handler) && !isIntercepted && metadataList(INTERCEPTORS, handler).length === 0;
+    if (isPlainStream) enterSessionOf(prototype, method);
+    else addSessionInterceptor(handler);
+  }
+}
+
 /** Adds the interceptor of `@UseSession()` before those of the class or method: `ToolUseInterceptor` writes to the session. */
-function addSessionInterceptor(target: object | undefined, interceptor = SESSION_INTERCEPTOR): void {
-  if (!target) return;
+function addSessionInterceptor(target: object, interceptor = SESSION_INTERCEPTOR): void {
   const others = metadataList(INTERCEPTORS, target);
   if (others.some((each) => isOf(each, SessionInterceptor))) return;
   Reflect.defineMetadata(INTERCEPTORS, [interceptor, ...others], target);
@@ -181,6 +222,11 @@ function isHandler(method: object): boolean {
   if (hasOneOf([ROUTE], method) || isMessage(method)) return true;
   // Guards do not run for the other fields by default.
   return ['Query', 'Mutation', 'Subscription'].includes(Reflect.getMetadata(GRAPHQL_TYPE, method) as string);
+}
+
+/** Returns whether a method is an `@Sse()` handler. */
+function isStream(method: object): boolean {
+  return hasOneOf([SSE], method);
 }
 
 /** Returns whether a method handles messages of a gateway or a microservice. */

@@ -26,6 +26,11 @@ export const transportMessages = {
     `${handler} has ${decorator}, but GraphQLModule runs no guards for fields below a query. Set its option ` +
     "fieldResolverEnhancers: ['guards', 'interceptors'], or move the decorator to the query.",
 
+  streamedTool: (handler: string, decorator: string): string =>
+    `${handler} has ${decorator} and @Sse(), but Nest would send the status 200 before the plan is checked. Remove ` +
+    `${decorator} from it, and from its class, and call OrchestrationService.admitTool() in the handler before it ` +
+    'returns the stream.',
+
   noToolGuard: (handler: string): string =>
     `${handler} requires a tool, but ToolGuard did not run. Add @UseGuards(SessionGuard, ToolGuard) to it.`,
 

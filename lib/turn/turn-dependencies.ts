@@ -4,6 +4,7 @@ import { type LaneNotifier } from './lane-notifier.js';
 import { type VersionHandoff } from './version-handoff.js';
 import { type StartPhase } from './start-phase.js';
 import { type LocalEvents } from './local-events.js';
+import { type OpenResponses } from './open-responses.js';
 import { type StoreWatch } from './store-watch.js';
 import { type TurnContexts } from './turn-contexts.js';
 import { type TurnEventLog } from '../ledger/turn-event-log.js';
@@ -20,6 +21,7 @@ export abstract class TurnDependencies {
   abstract readonly storeWatch: StoreWatch;
   abstract readonly events: TurnEventLog;
   abstract readonly localEvents: LocalEvents;
+  abstract readonly responses: OpenResponses;
   abstract readonly queue: TurnQueue;
   abstract readonly notifier: LaneNotifier;
   abstract readonly recovery: TurnRecovery;

@@ -290,7 +290,10 @@ export class TurnService {
   ): Promise<Observable<TurnEventMessage>> {
     const { after, response } = options;
     this.dependencies.start.assertWait(`The end of turn ${turnId}`);
-    return this.readers.messages(checkedId(turnId), toOffset(after), response);
+    const messages = await this.readers.messages(checkedId(turnId), toOffset(after), response);
+    // Fastify's reply contains Node's response.
+    if (response) this.dependencies.responses.add('raw' in response ? response.raw : response);
+    return messages;
   }
 
   /**
@@ -314,10 +317,11 @@ export class TurnService {
     this.closing = true;
   }
 
-  /** Rejects all waits with ShuttingDownError, and ends every stream of events. */
+  /** Rejects all waits with ShuttingDownError, and ends every stream of events, and of answers. */
   async close(): Promise<void> {
     this.dependencies.contexts.close();
     await Promise.all([this.waiter.close(), this.readers.close()]);
+    this.dependencies.responses.close();
   }
 
   /** @param onAccepted receives the turn before its result is known */

@@ -100,6 +100,38 @@ describe('startIndex, as WorkflowChatTransport sends it', () => {
     const chunks = await chunksOf(response);
     expect(await resumed(app, '/one/one/stream?startIndex=7')).toEqual(chunks.slice(7));
   });
+
+  it.each([
+    ['waits for headers', 10_000],
+    ['receives comments', 20],
+  ])(
+    'AIS-15 TRN-14 does not keep the process from stopping during an outage, if the client %s',
+    async (_, patienceMs) => {
+      const adapter = memoryAdapter();
+      let refused = 0;
+      const sessions = new Proxy(adapter.sessions, {
+        get: () => async () => {
+          refused += 1;
+          throw new StoreUnavailableError('The store is down.');
+        },
+      });
+      const { orchestrator } = await startAssistant();
+      const app = await startChatApp({ adapter: { ...adapter, sessions }, orchestrators: [orchestrator] });
+      app.app.get(ChatResponses).patienceMs = patienceMs;
+      const received: UIChunk[] = [];
+      let hasHeaders = false;
+      const over = app.ask('POST', '/one', { body: { messages: [said('Where is order 7?')] } }).then((response) => {
+        hasHeaders = true;
+        return chunksOf(response, (chunk) => (received.push(chunk), false));
+      });
+      // The client receives neither an error nor an end, so that it resumes.
+      const cut = expect(over).rejects.toThrow();
+      await eventually(() => (patienceMs > 1000 ? refused > 0 : hasHeaders));
+      await app.close();
+      await cut;
+      expect(received).toEqual([]);
+    },
+  );
 });
 
 const finish = { finishReason: 'stop' };

@@ -78,6 +78,17 @@ const talker = defineOrchestrator({
   },
 });
 
+const chatter = defineOrchestrator({
+  name: 'chatter',
+  intents: {
+    answer: async (turn: TurnContext) => {
+      const data = { type: 'text-delta', id: '1', delta: 'x'.repeat(EVENT_LENGTH) };
+      for (let n = 0; n < EVENTS; n += 1) await turn.emit({ type: 'ui', data });
+      return reply('done');
+    },
+  },
+});
+
 describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
   let app: HttpApp;
   let turns: TurnService;
@@ -93,9 +104,12 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
           sweep: false,
           principal: headerPrincipal,
           turns: { events: { maxBytes: 2 * EVENTS * EVENT_LENGTH } },
-          controllers: { turns: { guards: [ConnectionGuard], orchestrators: [talker] } },
+          controllers: {
+            turns: { guards: [ConnectionGuard], orchestrators: [talker] },
+            chat: { guards: [ConnectionGuard], orchestrators: [chatter] },
+          },
         }),
-        SessionsModule.forFeature([talker]),
+        SessionsModule.forFeature([talker, chatter]),
       ],
       controllers: [OwnController],
     });
@@ -138,8 +152,36 @@ describe.each(PLATFORMS)('clients that do not read on $name', ({ start }) => {
     expect(peak).toBeLessThan(MEBIBYTE);
   });
 
+  it.each(['the controller', 'a handler that passes the response', 'a chat'])(
+    'TRN-14 does not keep the process from stopping for a client of %s',
+    async (route) => {
+      const { id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' });
+      const isChat = route === 'a chat';
+      const { id } = await turns.submit(isChat ? 'chatter' : 'talker', 'go', { sessionId });
+      await turns.result(id);
+      const parts = [{ type: 'text', text: 'go' }];
+      const body = isChat ? JSON.stringify({ messages: [{ id: 'm', role: 'user', parts }] }) : '';
+      const path = route === 'the controller' ? `/turns/${id}/events` : `/own/${id}/with`;
+      client = createConnection({ port: Number(new URL(await app.getUrl()).port), host: '127.0.0.1' });
+      client.on('error', () => undefined);
+      client.pause();
+      client.write(
+        `${isChat ? 'POST /chat/one' : `GET ${path}`} HTTP/1.1\r\nHost: localhost\r\nx-user-id: ann\r\n` +
+          `x-session-id: ${sessionId}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+      await eventually(async () => {
+        const { bytesWritten = 0 } = connection ?? {};
+        await delay(300);
+        return connection?.writableNeedDrain === true && connection.bytesWritten === bytesWritten;
+      });
+      await app.close();
+      expect(connection?.destroyed).toBe(true);
+    },
+  );
+
   /** Measures the data buffered outside the socket whenever an event is sent. */
   function observe(): void {
+    connection = null;
     sent = 0;
     peak = 0;
     const events = turns.events.bind(turns);

@@ -1,23 +1,42 @@
 import 'reflect-metadata';
 import { createConnection, type Server } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Controller, Headers, type MessageEvent, Param, Sse } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Get,
+  Headers,
+  type MessageEvent,
+  Param,
+  RequestMethod,
+  Res,
+  Sse,
+  UseGuards,
+} from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { type Observable } from 'rxjs';
 import {
+  CurrentSession,
+  CurrentTurn,
   defineOrchestrator,
+  type EventResponse,
   memoryAdapter,
   reply,
+  type Session,
+  SessionGuard,
   type SessionsAdapter,
   SessionsModule,
   SessionStore,
   StoreUnavailableError,
+  type Turn,
   type TurnContext,
   TurnService,
+  UseSession,
 } from 'nestjs-agent-sessions';
 import { eventually } from '../support/eventually.js';
 import { type Gate, gate } from '../support/running-application.js';
-import { type HttpApp, PLATFORMS } from './http-app.js';
+import { HeaderAuthGuard, type HttpApp, PLATFORMS } from './http-app.js';
 
 /** The comment of a heartbeat. */
 const COMMENT = /\n: +\n/;
@@ -297,6 +316,133 @@ describe.each(PLATFORMS)('turn events over HTTP on $name', ({ start }) => {
     if (response.status === 200 && response.body) stream.over = collect(response.body, stream);
     return stream;
   }
+});
+
+interface RawResponse extends EventResponse {
+  setHeader(name: string, value: string): unknown;
+}
+
+/** The routes of docs/streaming.md. */
+@Controller('chat')
+@UseGuards(HeaderAuthGuard, SessionGuard)
+class ChatController {
+  constructor(private readonly turns: TurnService) {}
+
+  @Sse('turns/:turnId/events')
+  @UseSession({ touch: false })
+  events(
+    @CurrentTurn() turn: Turn,
+    @Res({ passthrough: true }) response: EventResponse,
+    @Headers('last-event-id') after?: string,
+  ): Promise<Observable<MessageEvent>> {
+    return this.turns.events(turn.id, { after, response });
+  }
+
+  @Sse('say', { method: RequestMethod.POST })
+  @UseSession()
+  async sayAndWatch(
+    @CurrentSession() session: Session,
+    @Body('text') text: string,
+    @Res({ passthrough: true }) response: RawResponse | { raw: RawResponse },
+  ): Promise<Observable<MessageEvent>> {
+    const turn = await this.turns.submit('desk', text, { sessionId: session.id });
+    ('raw' in response ? response.raw : response).setHeader('Location', `/chat/turns/${turn.id}/events`);
+    return this.turns.events(turn.id, { response });
+  }
+}
+
+@Controller('marked')
+@UseGuards(HeaderAuthGuard, SessionGuard)
+@UseSession({ touch: false })
+class MarkedController {
+  constructor(private readonly turns: TurnService) {}
+
+  @Sse('turns/:turnId/events')
+  events(@CurrentTurn() turn: Turn, @Headers('last-event-id') after?: string): Promise<Observable<MessageEvent>> {
+    return this.turns.events(turn.id, { after });
+  }
+
+  @Get('session')
+  session(@CurrentSession() { id }: Session): { id: string } {
+    return { id };
+  }
+}
+
+describe.each(PLATFORMS)('documented routes of a store that answers after 20 ms, on $name', ({ start }) => {
+  let app: HttpApp;
+  let sessionId: string;
+  let turnId: string;
+  let unavailable: boolean;
+
+  beforeEach(async () => {
+    unavailable = false;
+    const memory = memoryAdapter();
+    const turns = new Proxy(memory.turns, {
+      get: (target, name) => {
+        const method: unknown = Reflect.get(target, name);
+        if (name !== 'get' && name !== 'accept') return method;
+        return async (...args: unknown[]): Promise<unknown> => {
+          await delay(20);
+          if (unavailable) throw new StoreUnavailableError('away');
+          return (method as (...args: unknown[]) => unknown).apply(target, args);
+        };
+      },
+    });
+    const desk = defineOrchestrator({ name: 'desk', intents: { answer: async () => reply('done') } });
+    app = await start({
+      imports: [
+        SessionsModule.forRoot({ adapter: { ...memory, turns }, sweep: false }),
+        SessionsModule.forFeature([desk]),
+      ],
+      controllers: [ChatController, MarkedController],
+    });
+    await app.listen(0, '127.0.0.1');
+    ({ id: sessionId } = await app.get(SessionStore).create({ userId: 'ann' }));
+    const service = app.get(TurnService);
+    ({ id: turnId } = await service.submit('desk', 'hello', { sessionId }));
+    await service.result(turnId);
+  });
+
+  afterEach(() => app.close());
+
+  const ask = async (path: string, { headers, ...init }: RequestInit = {}): Promise<Response> =>
+    fetch(`${await app.getUrl()}${path}`, {
+      ...init,
+      headers: { 'x-user-id': 'ann', 'x-session-id': sessionId, ...(headers as Record<string, string>) },
+    });
+
+  it.each(['chat', 'marked'])('TRN-32 refuses a stream of /%s by its status', async (controller) => {
+    const own = `/${controller}/turns/${turnId}/events`;
+    for (const [path, after, status, code] of [
+      [`/${controller}/turns/unknown/events`, '0', 404, 'TURN_NOT_FOUND'],
+      [own, 'abc', 400, 'INVALID_INPUT'],
+    ] as const) {
+      const response = await ask(path, { headers: { 'last-event-id': after } });
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ statusCode: status, code });
+    }
+    expect((await ask(own, { headers: { 'last-event-id': '1' } })).status).toBe(204);
+    expect(await (await ask(own)).text()).toContain('event: settled');
+
+    unavailable = true;
+    const response = await ask(own);
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ code: 'STORE_UNAVAILABLE' });
+  });
+
+  it('TRN-32 sends a message, and names its stream in a header before it streams the answer', async () => {
+    const response = await ask('/chat/say', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ text: 'hello' }),
+    });
+    expect(response.headers.get('location')).toMatch(/^\/chat\/turns\/.+\/events$/);
+    expect(await response.text()).toContain('event: settled');
+  });
+
+  it('NST-10 passes the session to the other handlers of a class with a stream', async () => {
+    expect(await (await ask('/marked/session')).json()).toEqual({ id: sessionId });
+  });
 });
 
 /** All timers that jest can replace. */

@@ -132,6 +132,30 @@ describe('the lifetime of sessions in an application', () => {
     expect(await store.get(id)).toMatchObject({ state: 'expired' });
   });
 
+  it('FIX-44 NST-16 shows the current state of sessions to their owner before the sweep', async () => {
+    await start({
+      ttlSeconds: 600,
+      maxLifetimeSeconds: 3600,
+      sweep: false,
+      controllers: { sessions: { guards: [OpenGuard] } },
+    });
+    const idle = await insert({ lastActivityAt: ago(700_000) });
+    const old = await insert({ createdAt: ago(3_600_001) });
+    const active = await insert({});
+    const list = async (query: string): Promise<Record<string, string>> => {
+      const response = await request(app.getHttpServer()).get(`/sessions${query}`).expect(200);
+      const { sessions } = response.body as { sessions: { id: string; state: string }[] };
+      const shown = sessions.filter(({ id }) => [idle.id, old.id, active.id].includes(id));
+      return Object.fromEntries(shown.map(({ id, state }) => [id, state]));
+    };
+
+    expect((await get('/sessions/current', idle.id).expect(200)).body).toMatchObject({ state: 'suspended' });
+    await get('/sessions/current', old.id).expect(410);
+    expect(await list('')).toEqual({ [idle.id]: 'suspended', [old.id]: 'expired', [active.id]: 'active' });
+    expect(await list('?state=active')).toEqual({ [active.id]: 'active' });
+    expect(await list('?state=active&state=suspended')).toEqual({ [active.id]: 'active', [idle.id]: 'suspended' });
+  });
+
   it('FIX-44 resumes a session past its TTL without a sweep, by a touch and by a turn', async () => {
     await start({ ttlSeconds: 60, sweep: false });
     const touched = await insert({ lastActivityAt: ago(61_000) });

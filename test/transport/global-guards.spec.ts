@@ -146,6 +146,42 @@ class Tools {
   }
 }
 
+/** The query is in another class. */
+@Resolver('Talk')
+@UseSession({ from: 'data:id' })
+@UseGuards(SessionGuard)
+class FieldsOnly {
+  @ResolveField('secret')
+  secret(): string {
+    return 'secret';
+  }
+}
+
+@Resolver('Talk')
+@UseSession({ from: 'data:id' })
+class UnguardedFields {
+  @ResolveField('secret')
+  secret(): string {
+    return 'secret';
+  }
+}
+
+/** The mark belongs to the query. */
+@Resolver('Talk')
+@UseSession({ from: 'data:id' })
+@UseGuards(SessionGuard)
+class FieldsOfQuery {
+  @Query('talk')
+  talk(): object {
+    return {};
+  }
+
+  @ResolveField('secret')
+  secret(): string {
+    return 'secret';
+  }
+}
+
 describe('fields of GraphQL below a query', () => {
   const typeDefs = 'type Query { talk(id: ID): Talk } type Talk { secret(id: ID): String }';
 
@@ -166,12 +202,23 @@ describe('fields of GraphQL below a query', () => {
     [Fields, undefined],
     [Fields, ['interceptors']],
     [Tools, ['guards']],
+    [FieldsOnly, undefined],
+    [UnguardedFields, ['guards']],
   ] as const)('FIX-72 stop the start if no guards run for them: %p with %j', async (type, enhancers) => {
     const error = await rejection(start(type, enhancers && [...enhancers]), SessionsConfigurationError);
     expect(error.message).toMatch(new RegExp(`^${type.name}.secret has @.+ fieldResolverEnhancers: `));
   });
 
-  it('FIX-72 can have marks if guards and interceptors run for them', async () => {
-    await (await start(Fields, ['guards', 'interceptors', 'filters'])).close();
+  it.each([Fields, FieldsOnly])('FIX-72 can have marks if guards and interceptors run for them: %p', async (type) => {
+    await (await start(type, ['guards', 'interceptors', 'filters'])).close();
+  });
+
+  it('FIX-72 stop the start without the guard, although guards run for them', async () => {
+    const error = await rejection(start(UnguardedFields, ['guards', 'interceptors']), SessionsConfigurationError);
+    expect(error.message).toContain('UnguardedFields.secret has @UseSession(), but SessionGuard does not run for it.');
+  });
+
+  it('FIX-72 use the session of the query in their class', async () => {
+    await (await start(FieldsOfQuery)).close();
   });
 });

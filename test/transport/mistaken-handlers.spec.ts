@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { Controller, Get, type Type, UseGuards } from '@nestjs/common';
+import { Controller, Get, Sse, type Type, UseGuards } from '@nestjs/common';
 import { MessagePattern } from '@nestjs/microservices';
 import { Test } from '@nestjs/testing';
 import {
@@ -17,6 +17,7 @@ import {
   type Turn,
   UseSession,
 } from 'nestjs-agent-sessions';
+import { EMPTY, type Observable } from 'rxjs';
 import { rejection } from '../support/running-application.js';
 
 @Controller()
@@ -144,6 +145,39 @@ describe('handlers that need a session', () => {
     const error = await rejection(microservice.init(), SessionsConfigurationError);
     expect(error.message).toContain('Messages.chat has @SessionId(), but no @UseSession()');
   });
+});
+
+@Controller()
+@UseGuards(SessionGuard, ToolGuard)
+@UseSession()
+class StreamedTool {
+  @Sse()
+  @RequireTool('search')
+  search(): Observable<never> {
+    return EMPTY;
+  }
+}
+
+@Controller()
+@UseGuards(SessionGuard, ToolGuard)
+@UseSession()
+@RequireTool('search')
+class StreamedTools {
+  @Sse()
+  search(): Observable<never> {
+    return EMPTY;
+  }
+}
+
+describe('tools that stream', () => {
+  it.each([StreamedTool, StreamedTools])(
+    'NST-14 stop the start, because they could not be refused: %p',
+    async (type) => {
+      const error = await rejection(start(type), SessionsConfigurationError);
+      expect(error.message).toContain(`${type.name}.search has @RequireTool() and @Sse(), but`);
+      expect(error.message).toContain('call OrchestrationService.admitTool()');
+    },
+  );
 });
 
 describe('the option from of a decorator', () => {

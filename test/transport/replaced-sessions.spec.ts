@@ -1,6 +1,17 @@
 import 'reflect-metadata';
 import { type Server } from 'node:http';
-import { type CanActivate, Controller, Injectable, Post, Sse, type Type, UseGuards } from '@nestjs/common';
+import {
+  type CallHandler,
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Injectable,
+  Post,
+  Sse,
+  type Type,
+  UseGuards,
+  UseInterceptors,
+} from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import {
   AllowAnonymousSession,
@@ -90,6 +101,31 @@ class Handlers {
   }
 }
 
+@Controller('streams')
+@UseGuards(SessionGuard)
+@AllowAnonymousSession()
+@UseSession()
+class Streams {
+  @Sse('promise')
+  async promise(@CurrentSession() { id }: Session): Promise<Observable<object>> {
+    return from([{ data: await late(id) }]);
+  }
+
+  @Sse('intercepted')
+  @UseInterceptors({ intercept: (_: ExecutionContext, next: CallHandler) => next.handle() })
+  intercepted(@CurrentSession() { id }: Session): Observable<object> {
+    return from([0]).pipe(
+      concatMap(() => late(id)),
+      map((data) => ({ data })),
+    );
+  }
+
+  @Post('other')
+  other(@CurrentSession() { id }: Session): Promise<object> {
+    return late(id);
+  }
+}
+
 @Controller('class')
 @UseGuards(SessionGuard)
 @AllowAnonymousSession()
@@ -152,7 +188,7 @@ describe.each([...SAMPLED_STORES, { name: 'an own session table', open: withOwnT
     });
 
     async function start() {
-      const controllers = [Handlers, MarkedClass, Tools, MarkedTools];
+      const controllers = [Handlers, Streams, MarkedClass, Tools, MarkedTools];
       const imports = [
         SessionsModule.forRoot({ adapter: open(), sweep: false }),
         SessionsModule.forFeature([desk, PLAN]),
@@ -172,7 +208,16 @@ describe.each([...SAMPLED_STORES, { name: 'an own session table', open: withOwnT
       return { ask, sessions, turns: get(TurnService), state, plans };
     }
 
-    const routes = ['POST /promise', 'POST /observable', 'GET /events', 'POST /tool', 'POST /class/promise'];
+    const routes = [
+      'POST /promise',
+      'POST /observable',
+      'GET /events',
+      'POST /tool',
+      'POST /class/promise',
+      'GET /streams/promise',
+      'GET /streams/intercepted',
+      'POST /streams/other',
+    ];
     it.each(routes)('FIX-90 writes nothing to the new session in %s', async (route) => {
       const { ask, sessions, turns, state, plans } = await start();
       const { id } = await sessions.create({ userId: 'ann' });
@@ -260,7 +305,7 @@ describe.each([...SAMPLED_STORES, { name: 'an own session table', open: withOwnT
       expect(await sessions.get(id)).toMatchObject({ metadata: { of: 'both' } });
     });
 
-    it('FIX-90 does not limit code that the handler leaves behind', async () => {
+    it.each(['POST /promise', 'GET /events'])('FIX-90 does not limit code that %s leaves behind', async (route) => {
       const { ask, sessions } = await start();
       const { id } = await sessions.create({ userId: 'ann' });
       const [again, written] = [gate(), gate()];
@@ -276,7 +321,7 @@ describe.each([...SAMPLED_STORES, { name: 'an own session table', open: withOwnT
           .finally(() => written.open());
       };
       replaced.open();
-      await ask('POST /promise', id);
+      await ask(route, id);
       await sessions.delete(id);
       await sessions.create({ id, userId: 'ann' });
       again.open();

@@ -7,6 +7,7 @@ import { traceOf } from '../../common/error-trace.js';
 import { StoreUnavailableError } from '../../common/sessions.error.js';
 import { repeatWhileUnavailable } from '../../common/while-unavailable.js';
 import { type Principal } from '../../transport/principal.js';
+import { type OpenResponses } from '../../turn/open-responses.js';
 import { StreamHeartbeat } from '../../turn/stream-heartbeat.js';
 import { TurnEventPace } from '../../turn/turn-event-pace.js';
 import { isFault, toAnyErrorBody } from '../controllers/error-body.js';
@@ -48,6 +49,7 @@ export class ChatResponses {
   constructor(
     private readonly stream: ChatStream,
     private readonly slots: StreamSlots,
+    private readonly responses: OpenResponses,
   ) {}
 
   /**
@@ -59,6 +61,7 @@ export class ChatResponses {
   async open(client: ChatClient, find: () => Promise<ChatRange>): Promise<Observable<ChatMessage>> {
     const { principal, response, chatId } = client;
     this.slots.take(principal, response);
+    this.responses.add(response);
     response.setHeader(FORMAT, 'v1');
     const patience = new AbortController();
     const end = (): void => patience.abort();

@@ -1,4 +1,4 @@
-import { type Session } from '../../ledger/session.js';
+import { type Session, type SessionState } from '../../ledger/session.js';
 
 /** A session as its owner sees it, with all metadata: do not store anything there that the owner must not see. */
 export type SessionView = Pick<
@@ -6,8 +6,9 @@ export type SessionView = Pick<
   'id' | 'state' | 'createdAt' | 'lastActivityAt' | 'stateChangedAt' | 'attachedSurfaces' | 'metadata'
 >;
 
-export function toSessionView(session: Session): SessionView {
-  const { id, state, createdAt, lastActivityAt, stateChangedAt, attachedSurfaces, metadata } = session;
+/** @param state the current state, which the sweep may not have stored yet */
+export function toSessionView(session: Session, state: SessionState): SessionView {
+  const { id, createdAt, lastActivityAt, stateChangedAt, attachedSurfaces, metadata } = session;
   return {
     id,
     state,

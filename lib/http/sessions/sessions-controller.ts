@@ -52,7 +52,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
         ...(surfaceId === undefined ? {} : { initialSurfaceId: surfaceId }),
         ...(metadata === undefined ? {} : { metadata }),
       });
-      return toSessionView(session);
+      return this.view(session);
     }
 
     @Get()
@@ -69,8 +69,11 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
         ...owner,
         ...(cursor === undefined ? {} : { cursor: String(cursor) }),
       });
+      // The store filters by the stored state, which the sweep may not have updated yet.
+      const states = [query.state ?? SESSION_STATES].flat();
+      const shown = sessions.filter((session) => !isChildSession(session)).map((session) => this.view(session));
       return {
-        sessions: sessions.filter((session) => !isChildSession(session)).map(toSessionView),
+        sessions: shown.filter(({ state }) => states.includes(state)),
         ...(nextCursor === undefined ? {} : { nextCursor }),
       };
     }
@@ -79,7 +82,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @UseSession({ touch: false })
     @describedAs('get')
     get(@CurrentSession() session: Session): SessionView {
-      return toSessionView(session);
+      return this.view(session);
     }
 
     @Patch('current')
@@ -87,7 +90,7 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
     @describedAs('update')
     async update(@Req() request: HttpRequest, @CurrentSession() session: Session): Promise<SessionView> {
       const { metadata = {}, ...options } = readBody(UpdateSessionBody, request);
-      return toSessionView(await this.sessions.updateMetadata(session.id, metadata, { ...options, session }));
+      return this.view(await this.sessions.updateMetadata(session.id, metadata, { ...options, session }));
     }
 
     @Delete('current')
@@ -113,6 +116,10 @@ export function sessionsController(options: SessionsControllerOptions): Type<unk
       const except = exceptCurrent && session ? [session.id] : [];
       const revoked = await this.sessions.revokeAll(userId, { workspaceId: workspaceId ?? null, except });
       return { revoked: revoked.length };
+    }
+
+    private view(session: Session): SessionView {
+      return toSessionView(session, this.sessions.currentState(session));
     }
   }
   return SessionsController;
